@@ -1,0 +1,158 @@
+"""Kernels: numerical code written once that runs interpreted, compiled, and on symbols.
+
+A *kernel* is a plain Python function over arrays, marked with :func:`kernel`. The mark changes
+nothing: the function stays an ordinary Python function, so it can be read, stepped through in a
+debugger, and called on object arrays of symbols (tracing). :func:`compiled` turns it, together
+with every kernel that it calls, into machine code through numba; the result is cached on disk.
+
+The rules for writing one (``docs/kernels.md`` has the reasons and an example):
+
+- loops, scalar arithmetic, calls of other kernels and of NumPy's scalar functions;
+- results are written into arrays passed in; nothing is allocated;
+- no Python objects, no exceptions: report trouble through a returned status;
+- values that may be symbols are never tested with ``if``.
+
+numba is imported at the first :func:`compiled` call, not before: ``import integrators`` stays
+fast.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from types import FunctionType
+from typing import Any, TypeVar
+
+__all__ = ["cache_directory", "compiled", "kernel"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+log = logging.getLogger(__name__)
+
+_marked: dict[Callable[..., Any], None] = {}  # in order of definition
+_registered: set[Callable[..., Any]] = set()
+
+
+def kernel(function: F) -> F:
+    """Mark a function as a kernel; it is returned unchanged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> @kernel
+    ... def axpy(a, x, y):
+    ...     for i in range(x.shape[0]):
+    ...         y[i] += a * x[i]
+    >>> y = np.ones(3)
+    >>> axpy(2.0, np.arange(3.0), y)
+    >>> y
+    array([1., 3., 5.])
+    """
+    _marked[function] = None
+    return function
+
+
+@cache
+def compiled(function: Callable[..., Any], *, nogil: bool = False, parallel: bool = False) -> Any:
+    """Compile a kernel with numba, caching the machine code on disk.
+
+    Parameters
+    ----------
+    function
+        A function marked with :func:`kernel`.
+    nogil, parallel
+        Passed to ``numba.njit``.
+
+    Returns
+    -------
+    numba dispatcher
+        Compiles itself at the first call for each combination of argument types.
+
+    Notes
+    -----
+    numba's own cache looks only at the file of the function itself and would go on using stale
+    code after an edit to a helper in another file. The cache directory is therefore named after
+    a hash of every source file that this kernel can reach, and of the files beside them.
+    """
+    import numba
+    from numba.extending import register_jitable
+
+    from . import intrinsics  # noqa: F401  (its overloads must exist before anything compiles)
+
+    for helper in _marked:
+        if helper not in _registered:
+            register_jitable(helper)
+            _registered.add(helper)
+    options = {"nogil": nogil, "parallel": parallel, "error_model": "numpy"}
+    directory = _writable(cache_directory() / f"kernels-{_source_hash(function)}")
+    if directory is None:
+        return numba.njit(**options)(function)
+    with _numba_cache_in(directory):
+        return numba.njit(cache=True, **options)(function)
+
+
+def cache_directory() -> Path:
+    """Where compiled code is kept: ``$FEATHERSTEP_CACHE``, else the user's cache folder."""
+    if chosen := os.environ.get("FEATHERSTEP_CACHE"):
+        return Path(chosen)
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA", "~\\AppData\\Local")
+    else:
+        base = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+    return Path(base).expanduser() / "featherstep"
+
+
+def _writable(directory: Path) -> Path | None:
+    """Create the directory; None (and a log entry) where nothing can be written."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            pass
+    except OSError as error:
+        log.warning("compiled code is not cached (%s); set FEATHERSTEP_CACHE", error)
+        return None
+    return directory
+
+
+@contextlib.contextmanager
+def _numba_cache_in(directory: Path) -> Iterator[None]:
+    from numba import config
+
+    previous = config.CACHE_DIR
+    config.CACHE_DIR = str(directory)
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = previous
+
+
+def _source_hash(function: Callable[..., Any]) -> str:
+    """Hash of the files of a kernel and of every kernel it reaches, and of their neighbours."""
+    files: set[str] = set()
+    seen: set[Callable[..., Any]] = set()
+    pending = [function]
+    while pending:
+        f = pending.pop()
+        if f in seen or not isinstance(f, FunctionType):
+            continue
+        seen.add(f)
+        files.add(f.__code__.co_filename)
+        for name in f.__code__.co_names:
+            value = f.__globals__.get(name)
+            if isinstance(value, FunctionType) and value in _marked:
+                pending.append(value)
+    folders = {Path(file).parent for file in files} | {Path(__file__).parent}
+    beside = {str(path) for folder in folders for path in folder.glob("*.py")}
+    digest = hashlib.sha256()
+    for file in sorted(files | beside):
+        digest.update(Path(file).name.encode())
+        with contextlib.suppress(OSError):  # interactive code has no file
+            digest.update(Path(file).read_bytes())
+    return digest.hexdigest()[:16]

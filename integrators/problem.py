@@ -1,0 +1,241 @@
+"""What is to be solved: data only.
+
+An :class:`IVP` is M y' = f(t, y), y(t₀) = y₀, together with what is known about it: Jacobian,
+events, projection, invariants, exact solution. ``solve`` accepts it; so does every tool that
+compares methods.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["IVP", "Event"]
+
+RHS = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Event:
+    """A function whose zeros along the solution are found and, if wished, acted on.
+
+    Parameters
+    ----------
+    function
+        ``g(t, y)`` (or ``g(t, y, p)`` if the problem has parameters), a real scalar.
+    direction
+        +1: only zeros where g rises, −1: only where it falls, 0: both.
+    terminal
+        False: record and go on; True: stop at the first; n: stop at the n-th.
+    reset
+        ``reset(t, y) -> y_new``: the state jumps and the integration goes on from there.
+    name
+        For tables and plots.
+
+    Examples
+    --------
+    >>> bounce = Event(lambda t, y: y[0], direction=-1, reset=lambda t, y: [0.0, -0.9 * y[1]])
+    """
+
+    function: Callable[..., Any]
+    direction: float = 0.0
+    terminal: bool | int = False
+    reset: Callable[..., Any] | None = None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"an event is a function g(t, y); got {self.function!r}")
+        if int(self.terminal) < 0:
+            raise ValueError(f"terminal must be True, False or a positive count, got {self.terminal}")
+
+    @classmethod
+    def of(cls, event: Any) -> Event:
+        """Accept an Event, or a function with SciPy's ``terminal`` and ``direction`` attributes."""
+        if isinstance(event, Event):
+            return event
+        return cls(
+            event,
+            direction=float(getattr(event, "direction", 0.0)),
+            terminal=getattr(event, "terminal", False),
+            reset=getattr(event, "reset", None),
+            name=getattr(event, "__name__", ""),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class IVP:
+    """An initial value problem M y' = f(t, y [, p]), y(t0) = y0.
+
+    Parameters
+    ----------
+    f
+        ``f(t, y)`` or, with parameters, ``f(t, y, p)``; returns dy/dt of the shape of y0.
+        A traced function is used at full speed.
+    y0
+        Initial state, real or complex, one-dimensional.
+    t_span
+        (t0, t1); t1 < t0 integrates backwards.
+    params
+        Passed to f as one array p, if not empty.
+    jac
+        ∂f/∂y: a function of the arguments of f, a constant matrix, dense or sparse, or None.
+    jac_sparsity
+        Pattern of ∂f/∂y; finite differences then group columns.
+    mass
+        Constant matrix M, possibly singular (a differential-algebraic equation), or None.
+    index
+        For a singular M: differentiation index (1, 2 or 3) of each component; higher-index
+        components are scaled in the error test as in RADAU5.
+    events
+        :class:`Event` objects or SciPy-style event functions.
+    project
+        ``project(t, y) -> y`` is applied after each accepted step.
+    invariants
+        Named functions ``g(t, y)`` that are constant along the exact solution.
+    exact
+        ``exact(t) -> y``, where the solution is known.
+    references
+        Many-digit solution values at some times, ``{t: y}``.
+    name, source
+        For tables and plots; ``source`` says where the problem and its references come from.
+    """
+
+    f: RHS
+    y0: Any
+    t_span: tuple[float, float]
+    params: Any = ()
+    jac: Any = None
+    jac_sparsity: Any = None
+    mass: Any = None
+    index: Any = None
+    events: Any = ()
+    project: Callable[..., Any] | None = None
+    invariants: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    exact: Callable[[float], Any] | None = None
+    references: Mapping[float, Any] = field(default_factory=dict)
+    name: str = ""
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        if not callable(self.f):
+            raise TypeError(f"f must be a function f(t, y); got {self.f!r}")
+        y0 = state_array(self.y0)
+        span = time_span(self.t_span)
+        params = np.atleast_1d(np.asarray(self.params, dtype=np.float64))
+        if params.ndim != 1:
+            raise ValueError(f"params must be a scalar or a flat list, got shape {params.shape}")
+        events = self.events
+        if callable(events) or isinstance(events, Event):
+            events = (events,)
+        set_field = object.__setattr__  # the class is frozen
+        set_field(self, "y0", y0)
+        set_field(self, "t_span", span)
+        set_field(self, "params", params)
+        set_field(self, "events", tuple(Event.of(e) for e in events or ()))
+        set_field(self, "invariants", dict(self.invariants))
+        set_field(self, "references", {float(t): np.array(y) for t, y in self.references.items()})
+        if self.index is not None:
+            set_field(self, "index", _index_array(self.index, y0.size))
+        if self.mass is not None:
+            _check_mass(self.mass, y0.size)
+
+    @property
+    def n(self) -> int:
+        """Dimension of the state."""
+        return int(self.y0.size)
+
+    def rhs(self, t: float, y: ArrayLike) -> NDArray[Any]:
+        """Evaluate f with the problem's parameters."""
+        return np.asarray(self.bind(self.f)(t, np.asarray(y)))
+
+    def bind(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return ``function(t, y)`` with the parameters filled in."""
+        if self.params.size == 0:
+            return function
+        p = self.params
+        return lambda t, y: function(t, y, p)
+
+    def with_(self, **changes: Any) -> IVP:
+        """Return a copy with some fields replaced."""
+        return replace(self, **changes)
+
+    def reference(self, t: float) -> NDArray[Any] | None:
+        """Solution at time t: exact if known, else from the table of references, else None."""
+        if self.exact is not None:
+            return np.atleast_1d(np.asarray(self.exact(t)))
+        for known, y in self.references.items():
+            if np.isclose(known, t, rtol=4e-16, atol=0.0):
+                return np.asarray(y)
+        return self.y0 if t == self.t_span[0] else None
+
+    def __repr__(self) -> str:
+        t0, t1 = self.t_span
+        return f"<IVP {self.name or 'unnamed'}: n = {self.n}, t from {t0:g} to {t1:g}>"
+
+
+def state_array(y0: Any) -> NDArray[Any]:
+    """Check an initial state and return it as a fresh float or complex vector."""
+    try:
+        array = np.array(y0)
+        if array.dtype.kind not in "biufc":
+            array = np.array(y0, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"y0 must be a list of numbers, got {y0!r}") from None
+    if array.ndim == 0:
+        array = array.reshape(1)
+    if array.ndim != 1:
+        raise ValueError(
+            f"y0 must be one-dimensional, got shape {array.shape}; flatten it and reshape inside f"
+        )
+    if array.size == 0:
+        raise ValueError("y0 is empty; expected at least one component")
+    array = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+    if not np.all(np.isfinite(array)):
+        bad = int(np.flatnonzero(~np.isfinite(array))[0])
+        raise ValueError(f"y0[{bad}] is {array[bad]}; the initial state must be finite")
+    array.setflags(write=False)
+    return array
+
+
+def time_span(t_span: Sequence[float]) -> tuple[float, float]:
+    """Check (t0, t1)."""
+    try:
+        t0, t1 = (float(t) for t in t_span)
+    except (TypeError, ValueError):
+        raise ValueError(f"t_span must be two times (t0, t1), got {t_span!r}") from None
+    if not (np.isfinite(t0) and np.isfinite(t1)):
+        raise ValueError(f"t_span must be finite, got ({t0}, {t1})")
+    return t0, t1
+
+
+def accepts_params(function: Callable[..., Any]) -> bool:
+    """Whether a function takes a third positional argument (the parameters)."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    positional = [
+        p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    return len(positional) >= 3 or any(p.kind is p.VAR_POSITIONAL for p in parameters)
+
+
+def _index_array(index: Any, n: int) -> NDArray[np.int64]:
+    array = np.asarray(index, dtype=np.int64)
+    if array.shape != (n,):
+        raise ValueError(f"index must have one entry per component ({n}), got shape {array.shape}")
+    if array.min() < 0 or array.max() > 3:
+        raise ValueError(f"index entries must be 0 (differential), 1, 2 or 3; got {index!r}")
+    return array
+
+
+def _check_mass(mass: Any, n: int) -> None:
+    shape = getattr(mass, "shape", None) or np.shape(mass)
+    if shape != (n, n):
+        raise ValueError(f"mass must be a {n}×{n} matrix to match y0, got shape {shape}")
