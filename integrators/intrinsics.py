@@ -1,7 +1,11 @@
-"""What compiled kernels need and Python cannot say: calls through function pointers.
+"""What compiled kernels need and Python cannot say: pointers.
 
 Imported by :mod:`integrators.kernels` when the first kernel is compiled, never before, because it
-needs numba. Each entry gives the compiled form of a function that also exists as plain Python.
+needs numba. It gives the compiled form of things that also exist as plain Python: calling a
+function through its address, the arrays of a workspace, and the choice of a method's family.
+
+The functions handed to numba carry no annotations: numba compares them with the kernels' own
+signatures.
 """
 
 from __future__ import annotations
@@ -10,10 +14,25 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, overload
+from numba.core import cgutils
+from numba.extending import (
+    NativeValue,
+    intrinsic,
+    lower_getattr_generic,
+    models,
+    overload,
+    register_model,
+    typeof_impl,
+    unbox,
+)
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
+from numba.np.arrayobj import make_array, populate_array
 
 from .methods import loop
 from .methods.pointers import call
+from .methods.workspace import WORDS, Custom, Explicit, Implicit, Workspace
+
+# -------------------------------------------------------------------- calls through an address
 
 
 @intrinsic
@@ -23,7 +42,7 @@ def _call_address(typing_context: Any, address: Any, t: Any, x: Any, p: Any, out
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         byte_pointer = ir.IntType(8).as_pointer()
         pointers = [
-            builder.bitcast(context.make_array(kind)(context, builder, value).data, byte_pointer)
+            builder.bitcast(make_array(kind)(context, builder, value).data, byte_pointer)
             for kind, value in zip(sig.args[2:], args[2:])
         ]
         kind = ir.FunctionType(ir.VoidType(), [ir.DoubleType(), *[byte_pointer] * 3])
@@ -34,18 +53,122 @@ def _call_address(typing_context: Any, address: Any, t: Any, x: Any, p: Any, out
 
 
 @overload(call)
-def _compiled_call(f: Any, t: Any, x: Any, p: Any, out: Any) -> Any:
-    def through_pointer(f: Any, t: Any, x: Any, p: Any, out: Any) -> None:
+def _compiled_call(f, t, x, p, out):
+    def through_pointer(f, t, x, p, out):
         _call_address(f, t, x, p, out)
 
     return through_pointer
 
 
-for _generic, _table in loop.DISPATCH.items():
+# -------------------------------------------------------------------- workspaces
 
-    def _chooser(*args: Any, _table: Any = _table) -> Any:
-        """Choose the function of the method's family by the type of its workspace."""
-        return _table[args[0].instance_class]
+FAMILIES: dict[str, type[Workspace]] = {
+    c.__name__: c for c in (Workspace, Explicit, Implicit, Custom)
+}
+ELEMENTS = {"f": types.float64, "i": types.int64, "c": types.complex128}
 
-    # numba wants the chooser and the chosen to have the same argument names.
-    loop.register_overload(overload, _generic, _table)
+
+class WorkspaceType(types.Type):
+    """The numba type of a workspace: a pointer to its table."""
+
+    def __init__(self, family: str) -> None:
+        self.family = family
+        super().__init__(name=f"Workspace({family})")
+
+    def field(self, name: str) -> tuple[int, Any] | None:
+        """Place in the table and numba type of a field."""
+        fields = FAMILIES[self.family].FIELDS
+        if name not in fields:
+            return None
+        kind = fields[name]
+        place = WORDS * list(fields).index(name)
+        if kind == "a":
+            return place, types.intp
+        return place, types.Array(ELEMENTS[kind[0]], int(kind[1]), "C")
+
+
+@typeof_impl.register(Workspace)
+def _typeof_workspace(value: Any, context: Any) -> WorkspaceType:
+    return WorkspaceType("Workspace")  # the loop sees the shared fields only
+
+
+@register_model(WorkspaceType)
+class _WorkspaceModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, workspace_type: Any) -> None:
+        super().__init__(manager, workspace_type, ir.IntType(64))
+
+
+@unbox(WorkspaceType)
+def _unbox_workspace(workspace_type: Any, value: Any, c: Any) -> NativeValue:
+    address = c.pyapi.object_getattr_string(value, "address")
+    native = c.pyapi.long_as_longlong(address)
+    c.pyapi.decref(address)
+    return NativeValue(native, is_error=cgutils.is_not_null(c.builder, c.pyapi.err_occurred()))
+
+
+@infer_getattr
+class _WorkspaceAttributes(AttributeTemplate):
+    key = WorkspaceType
+
+    def generic_resolve(self, workspace_type: Any, name: str) -> Any:
+        found = workspace_type.field(name)
+        return None if found is None else found[1]
+
+
+@lower_getattr_generic(WorkspaceType)
+def _workspace_field(context: Any, builder: Any, workspace_type: Any, value: Any, name: str) -> Any:
+    place, kind = workspace_type.field(name)
+    word = ir.IntType(64)
+    table = builder.inttoptr(value, word.as_pointer())
+
+    def entry(k: int) -> Any:
+        loaded = builder.load(builder.gep(table, [ir.Constant(word, place + k)]))
+        # The table never changes while a kernel runs, so loads may be moved out of loops.
+        loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
+        return loaded
+
+    if kind == types.intp:
+        return entry(0)
+    array = make_array(kind)(context, builder)
+    item_size = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+    shape = [entry(1 + axis) for axis in range(kind.ndim)]
+    strides = [ir.Constant(word, item_size)]
+    for length in reversed(shape[1:]):
+        strides.insert(0, builder.mul(strides[0], length))
+    populate_array(
+        array,
+        data=builder.inttoptr(entry(0), array.data.type),
+        shape=shape,
+        strides=strides,
+        itemsize=item_size,
+        meminfo=None,
+    )
+    return array._getvalue()
+
+
+# -------------------------------------------------------------------- the method's kernels
+
+
+@intrinsic
+def _invoke_address(typing_context: Any, w: Any, address: Any, t: Any, h: Any) -> Any:
+    signature = types.int64(w, types.intp, types.float64, types.float64)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        word, double = ir.IntType(64), ir.DoubleType()
+        pointer = ir.FunctionType(word, [word, double, double]).as_pointer()
+        return builder.call(builder.inttoptr(args[1], pointer), [args[0], args[2], args[3]])
+
+    return signature, codegen
+
+
+@overload(loop.invoke)
+def _invoke(w, kernel_of_method, t, h):
+    def through_pointer(w, kernel_of_method, t, h):
+        return _invoke_address(w, kernel_of_method, t, h)
+
+    return through_pointer
+
+
+def method_kernel_signature(family: type[Workspace]) -> Any:
+    """C signature of a method's kernels: int64(workspace, t, h)."""
+    return types.int64(WorkspaceType(family.__name__), types.float64, types.float64)

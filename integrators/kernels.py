@@ -30,7 +30,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar
 
-__all__ = ["cache_directory", "compiled", "kernel"]
+__all__ = ["address_of", "cache_directory", "compiled", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -82,6 +82,32 @@ def compiled(function: Callable[..., Any], *, nogil: bool = False, parallel: boo
     a hash of every source file that this kernel can reach, and of the files beside them.
     """
     import numba
+
+    options = {"nogil": nogil, "parallel": parallel, "error_model": "numpy"}
+    with _registered_and_cached(function) as cached:
+        return numba.njit(cache=cached, **options)(function)
+
+
+@cache
+def address_of(function: Callable[..., Any], family: type) -> int:
+    """Compile a method's kernel(w, t, h) for a family of workspaces; returns its C address."""
+    import numba
+
+    from .intrinsics import method_kernel_signature
+
+    signature = method_kernel_signature(family)
+    with _registered_and_cached(function) as cached:
+        compiled_function = numba.cfunc(signature, cache=cached, error_model="numpy")(function)
+    _kept.append(compiled_function)  # the code lives as long as this object
+    return int(compiled_function.address)
+
+
+_kept: list[Any] = []
+
+
+@contextlib.contextmanager
+def _registered_and_cached(function: Callable[..., Any]) -> Iterator[bool]:
+    """Make all kernels known to numba; its cache is in the right place inside the context."""
     from numba.extending import register_jitable
 
     from . import intrinsics  # noqa: F401  (its overloads must exist before anything compiles)
@@ -90,12 +116,12 @@ def compiled(function: Callable[..., Any], *, nogil: bool = False, parallel: boo
         if helper not in _registered:
             register_jitable(helper)
             _registered.add(helper)
-    options = {"nogil": nogil, "parallel": parallel, "error_model": "numpy"}
     directory = _writable(cache_directory() / f"kernels-{_source_hash(function)}")
     if directory is None:
-        return numba.njit(**options)(function)
-    with _numba_cache_in(directory):
-        return numba.njit(cache=True, **options)(function)
+        yield False
+    else:
+        with _numba_cache_in(directory):
+            yield True
 
 
 def cache_directory() -> Path:

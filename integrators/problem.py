@@ -52,7 +52,9 @@ class Event:
         if not callable(self.function):
             raise TypeError(f"an event is a function g(t, y); got {self.function!r}")
         if int(self.terminal) < 0:
-            raise ValueError(f"terminal must be True, False or a positive count, got {self.terminal}")
+            raise ValueError(
+                f"terminal must be True, False or a positive count, got {self.terminal}"
+            )
 
     @classmethod
     def of(cls, event: Any) -> Event:
@@ -155,8 +157,8 @@ class IVP:
         return np.asarray(self.bind(self.f)(t, np.asarray(y)))
 
     def bind(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return ``function(t, y)`` with the parameters filled in."""
-        if self.params.size == 0:
+        """Return ``function(t, y)`` with the parameters filled in, if it takes them."""
+        if self.params.size == 0 or not accepts_params(function):
             return function
         p = self.params
         return lambda t, y: function(t, y, p)
@@ -219,10 +221,8 @@ def accepts_params(function: Callable[..., Any]) -> bool:
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
-        return False
-    positional = [
-        p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]
+        return True  # a compiled function that does not tell
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     return len(positional) >= 3 or any(p.kind is p.VAR_POSITIONAL for p in parameters)
 
 

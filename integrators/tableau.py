@@ -228,7 +228,9 @@ class Tableau:
     def fsal(self) -> bool:
         """First same as last: the last stage is f at the new point and serves the next step."""
         first_is_explicit = all(a == 0 for a in self.A[0])
-        return self.stages > 1 and first_is_explicit and self.is_stiffly_accurate and self.c[-1] == 1
+        return (
+            self.stages > 1 and first_is_explicit and self.is_stiffly_accurate and self.c[-1] == 1
+        )
 
     @cached_property
     def is_confluent(self) -> bool:
@@ -258,7 +260,9 @@ class Tableau:
         """Order of the embedded method, or None."""
         return None if self.b_hat is None else self._find_order(self.b_hat)
 
-    def order_conditions(self, p: int, weights: Sequence[Any] | None = None) -> list[OrderCondition]:
+    def order_conditions(
+        self, p: int, weights: Sequence[Any] | None = None
+    ) -> list[OrderCondition]:
         """Return the order conditions of exactly order p, one for each rooted tree.
 
         Parameters
@@ -294,7 +298,9 @@ class Tableau:
         if found is not None:
             return found
         for p in range(1, MAX_ORDER + 1):
-            if not all(self._condition(t, b, w).holds for w in self._leaves for t in rooted_trees(p)):
+            if not all(
+                self._condition(t, b, w).holds for w in self._leaves for t in rooted_trees(p)
+            ):
                 return p - 1
         return MAX_ORDER
 
@@ -527,7 +533,9 @@ def _matrix(A: Any, s: int) -> tuple[tuple[Number, ...], ...]:
     result = []
     for i, row in enumerate(rows, start=1):
         if len(row) > s:
-            raise ValueError(f"row {i} of A has {len(row)} entries; a tableau of {s} stages has {s}")
+            raise ValueError(
+                f"row {i} of A has {len(row)} entries; a tableau of {s} stages has {s}"
+            )
         if i - 1 > len(row) and len(row) != 0 and any(len(r) == s for r in rows):
             raise ValueError(f"row {i} of A has {len(row)} entries, other rows have {s}")
         numbers = [_finite(parse(x), f"A[{i}, {j}]") for j, x in enumerate(row, start=1)]

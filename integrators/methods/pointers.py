@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Trampoline", "call"]
+__all__ = ["SIGNATURE", "SingularMatrixError", "Trampoline", "call"]
 
 SIGNATURE = ctypes.CFUNCTYPE(
     None, ctypes.c_double, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
@@ -28,6 +28,10 @@ SIGNATURE = ctypes.CFUNCTYPE(
 def call(f: Any, t: float, x: Any, p: Any, out: Any) -> None:
     """Call f(t, x, p, out). Compiled, f is the address of a function; interpreted, a callable."""
     f(t, x, p, out)
+
+
+class SingularMatrixError(ArithmeticError):
+    """Raised by a callback whose linear system has no solution; a shorter step may help."""
 
 
 class Trampoline:
@@ -40,7 +44,8 @@ class Trampoline:
         :attr:`error` (KeyboardInterrupt included) and reported to the loop through ``flag``,
         because an exception cannot cross compiled code.
     flag
-        ``flag[0]`` is set to 1 after each call that succeeded. The loop clears it beforehand.
+        ``flag[0]`` is set to 1 after each call that succeeded, to 2 by a singular matrix. The
+        loop clears it beforehand.
     """
 
     def __init__(self, action: Callable[[float], None], flag: NDArray[np.int64]) -> None:
@@ -50,6 +55,8 @@ class Trampoline:
             try:
                 action(t)
                 flag[0] = 1
+            except SingularMatrixError:
+                flag[0] = 2
             except BaseException as error:  # noqa: BLE001 - kept, and raised again by `solve`
                 self.error = error
 

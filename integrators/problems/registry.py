@@ -8,10 +8,11 @@ A reference problem is a function with keyword parameters that returns an
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from integrators.problem import IVP
 
@@ -57,8 +58,7 @@ class Entry:
                     f"problem {self.name!r} has no parameter {key!r}; "
                     f"it takes {', '.join(accepted) or 'none'}"
                 )
-        problem = self.build(**{**self.settings, **parameters})
-        return problem if problem.name else problem.with_(name=self.name)
+        return self.build(**{**self.settings, **parameters}).with_(name=self.name)
 
     @property
     def dimension(self) -> int:
@@ -103,6 +103,10 @@ def _fold(name: str) -> str:
     return "".join(c for c in name.casefold() if c not in "-_ ")
 
 
+def _origin(build: Callable[..., IVP]) -> tuple[str, str]:
+    return build.__module__, build.__qualname__
+
+
 def register(
     *aliases: str,
     stiff: bool = False,
@@ -125,18 +129,25 @@ def register(
     Raises
     ------
     ValueError
-        If a name is taken.
+        If a name is taken by another function; running a definition again replaces it.
     """
 
     def add(entry: Entry) -> None:
         for name in (entry.name, *entry.aliases):
             key = _fold(name)
-            if key in _KEYS:
-                raise ValueError(f"problem name {name!r} is taken by {_KEYS[key]!r}; choose another")
+            if key in _KEYS and _origin(_ENTRIES[_KEYS[key]].build) != _origin(entry.build):
+                raise ValueError(
+                    f"problem name {name!r} is taken by {_KEYS[key]!r}; choose another"
+                )
             _KEYS[key] = entry.name
         _ENTRIES[entry.name] = entry
 
-    def decorate(build: Builder) -> Builder:
+    def decorate(function: Builder) -> Builder:
+        @functools.wraps(function)
+        def build(*args: Any, **parameters: Any) -> IVP:
+            problem = function(*args, **parameters)
+            return problem if problem.name else problem.with_(name=function.__name__)
+
         add(Entry(build.__name__, build, {}, tuple(aliases), stiff, chaotic, digits))
         for name, given in (variants or {}).items():
             settings = dict(given)
@@ -144,7 +155,7 @@ def register(
             is_stiff = bool(settings.pop("stiff", stiff))
             is_chaotic = bool(settings.pop("chaotic", chaotic))
             add(Entry(name, build, settings, also, is_stiff, is_chaotic, digits))
-        return build
+        return cast(Builder, build)
 
     return decorate
 
@@ -205,9 +216,9 @@ def get(name: str, **parameters: Any) -> IVP:
     >>> from integrators import problems
     >>> problems.get("Van der Pol", mu=100.0)
     <IVP van_der_pol: n = 2, t from 0 to 200>
-    >>> problems.get("lorentz")
+    >>> problems.get("robertsen")
     Traceback (most recent call last):
     ...
-    ValueError: unknown problem 'lorentz'; did you mean lorenz?
+    ValueError: unknown problem 'robertsen'; did you mean robertson or robertson_dae?
     """
     return entry(name).problem(**parameters)

@@ -28,7 +28,7 @@ __all__ = [
 
 @register("notes_example_1_4", "xy_plus_x")
 def linear_growth(t_end: float = 1.0) -> IVP:
-    """y' = ty + t, the worked example of the course notes.
+    """Linear y' = ty + t, the worked example of the course notes.
 
     Notes
     -----
@@ -98,7 +98,7 @@ def square_root(y0: float = 0.0, t_end: float = 2.0) -> IVP:
 
 @register("y_squared")
 def blow_up(y0: float = 1.0, t_end: float = 0.9) -> IVP:
-    """y' = y², whose solution y0/(1 − y0 t) leaves every bound at t = 1/y0."""
+    """Finite-time blow-up: y' = y², whose solution y0/(1 − y0 t) leaves every bound at t = 1/y0."""
     if y0 * t_end >= 1:
         raise ValueError(f"the solution ends at t = {1 / y0:g}; t_end = {t_end:g} is beyond it")
 
@@ -117,7 +117,7 @@ def blow_up(y0: float = 1.0, t_end: float = 0.9) -> IVP:
 
 @register("hyperbola")
 def minus_2ty2(t_end: float = 2.0) -> IVP:
-    """y' = −2 t y², y = 1/(1 + t²): nonlinear and non-autonomous, shows wrong nodes at once."""
+    """Nonlinear, non-autonomous y' = −2 t y², y = 1/(1 + t²): shows wrong nodes at once."""
 
     def f(t: Any, y: Any) -> Any:
         return np.array([-2 * t * y[0] * y[0]])

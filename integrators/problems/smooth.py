@@ -1,7 +1,7 @@
 """Smooth vector problems with a closed solution, made to measure the order of a method.
 
-They are nonlinear, coupled and depend on time explicitly, so that the elementary differentials
-of all rooted trees with up to six vertices are linearly independent along the solution (a test
+They are nonlinear, coupled and depend on time explicitly, so that for each order up to six the
+elementary differentials of the rooted trees are linearly independent along the solution (a test
 checks it): a method that misses one order condition shows it. Linear problems cannot do this.
 Solutions and right-hand sides also work in ``numpy.longdouble``.
 """

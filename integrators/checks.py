@@ -1,0 +1,130 @@
+"""``check_method``: put any method, ours or a user's, through the same examination."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from . import problems
+from .solve import method_name, solve
+from .tableau import Tableau
+
+__all__ = ["MethodReport", "check_method"]
+
+EXAMINATION = ("order_rational", "order_trigonometric", "order_exponential")
+"""Nonlinear, non-autonomous, coupled problems: y' = Ay would hide most mistakes."""
+
+SLOPE_TOLERANCE = 0.15  # how far the slope of the finest asymptotic pair may lie from the order
+ROUND_OFF = 1e-12  # relative errors below this say nothing about the order
+
+
+@dataclass
+class MethodReport:
+    """What :func:`check_method` found."""
+
+    name: str
+    declared_order: int
+    observed: dict[str, float] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything is as it should be."""
+        return not self.failures
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: declared order {self.declared_order}"]
+        lines += [f"  {name}: observed order {slope:.2f}" for name, slope in self.observed.items()]
+        lines += [f"  FAILED: {failure}" for failure in self.failures] or ["  all checks passed"]
+        return "\n".join(lines)
+
+
+def check_method(method: Any, *, order: int | None = None) -> MethodReport:
+    """Examine a method: order on nonlinear problems, both time directions, exact step counts.
+
+    Parameters
+    ----------
+    method
+        Anything that ``solve`` accepts.
+    order
+        The order it should have; by default what the method itself says.
+
+    Examples
+    --------
+    >>> class Wrong:  # the second stage is evaluated at the wrong time
+    ...     order = 2
+    ...     def step(self, f, t, y, h):
+    ...         k1 = h * f(t, y)
+    ...         return y + (k1 + h * f(t, y + k1)) / 2
+    >>> check_method(Wrong()).ok
+    False
+    """
+    declared = order if order is not None else _declared_order(method)
+    report = MethodReport(method_name(method), declared)
+    for name in EXAMINATION:
+        slope = observed_order(problems.get(name), method, declared)
+        report.observed[name] = slope
+        if not slope >= declared - SLOPE_TOLERANCE:
+            report.failures.append(f"order {slope:.2f} instead of {declared} on {name}")
+    _check_times(method, report)
+    _check_reversal(method, report, declared)
+    return report
+
+
+def observed_order(problem: Any, method: Any, order: int) -> float:
+    """Slope of log(error) against log(h) at the finest pair of steps above round-off.
+
+    Steps are halved until the error is close to round-off; the slope of the last pair whose
+    errors are clearly above it is returned, NaN if there is none.
+    """
+    t0, t1 = problem.t_span
+    exact = problem.exact(t1)
+    scale = float(np.max(np.abs(exact)))
+    errors: list[float] = []
+    slope = float("nan")
+    intervals = 4
+    most = 4096 if order <= 2 else 512
+    while intervals <= most:
+        solution = solve(problem, method=method, step=abs(t1 - t0) / intervals)
+        error = float(np.max(np.abs(solution.y[:, -1] - exact))) / scale
+        if not solution.success or not np.isfinite(error):
+            errors.append(float("inf"))
+        else:
+            errors.append(error)
+        intervals *= 2
+        if errors[-1] < ROUND_OFF:
+            break
+        if len(errors) >= 2 and np.isfinite(errors[-2]) and errors[-1] > 0:
+            slope = float(np.log2(errors[-2] / errors[-1]))
+    return slope
+
+
+def _declared_order(method: Any) -> int:
+    if isinstance(method, str):
+        from . import catalogue
+
+        return catalogue.get(method).order
+    if isinstance(method, Tableau) or hasattr(method, "order"):
+        return int(method.order)
+    raise TypeError(f"{method_name(method)} does not say its order; pass order=")
+
+
+def _check_times(method: Any, report: MethodReport) -> None:
+    solution = solve(lambda t, y: np.ones_like(y), (0.0, 1.0), [0.0], method=method, step=0.1)
+    if solution.t.size != 11 or solution.t[-1] != 1.0:
+        report.failures.append(f"ten steps of 0.1 from 0 to 1 gave {solution.t.size - 1} steps")
+    elif np.max(np.abs(solution.y[0] - solution.t)) > 1e-14:
+        report.failures.append("y' = 1 is not integrated exactly")
+
+
+def _check_reversal(method: Any, report: MethodReport, order: int) -> None:
+    problem = problems.get("order_rational")
+    t0, t1 = problem.t_span
+    there = solve(problem, method=method, step=(t1 - t0) / 128)
+    back = solve(problem.f, (t1, t0), there.y[:, -1], method=method, step=(t1 - t0) / 128)
+    error = float(np.max(np.abs(back.y[:, -1] - problem.y0)))
+    forward = float(np.max(np.abs(there.y[:, -1] - problem.exact(t1))))
+    if not error <= 100 * forward + 1e-11:
+        report.failures.append(f"backward integration misses the start by {error:.2e}")

@@ -1,0 +1,195 @@
+"""Fully implicit methods: all stages together, as one system split by the eigenvalues of A."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..kernels import kernel
+from .common import combine, copy, error_norm, evaluate, polynomial
+from .implicit import (
+    TASK_SOLVE_COMPLEX,
+    ask_algebra,
+    begin_step,
+    converged,
+    evaluate_jacobian,
+    finish_step,
+    implicit_dense,
+    keep_jacobian,
+    prepare_newton,
+    solve_real,
+    times_mass,
+)
+from .linear import lu_solve
+from .state import (
+    COUPLING,
+    COUPLING_FULL,
+    DENSE,
+    DENSE_NATIVE,
+    EXTERNAL_ALGEBRA,
+    FUNCTION_RAISED,
+    H_LAST,
+    HAVE_START,
+    JACOBIAN_CURRENT,
+    MAX_NEWTON,
+    NEWTON_FAILED,
+    NEWTON_LAST,
+    NEWTON_MEMORY,
+    NNEWTON,
+    OK,
+    STAGES,
+)
+
+
+@kernel
+def coupled_step(w, t, h):
+    """y_new and the error estimate of one step of length h from (t, y)."""
+    status = begin_step(w, t, False)
+    for trial in range(2):
+        if trial == 1:
+            if status != NEWTON_FAILED or w.count[JACOBIAN_CURRENT] == 1:
+                break
+            status = evaluate_jacobian(w, t)  # an old Jacobian may be to blame
+        if status == OK:
+            status = prepare_newton(w, h)
+        if status == OK:
+            status = newton_coupled(w, t, h)
+    return finish_step(w, t, h) if status == OK else status
+
+
+@kernel
+def newton_coupled(w, t, h):
+    """All stages together."""
+    count = w.count
+    s = count[STAGES]
+    n = w.y.shape[0]
+    starting_values(w, h)
+    remembered = w.error_low  # scratch of at least two numbers
+    w.clock[NEWTON_MEMORY] = max(w.clock[NEWTON_MEMORY], 1e-16) ** 0.8
+    for iteration in range(count[MAX_NEWTON]):
+        count[NNEWTON] += 1
+        count[NEWTON_LAST] = iteration + 1
+        for i in range(s):
+            combine(w.A[i], w.K, s, w.x)
+            for m in range(n):
+                w.x[m] += w.y[m]
+            if evaluate(w, t + w.c[i] * h) != OK:
+                return FUNCTION_RAISED
+            copy(w.dx, w.residual[i])
+            status = times_mass(w, w.K[i], w.real_rhs)
+            if status != OK:
+                return status
+            for m in range(n):
+                w.residual[i, m] = h * w.residual[i, m] - w.real_rhs[m]
+        status = solve_coupled(w)
+        if status != OK:
+            return status
+        for i in range(s):
+            for m in range(n):
+                w.K[i, m] += w.increment[i, m]
+        verdict = converged(w, coupled_norm(w, h), iteration, remembered)
+        if verdict == 1:
+            return OK
+        if verdict == -1:
+            break
+    return NEWTON_FAILED
+
+
+@kernel
+def coupled_norm(w, h):
+    """Norm of the change A·ΔW of the stage values, over all stages."""
+    s = w.count[STAGES]
+    total = 0.0
+    for i in range(s):
+        combine(w.A[i], w.increment, s, w.error)
+        norm = error_norm(w, w.error, h)
+        total += norm * norm
+    return np.sqrt(total / s)
+
+
+@kernel
+def solve_coupled(w):
+    """increment = (I ⊗ M − h A ⊗ J)⁻¹ residual."""
+    s = w.count[STAGES]
+    n = w.y.shape[0]
+    if w.count[COUPLING] == COUPLING_FULL:
+        for i in range(s):
+            for m in range(n):
+                w.full_rhs[i * n + m] = w.residual[i, m]
+        lu_solve(w.full_LU, w.full_pivots, w.full_rhs)
+        for i in range(s):
+            for m in range(n):
+                w.increment[i, m] = w.full_rhs[i * n + m]
+        return OK
+    for i in range(s):
+        for m in range(n):
+            w.increment[i, m] = 0.0
+    for k in range(w.T_real.shape[1]):
+        combine(w.T_real_inverse[k], w.residual, s, w.real_rhs)
+        status = solve_real(w, k)
+        if status != OK:
+            return status
+        for i in range(s):
+            for m in range(n):
+                w.increment[i, m] += w.T_real[i, k] * w.real_rhs[m]
+    for k in range(w.complex_shift.shape[0]):
+        for m in range(n):
+            total = 0j
+            for i in range(s):
+                total += w.T_complex_inverse[k, i] * w.residual[i, m]
+            w.complex_rhs[m] = total
+        status = solve_complex(w, k)
+        if status != OK:
+            return status
+        for i in range(s):  # this eigenvalue and its conjugate
+            for m in range(n):
+                w.increment[i, m] += 2.0 * (w.T_complex[i, k] * w.complex_rhs[m]).real
+    return OK
+
+
+@kernel
+def starting_values(w, h):
+    """W from the stage slopes of the previous step, continued as a polynomial beyond its end."""
+    s = w.count[STAGES]
+    n = w.y.shape[0]
+    for i in range(s):
+        for m in range(n):
+            w.K[i, m] = 0.0
+    if w.count[HAVE_START] == 0:
+        return
+    ratio = h / w.clock[H_LAST]
+    for i in range(s):
+        theta = 1.0 + w.c[i] * ratio
+        for j in range(s):
+            weight = 0.0
+            for k in range(s - 1, -1, -1):
+                weight = weight * theta + w.lagrange[j, k]
+            for m in range(n):
+                w.K[i, m] += ratio * weight * w.W_last[j, m]
+
+
+@kernel
+def solve_complex(w, k):
+    """complex_rhs ← (M − hλₖJ)⁻¹ complex_rhs."""
+    if w.count[EXTERNAL_ALGEBRA] == 1:
+        return ask_algebra(w, TASK_SOLVE_COMPLEX + k)
+    lu_solve(w.complex_LU[k], w.complex_pivots[k], w.complex_rhs)
+    return OK
+
+
+@kernel
+def coupled_accept(w, t, h):
+    """After an accepted step: keep what the next one can use."""
+    for i in range(w.count[STAGES]):
+        copy(w.K[i], w.W_last[i])
+    w.count[HAVE_START] = 1
+    keep_jacobian(w)
+    return OK
+
+
+@kernel
+def coupled_dense(w, t, h):
+    """The collocation polynomial, where there is one."""
+    if w.count[DENSE] == DENSE_NATIVE:
+        polynomial(w.P, w.K, 1.0, w.Q)
+        return OK
+    return implicit_dense(w, t, h)

@@ -1,0 +1,113 @@
+"""Diagonally implicit methods (DIRK, SDIRK, ESDIRK): the stages one after the other."""
+
+from __future__ import annotations
+
+from ..kernels import kernel
+from .common import combine, copy, error_norm, evaluate
+from .implicit import (
+    begin_step,
+    converged,
+    evaluate_jacobian,
+    finish_step,
+    keep_jacobian,
+    prepare_newton,
+    solve_real,
+    times_mass,
+)
+from .state import (
+    COUPLING,
+    COUPLING_DIAGONAL,
+    FUNCTION_RAISED,
+    JACOBIAN_CURRENT,
+    MAX_NEWTON,
+    NEWTON_FAILED,
+    NEWTON_LAST,
+    NEWTON_MEMORY,
+    NNEWTON,
+    OK,
+    STAGES,
+)
+
+
+@kernel
+def explicit_first_stage(w):
+    """Whether the first stage of a diagonally implicit method is just f(t, y)."""
+    return w.count[COUPLING] == COUPLING_DIAGONAL and w.block_of[0] < 0
+
+
+@kernel
+def diagonal_step(w, t, h):
+    """y_new and the error estimate of one step of length h from (t, y)."""
+    status = begin_step(w, t, explicit_first_stage(w))
+    for trial in range(2):
+        if trial == 1:
+            if status != NEWTON_FAILED or w.count[JACOBIAN_CURRENT] == 1:
+                break
+            status = evaluate_jacobian(w, t)  # an old Jacobian may be to blame
+        if status == OK:
+            status = prepare_newton(w, h)
+        if status == OK:
+            status = newton_diagonal(w, t, h)
+    return finish_step(w, t, h) if status == OK else status
+
+
+@kernel
+def newton_diagonal(w, t, h):
+    """Stage after stage; explicit stages (a zero on the diagonal) are just evaluated."""
+    count = w.count
+    s = count[STAGES]
+    n = w.y.shape[0]
+    remembered = w.error_low
+    count[NEWTON_LAST] = 0
+    for i in range(s):
+        k = w.block_of[i]
+        if k < 0:
+            if i == 0:
+                copy(w.f0, w.dx)
+            else:
+                combine(w.A[i], w.K, i, w.x)
+                for m in range(n):
+                    w.x[m] += w.y[m]
+                if evaluate(w, t + w.c[i] * h) != OK:
+                    return FUNCTION_RAISED
+            for m in range(n):
+                w.K[i, m] = h * w.dx[m]
+            continue
+        diagonal = w.A[i, i]
+        for m in range(n):  # a stage starts from the increment of the one before
+            w.K[i, m] = w.K[i - 1, m] if i > 0 else 0.0
+        w.clock[NEWTON_MEMORY] = max(w.clock[NEWTON_MEMORY], 1e-16) ** 0.8
+        verdict = 0
+        for iteration in range(count[MAX_NEWTON]):
+            count[NNEWTON] += 1
+            count[NEWTON_LAST] = max(count[NEWTON_LAST], iteration + 1)
+            combine(w.A[i], w.K, i + 1, w.x)
+            for m in range(n):
+                w.x[m] += w.y[m]
+            if evaluate(w, t + w.c[i] * h) != OK:
+                return FUNCTION_RAISED
+            copy(w.dx, w.residual[i])
+            status = times_mass(w, w.K[i], w.real_rhs)
+            if status != OK:
+                return status
+            for m in range(n):
+                w.real_rhs[m] = h * w.residual[i, m] - w.real_rhs[m]
+            status = solve_real(w, k)
+            if status != OK:
+                return status
+            for m in range(n):
+                w.K[i, m] += w.real_rhs[m]
+                w.error[m] = diagonal * w.real_rhs[m]
+            verdict = converged(w, error_norm(w, w.error, h), iteration, remembered)
+            if verdict != 0:
+                break
+        if verdict != 1:
+            return NEWTON_FAILED
+    return OK
+
+
+@kernel
+def diagonal_accept(w, t, h):
+    """After an accepted step: keep what the next one can use."""
+    keep_jacobian(w)
+    return OK

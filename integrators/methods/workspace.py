@@ -1,0 +1,149 @@
+"""The workspace of a method: its arrays, as attributes, for Python and for compiled code alike.
+
+Kernels say ``w.y[i]``. Interpreted, that is an attribute of a :class:`Workspace`. Compiled, ``w``
+is a single pointer to a table of addresses and shapes, and ``w.y`` is put together from it; so a
+workspace of fifty arrays is passed around at the price of one integer, and kernels compile fast.
+``integrators.intrinsics`` holds that part.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Custom", "Explicit", "Implicit", "Workspace"]
+
+# Kind and number of dimensions of a field: f float, i integer, c complex; "a" is an address.
+SHARED = {
+    "attempt": "a",  # the method's kernels, see integrators.methods.loop
+    "accepted": "a",
+    "dense": "a",
+    "refine": "a",
+    "f": "a",  # the right-hand side
+    "clock": "f1",  # times and tolerances, see integrators.methods.state
+    "count": "i1",  # counters and switches
+    "control": "f1",  # step-size controller, see integrators.control
+    "flag": "i1",  # set by a Python callback that succeeded
+    "x": "f1",  # argument of f …
+    "dx": "f1",  # … and its value
+    "p": "f1",  # parameters
+    "atol": "f1",
+    "index": "i1",  # differentiation index of each component; empty for an ODE
+    "y": "f1",  # current state
+    "y_old": "f1",  # state at the start of the last accepted step
+    "y_new": "f1",  # result of the current attempt
+    "f0": "f1",  # slope at the start of the step
+    "f1": "f1",  # slope at its end
+    "error": "f1",
+    "error_low": "f1",  # second estimate, where there is one; else scratch
+    "K": "f2",  # stages, without h for explicit methods, with h for implicit ones
+    "P": "f2",  # native dense output: polynomial coefficients of each stage's weight
+    "Q": "f2",  # dense output of the last step, row j multiplies θ^(j+1)
+    "hermite_nodes": "f1",  # see integrators.methods.common.hermite_tables
+    "hermite_points": "f2",
+    "hermite_P": "f2",
+    "hermite_data": "f2",
+    "big": "f1",  # step doubling: result of the undivided step …
+    "saved": "f1",  # … and the state that it started from
+}
+
+TABLEAU = {
+    "A": "f2",  # for explicit methods followed by the rows of extra stages
+    "b": "f1",
+    "c": "f1",
+    "e": "f1",  # weights of the error estimate
+}
+
+WORDS = 4  # table entries for each field: address, then up to three lengths
+
+_KINDS = {"f": np.float64, "i": np.int64, "c": np.complex128}
+
+
+class Workspace:
+    """Named arrays with fixed kinds; subclasses list the fields of a family of methods.
+
+    The shared fields come first in every family, so code compiled for this class works on all.
+    """
+
+    FIELDS: ClassVar[dict[str, str]] = SHARED
+
+    def __init__(self, **values: Any) -> None:
+        fields = self.FIELDS
+        if set(values) != set(fields):
+            raise TypeError(f"fields do not match: {sorted(set(values) ^ set(fields))}")
+        self._table = np.zeros(WORDS * len(fields), dtype=np.int64)
+        for k, (name, kind) in enumerate(fields.items()):
+            value = values[name]
+            if kind == "a":
+                self._table[WORDS * k] = value
+            else:
+                self._enter(WORDS * k, name, kind, value)
+            setattr(self, name, value)
+        self.address = self._table.ctypes.data
+
+    def _enter(self, place: int, name: str, kind: str, array: NDArray[Any]) -> None:
+        expected = np.dtype(_KINDS[kind[0]])
+        if array.dtype != expected or array.ndim != int(kind[1]) or not array.flags.c_contiguous:
+            raise TypeError(
+                f"workspace field {name} must be a contiguous {expected} array of "
+                f"{kind[1]} dimensions, got {array.dtype} of shape {array.shape}"
+            )
+        self._table[place] = array.ctypes.data
+        self._table[place + 1 : place + 1 + array.ndim] = array.shape
+
+    def __getattr__(self, name: str) -> Any:  # only for type checkers and missing names
+        raise AttributeError(f"a workspace has no field {name!r}")
+
+
+class Explicit(Workspace):
+    """Arrays of an explicit Runge–Kutta method."""
+
+    FIELDS: ClassVar[dict[str, str]] = {
+        **SHARED,
+        **TABLEAU,
+        "e_low": "f1",  # weights of the second estimate
+    }
+
+
+class Implicit(Workspace):
+    """Arrays of an implicit Runge–Kutta method; K holds the stage increments W = h k."""
+
+    FIELDS: ClassVar[dict[str, str]] = {
+        **SHARED,
+        **TABLEAU,
+        "jac": "a",  # the Jacobian: writes J row by row
+        "algebra": "a",  # external linear algebra
+        "J": "f2",
+        "M": "f2",
+        "W_last": "f2",  # increments of the previous step …
+        "lagrange": "f2",  # … and the polynomials ℓⱼ(θ) through them, coefficients of θᵏ
+        "residual": "f2",
+        "increment": "f2",
+        "real_shift": "f1",  # λ of the real blocks M − hλJ
+        "real_LU": "f3",
+        "real_pivots": "i2",
+        "real_rhs": "f1",
+        "complex_shift": "c1",
+        "complex_LU": "c3",
+        "complex_pivots": "i2",
+        "complex_rhs": "c1",
+        "block_of": "i1",  # DIRK: block of each stage, -1 for an explicit stage
+        "T_real": "f2",
+        "T_real_inverse": "f2",
+        "T_complex": "c2",
+        "T_complex_inverse": "c2",
+        "full_LU": "f2",
+        "full_pivots": "i1",
+        "full_rhs": "f1",
+    }
+
+
+class Custom(Workspace):
+    """Arrays of a method written in Python."""
+
+    FIELDS: ClassVar[dict[str, str]] = {
+        **SHARED,
+        "stepper": "a",  # callback that fills y_new and error
+    }

@@ -1,0 +1,23 @@
+"""Tracing: a function written once with NumPy becomes machine code, derivatives, series, bounds.
+
+:func:`traced` is the way in; :func:`where` replaces ``if`` in traced functions. See
+``docs/tracing.md``.
+"""
+
+from .arrays import where
+from .errors import GraphTooLargeError, TracingError
+from .function import Function, Jacobian, Series
+from .trace import trace
+from .traced import Traced, traced
+
+__all__ = [
+    "Function",
+    "GraphTooLargeError",
+    "Jacobian",
+    "Series",
+    "Traced",
+    "TracingError",
+    "trace",
+    "traced",
+    "where",
+]

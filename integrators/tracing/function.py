@@ -1,0 +1,295 @@
+"""Functions with a graph: what a right-hand side, its Jacobian and its series have in common.
+
+A :class:`Function` is a program of t, y, p (and further vectors) that can be called on floats, by
+machine code where there is a compiler, and on symbols. :class:`Jacobian` adds a sparsity pattern,
+:class:`Series` the choice between straight-line code and loops.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import derivative, printing
+from .arrays import SymbolArray
+from .errors import GraphTooLargeError
+from .graph import Program
+from .symbol import Symbol
+from .trace import program_on_symbols
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+    from .llvm import MachineCode
+
+__all__ = ["Function", "Jacobian", "Series"]
+
+log = logging.getLogger(__name__)
+
+
+class _FastCall:
+    """Calls scalar code through fixed buffers: a third of the time of a general ctypes call.
+
+    Serves vectors that are float64 arrays of the right shape; one for each thread.
+    """
+
+    __slots__ = ("call", "k", "n", "out", "p", "pointers", "shape", "y")
+
+    def __init__(self, code: MachineCode, n: int, k: int, shape: tuple[int, ...]) -> None:
+        self.n, self.k, self.shape = (n,), (k,), shape
+        self.y, self.p, self.out = np.empty(n), np.empty(k), np.empty(shape)
+        self.pointers = (self.y.ctypes.data, self.p.ctypes.data, self.out.ctypes.data)
+        self.call = code.function
+
+    def accepts(self, t: Any, y: Any, more: tuple[Any, ...]) -> bool:
+        """Whether the arguments are floats in the form that the buffers hold."""
+        if not isinstance(t, float | int) or type(y) is not np.ndarray:
+            return False
+        if y.shape != self.n or y.dtype != np.float64:
+            return False
+        if not more:
+            return self.k == (0,)
+        p = more[0]
+        return (
+            type(p) is np.ndarray and len(more) == 1 and p.shape == self.k and p.dtype == np.float64
+        )
+
+    def __call__(self, t: Any, y: np.ndarray, more: tuple[Any, ...]) -> np.ndarray:
+        self.y[:] = y
+        if more:
+            self.p[:] = more[0]
+        self.call(t, *self.pointers)
+        return self.out.copy()
+
+
+class Function:
+    """A traced function of t, y and p (and further vectors), with its graph.
+
+    Attributes
+    ----------
+    n, k : int
+        Number of states and of parameters.
+    graph : Program
+        The simplified straight-line program; inputs are t, y, p, then the further vectors.
+    extra : tuple of int
+        Lengths of the further vectors, such as the direction of a Jacobian-vector product.
+    """
+
+    def __init__(self, graph: Program, n: int, k: int, extra: Sequence[int] = ()) -> None:
+        self._graph = graph
+        self._n = n
+        self._k = k
+        self.extra = tuple(extra)
+        self._codes: dict[int, MachineCode] = {}
+        self._broken = False
+        self._local = threading.local()
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._graph, self._n, self._k, self.extra)
+
+    @property
+    def graph(self) -> Program:
+        """The simplified straight-line program."""
+        return self._graph
+
+    @property
+    def n(self) -> int:
+        """Number of states."""
+        return self._n
+
+    @property
+    def k(self) -> int:
+        """Number of parameters."""
+        return self._k
+
+    def __call__(self, t: Any, y: Any, *more: Any) -> np.ndarray:
+        """Evaluate: ``(t, y, *further vectors, p)``; p only if there are parameters."""
+        fast = getattr(self._local, "fast", None)
+        if fast is not None and fast.accepts(t, y, more):
+            return fast(t, y, more)
+        vectors, p = more[: len(self.extra)], more[len(self.extra) :]
+        if len(vectors) < len(self.extra) or len(p) > 1:
+            raise TypeError(
+                f"expected t, y, {len(self.extra)} further vectors and optionally p; "
+                f"got {2 + len(more)} arguments"
+            )
+        parameters = p[0] if p else ()
+        symbolic, arrays = False, []
+        for name, x, size in [
+            ("y", y, self.n),
+            ("p", parameters, self.k),
+            *(("vector", x, size) for x, size in zip(vectors, self.extra)),
+        ]:
+            array, is_symbolic = _vector(x, size, name)
+            arrays.append(array)
+            symbolic = symbolic or is_symbolic
+        if symbolic or isinstance(t, Symbol):
+            flat = program_on_symbols(self.graph, [t, *(e for a in arrays for e in a)])
+            out = np.empty(len(flat), dtype=object)
+            out[:] = flat
+            return out.reshape(self.graph.shape).view(SymbolArray)
+        code = self._code()
+        if code is None:
+            return self._interpret(t, *arrays)
+        if not self.extra:
+            if fast is None:
+                fast = self._local.fast = _FastCall(code, self.n, self.k, self.graph.shape)
+            return fast(t, arrays[0], (arrays[1],))
+        return code(t, arrays[0], np.concatenate(arrays[1:])).reshape(self.graph.shape)
+
+    def _interpret(self, t: float, *arrays: np.ndarray) -> np.ndarray:
+        """Return the same without machine code."""
+        values = self.graph.evaluate([t, *(float(e) for a in arrays for e in a)])
+        return np.array(values, dtype=float).reshape(self.graph.shape)
+
+    def _code(self) -> MachineCode | None:
+        """Scalar machine code, or None where there is no compiler or the graph is too large."""
+        if 1 not in self._codes and not self._broken:
+            try:
+                self.machine_code()
+            except (ImportError, OSError, RuntimeError, GraphTooLargeError) as error:
+                log.warning("running without machine code: %s", error)
+                self._broken = True
+        return self._codes.get(1)
+
+    def machine_code(self, lanes: int = 1) -> MachineCode:
+        """Machine code, compiled at the first call and cached on disk.
+
+        Parameters
+        ----------
+        lanes
+            1 for scalar code; 2, 4, 8 or 16 evaluate that many (t, y, p) side by side.
+
+        Returns
+        -------
+        MachineCode
+            Its ``address`` is that of a C function: ``void f(double t, const double* y,
+            const double* p, double* out)``, or in L lanes ``void f(const double* t, ...)`` with
+            component k of lane l at ``[k*L + l]``. Further vectors follow p in ``p``.
+        """
+        if lanes not in self._codes:
+            self._codes[lanes] = self._compile(lanes)
+        return self._codes[lanes]
+
+    def _compile(self, lanes: int) -> MachineCode:
+        from .llvm import compile_program
+
+        return compile_program(self.graph, self.n, lanes)
+
+    def operations(self) -> dict[str, int]:
+        """How many operations of each kind one evaluation takes, and their ``total``."""
+        return self.graph.operations()
+
+    def interval(self, box: Any, t: Any = 0.0, p: Any = ()) -> tuple[np.ndarray, np.ndarray]:
+        """Guaranteed bounds of all values on a box.
+
+        Parameters
+        ----------
+        box
+            ``(lo, hi)``, two vectors that bound y.
+        t
+            A time, or a pair (earliest, latest).
+        p
+            Parameter values, or a pair of vectors (lo, hi) that bound them.
+
+        Returns
+        -------
+        lo, hi : array
+            Bounds in the shape of the function's value.
+        """
+        from .interval import bounds
+
+        if self.extra:
+            raise TypeError("interval bounds are for functions of t, y and p only")
+        return bounds(self.graph, self.n, self.k, box, t, p)
+
+    def to_python(self) -> str:
+        """Readable straight-line Python source."""
+        arguments = ["t", "y", *(["p"] if self.k else [])]
+        for name in self.graph.inputs[1 + self.n + self.k :]:
+            if (base := name.split("[")[0]) not in arguments:
+                arguments.append(base)
+        return printing.to_python(self.graph, arguments=", ".join(arguments))
+
+    def to_latex(self, largest: int = 200) -> str:
+        """LaTeX formulas of the components, for small graphs."""
+        return printing.to_latex(self.graph, largest)
+
+
+class Jacobian(Function):
+    """A traced matrix with its pattern: ∂f/∂y or ∂f/∂p, as a function of (t, y, p)."""
+
+    @functools.cached_property
+    def sparsity(self) -> scipy.sparse.csr_array:
+        """Where the matrix can be nonzero."""
+        return derivative.sparsity(self.graph)
+
+
+class Series(Function):
+    """Taylor coefficients of the solution through (t, y): a function of (t, y, p).
+
+    The value has shape (order + 1, n): row j is the j-th coefficient. Small systems become
+    straight-line code, large ones code with loops over the order.
+    """
+
+    #: Straight-line programs up to this size are compiled; beyond, loops.
+    LARGEST_UNROLLED = 12_000
+
+    def __init__(self, rhs: Program, n: int, k: int, order: int) -> None:
+        from .series import unrolled_size
+
+        self.rhs = rhs
+        self.order = order
+        self.unrolled = unrolled_size(rhs, n, order) <= self.LARGEST_UNROLLED
+        super().__init__(rhs, n, k)
+
+    def __reduce__(self) -> Any:
+        return Series, (self.rhs, self.n, self.k, self.order)
+
+    @functools.cached_property
+    def _program(self) -> Program:
+        from .series import series_program
+
+        return series_program(self.rhs, self.n, self.order)
+
+    @property
+    def graph(self) -> Program:
+        """All coefficients as one straight-line program (large, where there are loops)."""
+        return self._program
+
+    def _compile(self, lanes: int) -> MachineCode:
+        if self.unrolled:
+            return super()._compile(lanes)
+        from .series_loop import compile_series
+
+        return compile_series(self.rhs, self.n, self.order, lanes)
+
+    def __call__(self, t: Any, y: Any, *more: Any) -> np.ndarray:
+        """Coefficients (order + 1, n) at (t, y, p)."""
+        if self.unrolled or isinstance(t, Symbol):
+            return super().__call__(t, y, *more)
+        array, symbolic = _vector(y, self.n, "y")
+        p, symbolic_p = _vector(more[0] if more else (), self.k, "p")
+        code = None if symbolic or symbolic_p else self._code()
+        if code is None:
+            return super().__call__(t, y, *more)
+        return code(t, array, p).reshape(self.order + 1, self.n)
+
+
+def _vector(x: Any, size: int, name: str) -> tuple[np.ndarray, bool]:
+    """Return a vector of the right length, and whether it contains symbols."""
+    if isinstance(x, Symbol):
+        x = [x]
+    array = np.asarray(x)
+    if array.ndim == 0:
+        array = array.reshape(1)
+    if array.shape != (size,):
+        raise ValueError(f"expected {name} of shape ({size},), got shape {array.shape}")
+    if array.dtype == object and any(isinstance(e, Symbol) for e in array):
+        return array, True
+    return np.ascontiguousarray(array, dtype=float), False

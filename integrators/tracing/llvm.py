@@ -1,0 +1,434 @@
+"""From a program to machine code through LLVM.
+
+One LLVM instruction a node, in the order of the program. The code is a C function
+
+- scalar: ``void f(double t, const double* y, const double* p, double* out)``;
+- in L lanes: ``void f(const double* t, const double* y, const double* p, double* out)``, where
+  component k of lane l is at ``[k*L + l]`` and t has L entries.
+
+All inputs are read before anything is written: ``out`` may be ``y``.
+
+Addition, subtraction and multiplication carry the ``contract`` flag: ``a*b + c`` may be rounded
+once instead of twice (a fused multiply-add). A sum that cancels can therefore differ from
+Python's by an ulp *of its largest term*; nothing else is reordered. Elementary functions in
+scalar code are those of the C library; in lanes sin, cos, exp and log are our own vector code
+(:mod:`.vectormath`), the others are called lane by lane.
+
+IR is written as text: for thousands of nodes that is several times faster than building objects.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import hashlib
+import logging
+import struct
+import sys
+import threading
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from . import objects, vectormath
+from .errors import GraphTooLargeError
+from .graph import CONDITIONS, UNARY, Program
+
+__all__ = [
+    "LARGEST_GRAPH",
+    "Emitter",
+    "MachineCode",
+    "compile_ir",
+    "compile_program",
+    "native_lanes",
+]
+
+#: Programs of more nodes are refused: LLVM would take minutes.
+LARGEST_GRAPH = 200_000
+
+log = logging.getLogger(__name__)
+
+_LIBM = sorted((set(UNARY) | {"pow", "atan2"}) - {"neg", "sqrt", "abs", "sign", "floor"})
+_INTRINSIC = {
+    "sqrt": "sqrt",
+    "abs": "fabs",
+    "floor": "floor",
+    "min": "minimum",
+    "max": "maximum",
+}
+_COMPARE = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
+_lock = threading.Lock()
+
+
+def hexadecimal(x: float) -> str:
+    """Return a double as LLVM writes it, exactly.
+
+    Examples
+    --------
+    >>> hexadecimal(1.0)
+    '0x3FF0000000000000'
+    """
+    return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
+
+
+class Emitter:
+    """Writes LLVM IR for one module: instructions of the current function, and declarations.
+
+    Values are strings: ``%12`` or a literal constant. ``T`` is the type of a number: ``double``
+    or a vector of lanes.
+    """
+
+    def __init__(self, lanes: int) -> None:
+        self.lanes = lanes
+        self.T = "double" if lanes == 1 else f"<{lanes} x double>"
+        self.B = "i1" if lanes == 1 else f"<{lanes} x i1>"
+        self.lines: list[str] = []
+        self.declarations: dict[str, str] = {}
+        self.shared: dict[str, str] = {}  # sine and cosine of a value, computed together
+        self._count = 0
+
+    def const(self, x: float) -> str:
+        """Return a literal, the same in all lanes."""
+        h = hexadecimal(x)
+        if self.lanes == 1:
+            return h
+        return "<" + ", ".join([f"double {h}"] * self.lanes) + ">"
+
+    def new(self, instruction: str) -> str:
+        """Append an instruction; returns the name of its value."""
+        self._count += 1
+        name = f"%v{self._count}"
+        self.lines.append(f"  {name} = {instruction}")
+        return name
+
+    def do(self, instruction: str) -> None:
+        """Append an instruction without a value."""
+        self.lines.append(f"  {instruction}")
+
+    def label(self, name: str) -> None:
+        """Start a basic block."""
+        self.lines.append(f"{name}:")
+
+    def add(self, a: str, b: str) -> str:
+        """Return the sum a + b."""
+        return self.new(f"fadd contract {self.T} {a}, {b}")
+
+    def sub(self, a: str, b: str) -> str:
+        """Return the difference a − b."""
+        return self.new(f"fsub contract {self.T} {a}, {b}")
+
+    def mul(self, a: str, b: str) -> str:
+        """Return the product a · b."""
+        return self.new(f"fmul contract {self.T} {a}, {b}")
+
+    def div(self, a: str, b: str) -> str:
+        """Return the quotient a / b."""
+        return self.new(f"fdiv {self.T} {a}, {b}")
+
+    def neg(self, a: str) -> str:
+        """Return the negative of a."""
+        return self.new(f"fneg {self.T} {a}")
+
+    def compare(self, predicate: str, a: str, b: str) -> str:
+        """Return a floating-point comparison."""
+        return self.new(f"fcmp {predicate} {self.T} {a}, {b}")
+
+    def select(self, c: str, a: str, b: str) -> str:
+        """Return the value a where c holds, b elsewhere."""
+        return self.new(f"select {self.B} {c}, {self.T} {a}, {self.T} {b}")
+
+    def intrinsic(self, name: str, *args: str) -> str:
+        """Return a call of ``llvm.name`` on numbers."""
+        suffix = "f64" if self.lanes == 1 else f"v{self.lanes}f64"
+        full = f"@llvm.{name}.{suffix}"
+        self.declarations[full] = f"declare {self.T} {full}({', '.join([self.T] * len(args))})"
+        return self.new(f"call {self.T} {full}({', '.join(f'{self.T} {a}' for a in args)})")
+
+    def libm(self, name: str, *args: str) -> str:
+        """Return a call of the C library, lane by lane."""
+        full = f"@featherstep_{name}"
+        self.declarations[full] = (
+            f"declare double {full}({', '.join(['double'] * len(args))}) "
+            "nounwind willreturn readnone"
+        )
+        if self.lanes == 1:
+            return self.new(f"call double {full}({', '.join(f'double {a}' for a in args)})")
+        result = "poison"
+        for l in range(self.lanes):
+            parts = [self.new(f"extractelement {self.T} {a}, i64 {l}") for a in args]
+            value = self.new(f"call double {full}({', '.join(f'double {x}' for x in parts)})")
+            result = self.new(f"insertelement {self.T} {result}, double {value}, i64 {l}")
+        return result
+
+    def load(self, pointer: str, k: int) -> str:
+        """Component k of an argument vector."""
+        address = self.new(f"getelementptr inbounds double, ptr {pointer}, i64 {k * self.lanes}")
+        return self.new(f"load {self.T}, ptr {address}, align 8")
+
+    def store(self, value: str, pointer: str, k: int) -> None:
+        """Set component k of the result vector."""
+        address = self.new(f"getelementptr inbounds double, ptr {pointer}, i64 {k * self.lanes}")
+        self.do(f"store {self.T} {value}, ptr {address}, align 8")
+
+    def node(self, op: str, args: list[str]) -> str:
+        """Return the value of an operation."""
+        if op == "add":
+            return self.add(*args)
+        if op == "sub":
+            return self.sub(*args)
+        if op == "mul":
+            return self.mul(*args)
+        if op == "div":
+            return self.div(*args)
+        if op == "neg":
+            return self.neg(*args)
+        if op in _INTRINSIC:
+            return self.intrinsic(_INTRINSIC[op], *args)
+        if op in _COMPARE:
+            return self.compare(_COMPARE[op], *args)
+        if op in ("and", "or"):
+            return self.new(f"{op} {self.B} {args[0]}, {args[1]}")
+        if op == "not":
+            return self.new(f"xor {self.B} {args[0]}, {self.all_true()}")
+        if op == "select":
+            return self.select(*args)
+        if op == "sign":
+            x, zero = args[0], self.const(0.0)
+            below = self.select(self.compare("olt", x, zero), self.const(-1.0), x)
+            return self.select(self.compare("ogt", x, zero), self.const(1.0), below)
+        if self.lanes > 1 and op in vectormath.FUNCTIONS:
+            return vectormath.call(self, op, args[0])
+        return self.libm(op, *args)
+
+    def all_true(self) -> str:
+        """Return the condition that holds in all lanes."""
+        return "true" if self.lanes == 1 else "<" + ", ".join(["i1 true"] * self.lanes) + ">"
+
+    def head(self, name: str) -> str:
+        """Return the first line of a function with the signature of this module."""
+        t = "double %t" if self.lanes == 1 else "ptr nocapture readonly %t"
+        return (
+            f"define void @{name}({t}, ptr nocapture readonly %y, ptr nocapture readonly %p, "
+            "ptr nocapture %out) nounwind {"
+        )
+
+    def time(self) -> str:
+        """Return the value of the argument t."""
+        return "%t" if self.lanes == 1 else self.load("%t", 0)
+
+    def module(self, name: str) -> str:
+        """Return the whole module: the function ``name`` and what it needs."""
+        body = "\n".join([self.head(name), "entry:", *self.lines, "  ret void", "}"])
+        return "\n".join([*self.declarations.values(), body, ""])
+
+
+def emit_nodes(e: Emitter, program: Program, n: int) -> list[str]:
+    """Write all nodes of a program; returns the value of each."""
+    values: list[str] = []
+    given: dict[int, str] = {}
+    for op, a in zip(program.ops, program.args):
+        if op == "const":
+            values.append(e.const(a[0]))
+        elif op == "input":
+            k = a[0]
+            if k not in given:
+                if k == 0:
+                    given[k] = e.time()
+                elif k <= n:
+                    given[k] = e.load("%y", k - 1)
+                else:
+                    given[k] = e.load("%p", k - 1 - n)
+            values.append(given[k])
+        else:
+            args = [values[j] for j in a]
+            if op in ("and", "or", "not") or op == "select":
+                for m in range(len(a) if op != "select" else 1):
+                    if program.ops[a[m]] not in CONDITIONS:  # a constant that was folded
+                        args[m] = e.compare("une", args[m], e.const(0.0))
+            values.append(e.node(op, args))
+    return values
+
+
+def program_ir(program: Program, n: int, lanes: int, name: str) -> str:
+    """Return the module of a program whose inputs are t, n states, then parameters."""
+    e = Emitter(lanes)
+    values = emit_nodes(e, program, n)
+    for k, o in enumerate(program.outputs):
+        e.store(values[o], "%out", k)
+    return e.module(name)
+
+
+# --- the compiler ---------------------------------------------------------------------------------
+
+
+@cache
+def _compiler() -> tuple[Any, Any, str]:
+    """LLVM's binding, the target machine of this computer, and its description."""
+    from llvmlite import __version__
+    from llvmlite import binding as ll
+
+    ll.initialize_native_target()
+    ll.initialize_native_asmprinter()
+    features = ll.get_host_cpu_features().flatten()
+    cpu = ll.get_host_cpu_name()
+    # opt=2: 3 compiles slower and has not been measurably faster for straight-line code
+    machine = ll.Target.from_default_triple().create_target_machine(
+        cpu=cpu, features=features, opt=2
+    )
+    for name in (*_LIBM, "malloc", "free"):
+        ll.add_symbol(f"featherstep_{name}", _address_of(name))
+    return ll, machine, f"{__version__} {machine.triple} {cpu} {features}"
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    if sys.platform == "win32":
+        return ctypes.CDLL("ucrtbase")
+    return ctypes.CDLL(ctypes.util.find_library("m") or None)
+
+
+def _address_of(name: str) -> int:
+    library = _library()
+    if not hasattr(library, name):  # malloc and free are not in a separate libm
+        library = ctypes.CDLL(None)
+    address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+    assert address is not None
+    return address
+
+
+def native_lanes() -> int:
+    """How many doubles one vector register of this CPU holds: 8, 4 or 2."""
+    from llvmlite import binding as ll
+
+    features = ll.get_host_cpu_features()
+    if features.get("avx512f"):
+        return 8
+    return 4 if features.get("avx") else 2
+
+
+class MachineCode:
+    """A compiled function.
+
+    Attributes
+    ----------
+    address : int
+        Where the code is; valid as long as this object lives.
+    lanes : int
+        1 for scalar code.
+    size : int
+        How many numbers it writes (in each lane).
+    function : ctypes function
+        Takes addresses instead of arrays.
+    """
+
+    def __init__(self, address: int, lanes: int, size: int, engine: Any) -> None:
+        self.address = address
+        self.lanes = lanes
+        self.size = size
+        self._engine = engine  # owns the memory of the code
+        first = ctypes.c_double if lanes == 1 else ctypes.c_void_p
+        self.function = ctypes.CFUNCTYPE(
+            None, first, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
+        )(address)
+
+    def __call__(self, t: Any, y: Any, p: Any = (), out: np.ndarray | None = None) -> np.ndarray:
+        """Evaluate: scalars ``(t, y[n], p[k])``, or in lanes ``(t[L], y[n, L], p[k, L])``."""
+        y = np.ascontiguousarray(y, dtype=np.float64)
+        p = np.ascontiguousarray(p, dtype=np.float64)
+        if self.lanes == 1:
+            if out is None:
+                out = np.empty(self.size)
+            self.function(t, y.ctypes.data, p.ctypes.data, out.ctypes.data)
+            return out
+        times = np.ascontiguousarray(np.broadcast_to(np.asarray(t, dtype=float), (self.lanes,)))
+        if out is None:
+            out = np.empty((self.size, self.lanes))
+        self.function(times.ctypes.data, y.ctypes.data, p.ctypes.data, out.ctypes.data)
+        return out
+
+    def __repr__(self) -> str:
+        return f"MachineCode(address={self.address:#x}, lanes={self.lanes}, size={self.size})"
+
+
+def compile_ir(source: Any, identity: str, lanes: int, size: int, speed_level: int) -> MachineCode:
+    """Machine code of a module, from disk if it is there.
+
+    Parameters
+    ----------
+    source
+        A function of the symbol's name that returns the IR; called only if needed.
+    identity
+        What determines the code besides CPU and compiler.
+    lanes, size
+        For :class:`MachineCode`.
+    speed_level
+        LLVM's optimisation level for its middle end.
+    """
+    with _lock:
+        ll, machine, description = _compiler()
+        key = hashlib.sha256(
+            f"{objects.CODE_VERSION} {description} {identity} {lanes} {speed_level}".encode()
+        ).hexdigest()[:40]
+        name = f"featherstep_{key}"
+        code = objects.load(key)
+        if code is not None:
+            engine = _engine(ll, code)
+            address = engine.get_function_address(name)
+            if address:
+                return MachineCode(address, lanes, size, engine)
+            log.warning("the cache entry %s lacks its function and will be rebuilt", key)
+        module = ll.parse_assembly(source(name))
+        module.triple = machine.triple
+        module.data_layout = str(machine.target_data)
+        options = ll.create_pipeline_tuning_options(speed_level=speed_level)
+        options.loop_vectorization = speed_level > 1
+        options.slp_vectorization = False
+        passes = ll.create_pass_builder(machine, options)
+        passes.getModulePassManager().run(module, passes)
+        code = machine.emit_object(module)
+        objects.store(key, code)
+        engine = _engine(ll, code)
+        return MachineCode(engine.get_function_address(name), lanes, size, engine)
+
+
+def _engine(ll: Any, code: bytes) -> Any:
+    machine = ll.Target.from_default_triple().create_target_machine()  # the engine owns it
+    engine = ll.create_mcjit_compiler(ll.parse_assembly(""), machine)
+    engine.add_object_file(ll.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine
+
+
+def compile_program(program: Program, n: int, lanes: int = 1) -> MachineCode:
+    """Machine code of a program whose inputs are t, n states, then parameters.
+
+    Examples
+    --------
+    >>> from integrators.tracing import trace
+    >>> code = compile_program(trace(lambda t, y, p: y * p[0] + t, (), 2, 1), n=2)
+    >>> code(1.0, [3.0, 4.0], [10.0])
+    array([31., 41.])
+    """
+    if not isinstance(lanes, int) or lanes not in (1, 2, 4, 8, 16):
+        raise ValueError(f"lanes must be 1, 2, 4, 8 or 16, got {lanes!r}")
+    check_size(len(program))
+    # The graph leaves the middle end nothing to do, except around our vector functions.
+    inlined = lanes > 1 and not vectormath.FUNCTIONS.isdisjoint(program.ops)
+    return compile_ir(
+        lambda name: program_ir(program, n, lanes, name),
+        f"program {n} {program.digest}",
+        lanes,
+        len(program.outputs),
+        speed_level=1 if inlined else 0,
+    )
+
+
+def check_size(nodes: int) -> None:
+    """Refuse graphs that LLVM would chew on for minutes."""
+    if nodes > LARGEST_GRAPH:
+        raise GraphTooLargeError(
+            f"the graph has {nodes:,} nodes; machine code is made for at most {LARGEST_GRAPH:,}. "
+            "Remedy: leave the function untraced (for mechanisms, the generic kernels serve "
+            "models of any size)."
+        )
