@@ -16,8 +16,9 @@ __all__ = ["MethodReport", "check_method"]
 EXAMINATION = ("order_rational", "order_trigonometric", "order_exponential")
 """Nonlinear, non-autonomous, coupled problems: y' = Ay would hide most mistakes."""
 
-SLOPE_TOLERANCE = 0.15  # how far the slope of the finest asymptotic pair may lie from the order
+SLOPE_TOLERANCE = 0.5  # the observed slope, rounded, must not be less than the declared order
 ROUND_OFF = 1e-12  # relative errors below this say nothing about the order
+LINEAR_TOLERANCE = 1e-10  # y' = t: some coefficients are published to twelve digits only
 
 
 @dataclass
@@ -66,7 +67,7 @@ def check_method(method: Any, *, order: int | None = None) -> MethodReport:
     for name in EXAMINATION:
         slope = observed_order(problems.get(name), method, declared)
         report.observed[name] = slope
-        if not slope >= declared - SLOPE_TOLERANCE:
+        if slope < declared - SLOPE_TOLERANCE:
             report.failures.append(f"order {slope:.2f} instead of {declared} on {name}")
     _check_times(method, report)
     _check_reversal(method, report, declared)
@@ -76,29 +77,28 @@ def check_method(method: Any, *, order: int | None = None) -> MethodReport:
 def observed_order(problem: Any, method: Any, order: int) -> float:
     """Slope of log(error) against log(h) at the finest pair of steps above round-off.
 
-    Steps are halved until the error is close to round-off; the slope of the last pair whose
-    errors are clearly above it is returned, NaN if there is none.
+    The error is the largest over all components and steps, since at a single time its leading
+    terms may happen to cancel. Steps are refined by √2 until the error nears round-off; NaN is
+    returned if too few errors are above it (an order above ten hardly shows in doubles).
     """
     t0, t1 = problem.t_span
-    exact = problem.exact(t1)
-    scale = float(np.max(np.abs(exact)))
-    errors: list[float] = []
-    slope = float("nan")
-    intervals = 4
-    most = 4096 if order <= 2 else 512
+    errors: list[tuple[float, float]] = []
+    most = 3000 if order <= 2 else 600
+    intervals = 3.0
     while intervals <= most:
-        solution = solve(problem, method=method, step=abs(t1 - t0) / intervals)
-        error = float(np.max(np.abs(solution.y[:, -1] - exact))) / scale
-        if not solution.success or not np.isfinite(error):
-            errors.append(float("inf"))
-        else:
-            errors.append(error)
-        intervals *= 2
-        if errors[-1] < ROUND_OFF:
+        count = round(intervals)
+        solution = solve(problem, method=method, step=abs(t1 - t0) / count)
+        exact = np.array([problem.exact(t) for t in solution.t]).T
+        error = float(np.max(np.abs(solution.y - exact)) / np.max(np.abs(exact)))
+        if error < ROUND_OFF:
             break
-        if len(errors) >= 2 and np.isfinite(errors[-2]) and errors[-1] > 0:
-            slope = float(np.log2(errors[-2] / errors[-1]))
-    return slope
+        if solution.success and np.isfinite(error):
+            errors.append((count, error))
+        intervals *= np.sqrt(2)
+    if len(errors) < 3:
+        return float("nan") if intervals < most else 0.0  # 0: it never came close
+    (n1, e1), (n2, e2) = errors[-3], errors[-1]
+    return float(np.log(e1 / e2) / np.log(n2 / n1))
 
 
 def _declared_order(method: Any) -> int:
@@ -115,7 +115,7 @@ def _check_times(method: Any, report: MethodReport) -> None:
     solution = solve(lambda t, y: np.ones_like(y), (0.0, 1.0), [0.0], method=method, step=0.1)
     if solution.t.size != 11 or solution.t[-1] != 1.0:
         report.failures.append(f"ten steps of 0.1 from 0 to 1 gave {solution.t.size - 1} steps")
-    elif np.max(np.abs(solution.y[0] - solution.t)) > 1e-14:
+    elif np.max(np.abs(solution.y[0] - solution.t)) > LINEAR_TOLERANCE:
         report.failures.append("y' = 1 is not integrated exactly")
 
 

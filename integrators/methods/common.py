@@ -13,6 +13,7 @@ from .pointers import call
 from .state import (
     F0_CURRENT,
     F0_KNOWN,
+    FIXED,
     FUNCTION_RAISED,
     H_LAST,
     HAVE_F1,
@@ -27,6 +28,8 @@ from .state import (
 )
 
 Array = NDArray[np.float64]
+
+TINY = 1e-300  # keeps a state of zeros from dividing by zero
 
 
 @kernel
@@ -80,13 +83,17 @@ def error_norm(w, e, h):
     """Weighted norm of e; 1 means: just the tolerance.
 
     Weights are atol + rtol·max(|y|, |y_new|). Components of differentiation index k > 1 are
-    multiplied by h^(k-1), since they cannot be computed any better (as RADAU5 does).
+    multiplied by h^(k-1), since they cannot be computed any better (as RADAU5 does). With fixed
+    steps the norm only serves Newton's iteration, which goes down to the round-off of y as a
+    whole.
     """
+    if w.count[FIXED] == 1:
+        return largest(e) / (w.clock[RTOL] * max(largest(w.y), largest(w.x)) + TINY)
     n = e.shape[0]
     rtol = w.clock[RTOL]
     stride = 2 if w.count[PAIRS] == 1 else 1
     total = 0.0
-    largest = 0.0
+    greatest = 0.0
     for i in range(0, n, stride):
         if stride == 2:  # a complex component is measured by its modulus
             size = max(np.hypot(w.y[i], w.y[i + 1]), np.hypot(w.y_new[i], w.y_new[i + 1]))
@@ -101,8 +108,20 @@ def error_norm(w, e, h):
         if not np.isfinite(scaled):
             return np.inf
         total += scaled * scaled
-        largest = max(largest, scaled)
-    return largest if w.count[MAX_NORM] == 1 else np.sqrt(total * stride / n)
+        greatest = max(greatest, scaled)
+    return greatest if w.count[MAX_NORM] == 1 else np.sqrt(total * stride / n)
+
+
+@kernel
+def largest(x):
+    """Largest modulus of a component; infinite if one is NaN."""
+    result = 0.0
+    for i in range(x.shape[0]):
+        size = abs(x[i])
+        if not np.isfinite(size):
+            return np.inf
+        result = max(result, size)
+    return result
 
 
 @kernel

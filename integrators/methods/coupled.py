@@ -16,6 +16,7 @@ from .implicit import (
     implicit_dense,
     keep_jacobian,
     prepare_newton,
+    recall_rate,
     solve_real,
     times_mass,
 )
@@ -33,7 +34,6 @@ from .state import (
     MAX_NEWTON,
     NEWTON_FAILED,
     NEWTON_LAST,
-    NEWTON_MEMORY,
     NNEWTON,
     OK,
     STAGES,
@@ -64,7 +64,7 @@ def newton_coupled(w, t, h):
     n = w.y.shape[0]
     starting_values(w, h)
     remembered = w.error_low  # scratch of at least two numbers
-    w.clock[NEWTON_MEMORY] = max(w.clock[NEWTON_MEMORY], 1e-16) ** 0.8
+    recall_rate(w)
     for iteration in range(count[MAX_NEWTON]):
         count[NNEWTON] += 1
         count[NEWTON_LAST] = iteration + 1

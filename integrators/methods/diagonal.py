@@ -11,6 +11,7 @@ from .implicit import (
     finish_step,
     keep_jacobian,
     prepare_newton,
+    recall_rate,
     solve_real,
     times_mass,
 )
@@ -22,7 +23,6 @@ from .state import (
     MAX_NEWTON,
     NEWTON_FAILED,
     NEWTON_LAST,
-    NEWTON_MEMORY,
     NNEWTON,
     OK,
     STAGES,
@@ -76,7 +76,7 @@ def newton_diagonal(w, t, h):
         diagonal = w.A[i, i]
         for m in range(n):  # a stage starts from the increment of the one before
             w.K[i, m] = w.K[i - 1, m] if i > 0 else 0.0
-        w.clock[NEWTON_MEMORY] = max(w.clock[NEWTON_MEMORY], 1e-16) ** 0.8
+        recall_rate(w)
         verdict = 0
         for iteration in range(count[MAX_NEWTON]):
             count[NNEWTON] += 1

@@ -69,7 +69,7 @@ TASK_SOLVE_COMPLEX = 2000.0
 
 MAX_RATE = 0.99  # a contraction rate above it counts as divergence
 REUSE_RATE = 1e-3  # a Jacobian that gives a slower rate is evaluated anew at the next step
-STAGNATION = 1e4  # an increment within so many tolerances that no longer shrinks is round-off
+STAGNATION = 1e3  # an increment within so many tolerances that no longer shrinks is round-off
 
 
 @kernel
@@ -218,6 +218,18 @@ def times_mass(w, vector, out):
 
 
 # -------------------------------------------------------------------- Newton
+
+
+@kernel
+def recall_rate(w):
+    """Before an iteration: trust the last rate a little less; not at all with fixed steps.
+
+    Fixed steps are for studying h alone, so there the iteration goes on to round-off.
+    """
+    if w.count[FIXED] == 1:
+        w.clock[NEWTON_MEMORY] = 1.0
+    else:
+        w.clock[NEWTON_MEMORY] = max(w.clock[NEWTON_MEMORY], 1e-16) ** 0.8
 
 
 @kernel

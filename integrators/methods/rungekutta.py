@@ -28,7 +28,7 @@ DIAGONALISABLE = 1e10  # a larger condition number of T: solve the s·n system a
 LARGEST_OWN_LU = 40  # above this dimension LAPACK is faster than our kernel
 MAX_NEWTON_ADAPTIVE = 7  # for three stages; RADAU adds 2.5 for each further one
 MAX_NEWTON_FIXED = 50
-FIXED_NEWTON_RTOL = 1e-13  # fixed steps: iterate to round-off, so that only h decides the error
+FIXED_NEWTON_RTOL = 1e-14  # fixed steps: iterate to round-off, so that only h decides the error
 
 
 def engine_for(tableau: Tableau, problem: IVP, options: Options) -> Engine:
@@ -286,7 +286,6 @@ class ImplicitEngine(Engine):
             count[at.MAX_NEWTON] = MAX_NEWTON_FIXED
             clock[at.NEWTON_TOLERANCE] = 1.0
             clock[at.RTOL] = FIXED_NEWTON_RTOL
-            options.atol = np.full_like(options.atol, FIXED_NEWTON_RTOL * 1e-3)
             return
         coupled = count[at.COUPLING] != at.COUPLING_DIAGONAL
         extra = int(2.5 * max(0, s - 3)) if coupled else 3
