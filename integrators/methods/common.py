@@ -88,7 +88,8 @@ def error_norm(w, e, h):
     whole.
     """
     if w.count[FIXED] == 1:
-        return largest(e) / (w.clock[RTOL] * max(largest(w.y), largest(w.x)) + TINY)
+        size = max(largest(e), largest(w.y), largest(w.x))
+        return largest(e) / (w.clock[RTOL] * size + TINY)
     n = e.shape[0]
     rtol = w.clock[RTOL]
     stride = 2 if w.count[PAIRS] == 1 else 1

@@ -69,7 +69,7 @@ TASK_SOLVE_COMPLEX = 2000.0
 
 MAX_RATE = 0.99  # a contraction rate above it counts as divergence
 REUSE_RATE = 1e-3  # a Jacobian that gives a slower rate is evaluated anew at the next step
-STAGNATION = 1e3  # an increment within so many tolerances that no longer shrinks is round-off
+STAGNATION = 1e4  # an increment within so many tolerances that no longer shrinks is round-off
 
 
 @kernel
@@ -256,6 +256,8 @@ def converged(w, norm, iteration, remembered):
         if theta >= MAX_RATE:
             return -1
         clock[NEWTON_MEMORY] = theta / (1 - theta)
+        if w.count[FIXED] == 1:  # a first rate can be too good to be true
+            clock[NEWTON_MEMORY] = max(clock[NEWTON_MEMORY], 0.01)
         left = w.count[MAX_NEWTON] - 1 - iteration
         expected = clock[NEWTON_MEMORY] * norm * theta**left / tolerance
         if expected >= 1.0 and w.count[FIXED] == 0:

@@ -28,7 +28,7 @@ DIAGONALISABLE = 1e10  # a larger condition number of T: solve the s·n system a
 LARGEST_OWN_LU = 40  # above this dimension LAPACK is faster than our kernel
 MAX_NEWTON_ADAPTIVE = 7  # for three stages; RADAU adds 2.5 for each further one
 MAX_NEWTON_FIXED = 50
-FIXED_NEWTON_RTOL = 1e-14  # fixed steps: iterate to round-off, so that only h decides the error
+FIXED_NEWTON_RTOL = 1e-16  # fixed steps: iterate to round-off, so that only h decides the error
 
 
 def engine_for(tableau: Tableau, problem: IVP, options: Options) -> Engine:
