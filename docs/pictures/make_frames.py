@@ -104,7 +104,7 @@ def frame_chain() -> None:
     arrow(ax, np.zeros(3), x_ba.position, r"$r_{b,(a)}$")
     arrow(ax, x_ba.position, x_ca.position, r"$r_{c,(b)}$")
     arrow(ax, np.zeros(3), x_ca.position, r"$r_{c,(a)}$", "--")
-    limits(ax, (-1.0, -0.3, -0.4), (0.7, 3.2, 1.5))
+    limits(ax, (-1.0, -0.3, -0.4), (0.7, 3.7, 1.5))
     save(figure, "chain")
 
 

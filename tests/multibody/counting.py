@@ -41,9 +41,7 @@ class Counted:
         return Counted(self._value(other) - self.value, self.tally)
 
     def __mul__(self, other):
-        # An exact zero as a constant factor only makes a zero of the right kind.
-        if isinstance(other, Counted) or other != 0:
-            self.tally.m += 1
+        self.tally.m += 1
         return Counted(self.value * self._value(other), self.tally)
 
     __rmul__ = __mul__

@@ -22,6 +22,7 @@ MODULES = [
     "se3",
     "screws",
     "spatial",
+    "plucker",
     "inertia",
     "planar",
     "coefficients",

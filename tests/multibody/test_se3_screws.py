@@ -12,10 +12,11 @@ from scipy.linalg import expm
 
 from multibody import rotations, screws, se3
 from multibody.inertia import ArticulatedInertia, CentralInertia, mcI
+from multibody.plucker import Plucker
 from multibody.rotations import skew
 from multibody.screws import Twist, Wrench
 from multibody.se3 import Pose
-from multibody.spatial import Force, Motion, Plucker, crf, crm
+from multibody.spatial import Force, Motion, crf, crm
 
 # Products of a few 4×4 or 6×6 matrices with entries up to about ten.
 ROUNDING = 1e-11
@@ -192,6 +193,14 @@ def test_twists_and_wrenches(A, t, w):
     close(Wrench.from_force(A.act(wrench.force())).array, wrench.transformed(A).array)
     close(screws.ad_star(twist), -screws.ad(twist).T)
     close(screws.ad(twist), SWAP @ se3.ad(se3.angular_first(t)) @ SWAP)
+
+
+@given(poses, vectors((4, 6)))
+def test_batches_equal_loops(A, batch):
+    twists = [Twist(t[:3], t[3:]).transformed(A).array for t in batch]
+    wrenches = [Wrench(t[:3], t[3:]).transformed(A).array for t in batch]
+    close(screws.transform_twists(A, batch), np.stack(twists))
+    close(screws.transform_wrenches(A, batch), np.stack(wrenches))
 
 
 def test_twists_and_wrenches_keep_to_themselves():

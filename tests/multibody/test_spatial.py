@@ -17,15 +17,9 @@ from multibody.inertia import (
     RigidInertia,
     mcI,
 )
-from multibody.rotations import skew
-from multibody.spatial import (
-    Force,
-    Motion,
+from multibody.plucker import (
     Plucker,
     XtoV,
-    classical_from_spatial,
-    crf,
-    crm,
     rot,
     rotx,
     roty,
@@ -36,9 +30,17 @@ from multibody.spatial import (
     scrx,
     scry,
     scrz,
-    spatial_from_classical,
     transform_dyadic,
     xlt,
+)
+from multibody.rotations import skew
+from multibody.spatial import (
+    Force,
+    Motion,
+    classical_from_spatial,
+    crf,
+    crm,
+    spatial_from_classical,
 )
 
 # Products of a few 6×6 matrices with entries up to about ten.
@@ -188,6 +190,38 @@ def test_derivative_of_a_transform_is_the_cross_operator(v_A, v_B):
     close(rate, crm(Motion(v_A) - Motion(v_B)) @ X_BA.matrix(), 1e-8)  # h² and eps/h
 
 
+@given(vectors(6), vectors(6), vectors(6), vectors(6), angles, angles)
+def test_table_2_4_differentiation(u0, u1, v0, v1, a, b):
+    """Product rules. Straight lines make every product quadratic: the difference is exact."""
+    u, du, v, dv = Motion(u0), Motion(u1), Motion(v0), Motion(v1)
+    f, df = Force(v0), Force(v1)
+    at = {s: (u + s * du, v + s * dv, f + s * df, a + s * b) for s in (-1.0, 1.0)}
+
+    def rate(function):
+        return (np.asarray(function(*at[1.0])) - np.asarray(function(*at[-1.0]))) / 2
+
+    close(rate(lambda u, v, f, c: u.dot(f)), du.dot(f) + u.dot(df))
+    close(rate(lambda u, v, f, c: u.cross(v).array), (du.cross(v) + u.cross(dv)).array)
+    close(rate(lambda u, v, f, c: u.cross(f).array), (du.cross(f) + u.cross(df)).array)
+    close(rate(lambda u, v, f, c: crm(u)), crm(du))
+    close(rate(lambda u, v, f, c: crf(u)), crf(du))
+    close(rate(lambda u, v, f, c: np.outer(u.array, v.array)), np.outer(u1, v0) + np.outer(u0, v1))
+    close(rate(lambda u, v, f, c: (c * v).array), (b * v + a * dv).array)
+
+
+@given(vectors(6), vectors(6), vectors(6))
+def test_differentiation_in_a_moving_frame(v_A, m, dm):
+    """Eqs 2.39–2.45: the rate of a vector is its rate in the frame plus v_A × (or ×*) it."""
+    h = 1e-6
+    for kind, cross in ((Motion, crm), (Force, crf)):
+        # Coordinates in the frame that A was at time 0, which stands still.
+        def fixed(s, kind=kind):
+            return se3.exp(s * v_A).act(kind(m + s * dm)).array
+
+        rate = (fixed(h) - fixed(-h)) / (2 * h)
+        close(rate, dm + cross(Motion(v_A)) @ m, 1e-8)  # h² and eps/h
+
+
 # --- types ------------------------------------------------------------------------------------
 
 
@@ -241,6 +275,7 @@ def test_vector_space(u, v, f):
     close((2.0 * u).array, (u + u).array)
     close((u / 2.0).array, (u * 0.5).array)
     assert (-u) + u == Motion.zero()
+    assert np.float64(2.0) * u == u + u
     assert u != f
     assert u.isclose(u)
 
