@@ -11,45 +11,20 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .control import PI, PID, Controller, I, Predictive
+from .errors import IntegrationError
+from .kernels import compiled, kernel
+from .problem import IVP, Event
+from .solution import DenseOutput, Solution, Status
+from .solve import solve
+from .tableau import ContinuousExtension, OrderCondition, Tableau
+
 if TYPE_CHECKING:
     from . import catalogue, problems
     from .checks import check_method
-    from .control import PI, PID, Controller, I, Predictive
-    from .errors import IntegrationError
-    from .kernels import compiled, kernel
+    from .methods.taylor import Taylor
     from .methods.user import Method
-    from .problem import IVP, Event
-    from .solution import DenseOutput, Solution, Status
-    from .solve import solve
-    from .tableau import ContinuousExtension, OrderCondition, Tableau
     from .tracing import Traced, TracingError, traced, where
-
-# Loaded on first use: `import integrators` costs next to nothing.
-_HOMES = {
-    "I": "control",
-    "PI": "control",
-    "PID": "control",
-    "IVP": "problem",
-    "ContinuousExtension": "tableau",
-    "Controller": "control",
-    "DenseOutput": "solution",
-    "Event": "problem",
-    "IntegrationError": "errors",
-    "Method": "methods.user",
-    "OrderCondition": "tableau",
-    "Predictive": "control",
-    "Solution": "solution",
-    "Status": "solution",
-    "Tableau": "tableau",
-    "Traced": "tracing",
-    "TracingError": "tracing",
-    "check_method": "checks",
-    "compiled": "kernels",
-    "kernel": "kernels",
-    "solve": "solve",
-    "traced": "tracing",
-    "where": "tracing",
-}
 
 __all__ = [
     "IVP",
@@ -67,6 +42,7 @@ __all__ = [
     "Solution",
     "Status",
     "Tableau",
+    "Taylor",
     "Traced",
     "TracingError",
     "catalogue",
@@ -79,13 +55,24 @@ __all__ = [
     "where",
 ]
 
+# Loaded on first use, to keep `import integrators` fast.
+_LATER = {
+    "Method": "methods.user",
+    "Taylor": "methods.taylor",
+    "Traced": "tracing",
+    "TracingError": "tracing",
+    "check_method": "checks",
+    "traced": "tracing",
+    "where": "tracing",
+}
+
 
 def __getattr__(name: str) -> Any:
     if name in ("catalogue", "problems"):
         return import_module(f".{name}", __name__)
-    if name not in _HOMES:
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    value = getattr(import_module(f".{_LATER[name]}", __name__), name)
     globals()[name] = value
     return value
 

@@ -30,7 +30,7 @@ from numba.np.arrayobj import make_array, populate_array
 
 from .methods import loop
 from .methods.pointers import call
-from .methods.workspace import WORDS, Custom, Explicit, Implicit, Workspace
+from .methods.workspace import WORDS, Custom, Explicit, Implicit, Series, Workspace
 
 # -------------------------------------------------------------------- calls through an address
 
@@ -63,7 +63,7 @@ def _compiled_call(f, t, x, p, out):
 # -------------------------------------------------------------------- workspaces
 
 FAMILIES: dict[str, type[Workspace]] = {
-    c.__name__: c for c in (Workspace, Explicit, Implicit, Custom)
+    c.__name__: c for c in (Workspace, Explicit, Implicit, Series, Custom)
 }
 ELEMENTS = {"f": types.float64, "i": types.int64, "c": types.complex128}
 

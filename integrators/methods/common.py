@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -205,31 +207,38 @@ def hermite_order(order: int) -> int:
 
 
 def hermite_tables(order: int, n: int) -> dict[str, Array]:
-    """Return tables for interpolation at the order of the method, at most 5.
-
-    Degree 3 needs no evaluation beyond the slope at the end, degree 4 one more, degree 5 three
-    more. The interior points avoid 1/2 and 1/2 ± 1/√20, where the conditions are singular.
-    """
-    cubic = _hermite_matrix([])
-    a, b, c = 1 / 3, 3 / 20, 17 / 20
-    if order <= 3:
-        nodes, points, P = np.zeros(0), np.zeros((0, 3)), cubic
-    else:
-        quartic = _hermite_matrix([a])
-        nodes, points, P = np.array([a]), np.zeros((1, 3)), quartic
-        points[0] = cubic @ _powers(a, 3)
-    if order >= 5:
-        P = np.zeros((6, 5))
-        P[[0, 1, 2, 4, 5]] = _hermite_matrix([b, c])  # row 3, the slope at a, has served
-        nodes, points = np.array([a, b, c]), np.pad(points, ((0, 2), (0, 2)))
-        points[1, :4] = quartic @ _powers(b, 4)
-        points[2, :4] = quartic @ _powers(c, 4)
+    """Return tables for interpolation at the order of the method, at most 5."""
+    nodes, points, P = _hermite_constants(order)
     return {
         "hermite_nodes": nodes,
         "hermite_points": points,
         "hermite_P": P,
         "hermite_data": np.zeros((P.shape[0], n)),
     }
+
+
+@cache
+def _hermite_constants(order: int) -> tuple[Array, Array, Array]:
+    """Interior nodes, how to get there from earlier data, and the final coefficients.
+
+    Degree 3 needs no evaluation beyond the slope at the end, degree 4 one more, degree 5 three
+    more. The interior points avoid 1/2 and 1/2 ± 1/√20, where the conditions are singular.
+    """
+    cubic = _hermite_matrix([])
+    if order <= 3:
+        return np.zeros(0), np.zeros((0, 3)), cubic
+    a, b, c = 1 / 3, 3 / 20, 17 / 20
+    quartic = _hermite_matrix([a])
+    to_a = cubic @ _powers(a, 3)
+    if order == 4:
+        return np.array([a]), to_a[None, :], quartic
+    P = np.zeros((6, 5))
+    P[[0, 1, 2, 4, 5]] = _hermite_matrix([b, c])  # row 3, the slope at a, has served
+    points = np.zeros((3, 5))
+    points[0, :3] = to_a
+    points[1, :4] = quartic @ _powers(b, 4)
+    points[2, :4] = quartic @ _powers(c, 4)
+    return np.array([a, b, c]), points, P
 
 
 def _powers(theta: float, degree: int) -> Array:

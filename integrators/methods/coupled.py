@@ -34,10 +34,19 @@ from .state import (
     MAX_NEWTON,
     NEWTON_FAILED,
     NEWTON_LAST,
+    NEWTON_RATE,
     NNEWTON,
     OK,
+    ORDER_WISH,
     STAGES,
+    STEPS_AT_ORDER,
+    VARIABLE_ORDER,
+    H,
 )
+
+RAISE_RATE = 0.002  # constants of the code RADAU
+LOWER_RATE = 0.8
+STEPS_BEFORE_CHANGE = 10
 
 
 @kernel
@@ -182,8 +191,28 @@ def coupled_accept(w, t, h):
     for i in range(w.count[STAGES]):
         copy(w.K[i], w.W_last[i])
     w.count[HAVE_START] = 1
+    if w.count[VARIABLE_ORDER] == 1:
+        judge_order(w, h)
     keep_jacobian(w)
     return OK
+
+
+@kernel
+def judge_order(w, h):
+    """Wish for another order by how well Newton's iteration converges (:cite:`hairer1999`).
+
+    Fast convergence at a steady step size means that a higher order would allow longer steps;
+    slow convergence, that the step is limited by the iteration and a lower order does as well.
+    """
+    w.count[STEPS_AT_ORDER] += 1
+    w.count[ORDER_WISH] = 0
+    rate = w.clock[NEWTON_RATE]
+    change = w.clock[H] / abs(h)
+    if rate >= LOWER_RATE:
+        w.count[ORDER_WISH] = -1
+    elif w.count[STEPS_AT_ORDER] >= STEPS_BEFORE_CHANGE and rate <= RAISE_RATE:
+        if 0.8 < change < 1.2:
+            w.count[ORDER_WISH] = 1
 
 
 @kernel

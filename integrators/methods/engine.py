@@ -1,12 +1,14 @@
 """A method bound to a problem: buffers, callbacks, and the compiled loop that works on them.
 
-:class:`Engine` is the bridge between Python objects and kernels. It owns the arrays that the
-loop sees, wraps the problem's functions as pointers, and restarts the method after a jump.
+:class:`Stepper` is all that a run asks of whatever takes the steps. :class:`Engine` is the bridge
+between Python objects and kernels. It owns the arrays that the loop sees, wraps the problem's
+functions as pointers, and restarts the method after a jump.
 """
 
 from __future__ import annotations
 
 import ctypes
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -18,11 +20,14 @@ from ..kernels import address_of, compiled
 from ..problem import IVP
 from . import state as at
 from .common import hermite_order, hermite_tables
-from .pointers import SIGNATURE, Trampoline
+from .pointers import SIGNATURE, SlopeTrampoline, Trampoline
 
-__all__ = ["Engine", "Options", "checked_slope"]
+__all__ = ["Engine", "Options", "Stepper", "Take", "checked_slope"]
 
 Array = NDArray[np.float64]
+
+# take(t, y, ends, states, Q): the run is handed steps from (t, y), and says whether it ends.
+Take = Callable[[float, Array, Array, Array, Array | None], bool]
 
 BUFFER_BYTES = 4_000_000  # output of one call of the loop
 MAX_CHUNK = 4096  # steps between two looks at the keyboard
@@ -88,7 +93,122 @@ def checked_slope(value: Any, y: NDArray[Any]) -> NDArray[Any]:
     return slope
 
 
-class Engine:
+class Stepper(ABC):
+    """A problem and something that takes steps for it; ``Run`` does everything else.
+
+    States are exchanged as real vectors (:meth:`to_real`); each accepted step comes with its
+    end, the state there and, if ``options.want_dense``, the coefficients Q of its interpolant
+    y + Σⱼ Q[j] θʲ⁺¹.
+
+    Attributes
+    ----------
+    estimate
+        How errors are estimated, in words.
+    dense_order
+        Order of the interpolants.
+    failure
+        What a solver from elsewhere said of its own failure.
+    """
+
+    estimate: str
+    dense_order: int
+    failure: str = ""
+
+    def __init__(self, problem: IVP, options: Options) -> None:
+        self.problem = problem
+        self.options = options
+        self.complex = problem.y0.dtype.kind == "c"
+        self.n = problem.y0.size * (2 if self.complex else 1)
+
+    @property
+    @abstractmethod
+    def t(self) -> float:
+        """Current time."""
+
+    @property
+    @abstractmethod
+    def y(self) -> NDArray[Any]:
+        """Current state, a copy."""
+
+    @property
+    @abstractmethod
+    def h(self) -> float:
+        """Magnitude proposed for the next step."""
+
+    @abstractmethod
+    def slope(self, t: float, y: NDArray[Any]) -> NDArray[Any]:
+        """f(t, y), counted; raises what f raises."""
+
+    @abstractmethod
+    def begin(self, slope: NDArray[Any], first_step: float | None) -> None:
+        """Prepare the first step; ``slope`` is f(t0, y0)."""
+
+    @abstractmethod
+    def march(self, t_stop: float, take: Take, one_by_one: bool) -> int:
+        """Take steps up to ``t_stop`` and hand them over, if wished one at a time.
+
+        ``take`` may call :meth:`restart` or :meth:`replace_state`; the march then goes on from
+        there. Returns REACHED, OK if ``take`` ended the run, or the code of a failure.
+        """
+
+    @abstractmethod
+    def replace_state(self, y: NDArray[Any]) -> None:
+        """Put another state in place of the current one (projection): no slope survives."""
+
+    @abstractmethod
+    def restart(self, t: float, y: NDArray[Any], h: float | None = None) -> None:
+        """Start afresh from (t, y) after a jump; nothing known about the past is used."""
+
+    @abstractmethod
+    def error(self) -> BaseException | None:
+        """Return what a Python function raised, once."""
+
+    @abstractmethod
+    def statistics(self) -> dict[str, int]:
+        """Counters under their public names."""
+
+    def initial_step(self, slope: NDArray[Any], order: int, rtol: float) -> float:
+        """Hairer's first guess (II.4): a step on which an Euler step changes little."""
+        t0, t1 = self.problem.t_span
+        y0, length, forward = self.problem.y0, abs(t1 - t0), np.sign(t1 - t0)
+        if self.problem.mass is not None:  # f is not the derivative
+            return min(1e-6, 1e-3 * length)
+        scale = self.options.atol + rtol * np.abs(y0)
+        d0, d1 = _rms(y0 / scale), _rms(slope / scale)
+        h0 = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
+        h0 = min(h0, length)
+        try:
+            ahead = self.slope(t0 + forward * h0, y0 + forward * h0 * slope)
+        except Exception:  # a trial outside f's domain is no failure of the run
+            return float(max(min(1e-3 * h0, length), 1e-12 * length))
+        d2 = _rms((ahead - slope) / scale) / h0
+        if not np.isfinite(d2):
+            return 1e-3 * h0
+        largest = max(d1, d2)
+        if largest <= 1e-15:
+            h1 = max(1e-6, h0 * 1e-3)
+        else:
+            h1 = (0.01 / largest) ** (1 / (order + 1))
+        return float(min(100 * h0, h1, length))
+
+    # ------------------------------------------------------------ real and complex states
+
+    def to_real(self, y: NDArray[Any]) -> Array:
+        """Real view of a state: complex numbers as (real, imaginary) pairs."""
+        if self.complex:
+            return np.ascontiguousarray(y, dtype=np.complex128).view(np.float64)
+        return np.ascontiguousarray(y, dtype=np.float64)
+
+    def from_real(self, y: Array) -> NDArray[Any]:
+        """Undo :meth:`to_real`, for any array whose last axis is the state."""
+        return np.ascontiguousarray(y).view(np.complex128) if self.complex else y
+
+    def to_real_weights(self, weights: Array) -> Array:
+        """Repeat per-component weights for real and imaginary parts."""
+        return np.repeat(weights, 2) if self.complex else np.ascontiguousarray(weights)
+
+
+class Engine(Stepper):
     """The arrays and callbacks of one run.
 
     Subclasses add what their family needs and build the workspace in ``_workspace``.
@@ -96,17 +216,12 @@ class Engine:
 
     order: int
     estimate_order: int
-    estimate: str  # how errors are estimated, in words
     default_controller = Controller()
-    dense_order: int
     degree: int
 
     def __init__(self, problem: IVP, options: Options) -> None:
-        self.problem = problem
-        self.options = options
-        y0 = problem.y0
-        self.complex = y0.dtype.kind == "c"
-        self.n = n = y0.size * (2 if self.complex else 1)
+        super().__init__(problem, options)
+        n = self.n
         self.flag = np.zeros(1, dtype=np.int64)
         self.x, self.dx = np.zeros(n), np.zeros(n)
         self.clock = np.zeros(at.CLOCK_SIZE)
@@ -206,16 +321,9 @@ class Engine:
             self.count[at.NATIVE] = 1
             return code
         f = self.problem.bind(self.problem.f)
-        x, dx = self.buffer_views()
-        double = dx.dtype
-
-        def evaluate(t: float) -> None:
-            dy = f(t, x.copy())
-            if type(dy) is not np.ndarray or dy.dtype is not double or dy.shape != x.shape:
-                dy = checked_slope(dy, x)
-            dx[:] = dy
-
-        return self.trampoline(evaluate)
+        made = SlopeTrampoline(f, *self.buffer_views(), checked_slope, self.flag)
+        self.trampolines.append(made)
+        return made.address
 
     def _machine_code(self, function: Any) -> int | None:
         """Address of a traced function's machine code; None for an ordinary function."""
@@ -228,24 +336,7 @@ class Engine:
         """Make a Python action callable from the loop; returns its address."""
         made = Trampoline(action, self.flag)
         self.trampolines.append(made)
-        assert made.address is not None
         return made.address
-
-    # ------------------------------------------------------------ real and complex states
-
-    def to_real(self, y: NDArray[Any]) -> Array:
-        """Real view of a state: complex numbers as (real, imaginary) pairs."""
-        if self.complex:
-            return np.ascontiguousarray(y, dtype=np.complex128).view(np.float64)
-        return np.ascontiguousarray(y, dtype=np.float64)
-
-    def from_real(self, y: Array) -> NDArray[Any]:
-        """Undo :meth:`to_real`, for any array whose last axis is the state."""
-        return np.ascontiguousarray(y).view(np.complex128) if self.complex else y
-
-    def to_real_weights(self, weights: Array) -> Array:
-        """Repeat per-component weights for real and imaginary parts."""
-        return np.repeat(weights, 2) if self.complex else np.ascontiguousarray(weights)
 
     def buffer_views(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """(x, dx) as the user's function sees them."""
@@ -263,6 +354,36 @@ class Engine:
         """Current state, a copy."""
         return self.from_real(self.w.y.copy())
 
+    @property
+    def h(self) -> float:
+        """Magnitude proposed for the next step."""
+        return float(self.clock[at.H])
+
+    def begin(self, slope: NDArray[Any], first_step: float | None) -> None:
+        """Remember the first slope; choose the first step."""
+        self.w.f0[:] = self.to_real(slope)
+        self.count[at.F0_CURRENT] = 1
+        if not self.options.fixed:
+            rtol = float(self.clock[at.RTOL])
+            h = first_step or self.initial_step(slope, self.estimate_order, rtol)
+            t0, t1 = self.problem.t_span
+            self.clock[at.H] = min(h, self.options.max_step, abs(t1 - t0))
+
+    def march(self, t_stop: float, take: Take, one_by_one: bool) -> int:
+        """Run the loop up to ``t_stop``, a buffer of steps at a time."""
+        forward = float(self.clock[at.DIRECTION])
+        while True:
+            t, y = self.t, self.w.y.copy()
+            code, taken = self.advance(t_stop, 1 if one_by_one else self.chunk)
+            if taken:
+                Q = self.Qs[:taken].copy() if self.options.want_dense else None
+                if take(t, y, self.ts[:taken].copy(), self.ys[:taken].copy(), Q):
+                    return at.OK
+            if code == at.REACHED or code < 0:
+                return code
+            if (self.t - t_stop) * forward >= 0:
+                return at.REACHED
+
     def advance(self, t_stop: float, wanted: int) -> tuple[int, int]:
         """Run the loop; returns (status, number of accepted steps in ts, ys, Qs)."""
         self.clock[at.T_STOP] = t_stop
@@ -270,7 +391,7 @@ class Engine:
         return int(status), int(self.count[at.TAKEN])
 
     def error(self) -> BaseException | None:
-        """What a Python function raised, once."""
+        """Return what a Python function raised, once."""
         for trampoline in self.trampolines:
             if trampoline.error is not None:
                 error, trampoline.error = trampoline.error, None
@@ -319,6 +440,10 @@ class Engine:
             "nnewton": at.NNEWTON,
         }
         return {name: int(self.count[place]) for name, place in places.items()}
+
+
+def _rms(x: NDArray[Any]) -> float:
+    return float(np.sqrt(np.mean(np.abs(x) ** 2)))
 
 
 def _loop() -> Any:

@@ -47,14 +47,17 @@ from .state import (
     NREJECTED,
     NSTEPS,
     OK,
+    ORDER_WISH,
     REACHED,
     STEP_INDEX,
     STEP_TOO_SMALL,
+    SWITCH,
     T_BASE,
     T_PREVIOUS,
     T_STOP,
     TAKEN,
     TOO_MANY_STEPS,
+    VARIABLE_ORDER,
     WANT_DENSE,
     H,
     T,
@@ -80,7 +83,7 @@ def advance(w, wanted, ts, ys, Qs):
         else:
             status = adaptive_step(w)
         if status != OK:
-            return status
+            return status  # SWITCH among others
         k = w.count[TAKEN]
         ts[k] = w.clock[T]
         copy(w.y, ys[k])
@@ -90,6 +93,8 @@ def advance(w, wanted, ts, ys, Qs):
             for j in range(w.Q.shape[0]):
                 copy(w.Q[j], Qs[k, j])
         w.count[TAKEN] += 1
+        if w.count[ORDER_WISH] != 0:
+            return SWITCH
     return FULL
 
 
@@ -154,9 +159,9 @@ def adaptive_step(w):
             grown = abs(h) * factor
             # A step cut short by T_STOP says nothing against the step that was proposed.
             clock[H] = max(grown, proposed) if last and factor >= 1.0 else grown
+            accept(w, t_new, h)
             clock[ERROR_BEFORE] = clock[ERROR]
             clock[ERROR] = max(error, 1e-10)
-            accept(w, t_new, h)
             count[LAST_REJECTED] = 0
             return OK
         count[NREJECTED] += 1
@@ -172,6 +177,9 @@ def adaptive_step(w):
             clock[H] = abs(h) * clock[NEWTON_FACTOR] if status == NEWTON_FAILED else abs(h) / 2
         if clock[H] < smallest:
             return count[LAST_REASON]
+        if status == NEWTON_FAILED and count[VARIABLE_ORDER] == 1:
+            count[ORDER_WISH] = -1
+            return SWITCH
     return TOO_MANY_STEPS
 
 

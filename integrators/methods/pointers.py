@@ -18,11 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SIGNATURE", "SingularMatrixError", "Trampoline", "call"]
+__all__ = ["SIGNATURE", "SingularMatrixError", "SlopeTrampoline", "Trampoline", "call"]
 
 SIGNATURE = ctypes.CFUNCTYPE(
     None, ctypes.c_double, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
 )
+
+# A callback needs only the time. C calling conventions let a function ignore arguments at the
+# end, and converting the three pointers to Python would cost as much as the call itself.
+_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_double)
 
 
 def call(f: Any, t: float, x: Any, p: Any, out: Any) -> None:
@@ -37,12 +41,13 @@ class SingularMatrixError(ArithmeticError):
 class Trampoline:
     """A Python function made callable from compiled code.
 
+    Whatever the function raises is kept in :attr:`error` (KeyboardInterrupt included) and
+    reported to the loop through ``flag``, because an exception cannot cross compiled code.
+
     Parameters
     ----------
     action
-        Called with t; it works on buffers that it knows. Whatever it raises is kept in
-        :attr:`error` (KeyboardInterrupt included) and reported to the loop through ``flag``,
-        because an exception cannot cross compiled code.
+        Called with t; it works on buffers that it knows.
     flag
         ``flag[0]`` is set to 1 after each call that succeeded, to 2 by a singular matrix. The
         loop clears it beforehand.
@@ -50,16 +55,50 @@ class Trampoline:
 
     def __init__(self, action: Callable[[float], None], flag: NDArray[np.int64]) -> None:
         self.error: BaseException | None = None
+        raised = memoryview(flag)  # faster to write to than an array
 
-        def run(t: float, x: Any, p: Any, out: Any) -> None:
+        def run(t: float) -> None:
             try:
                 action(t)
-                flag[0] = 1
+                raised[0] = 1
             except SingularMatrixError:
-                flag[0] = 2
-            except BaseException as error:  # noqa: BLE001 - kept, and raised again by `solve`
+                raised[0] = 2
+            except BaseException as error:
                 self.error = error
 
-        self._callback = SIGNATURE(run)  # must outlive every use of the address
-        self.address = ctypes.cast(self._callback, ctypes.c_void_p).value
-        self.run = run
+        self._install(run)
+
+    def _install(self, run: Callable[[float], None]) -> None:
+        self._callback = _CALLBACK(run)  # must outlive every use of the address
+        self.address = int(ctypes.cast(self._callback, ctypes.c_void_p).value or 0)
+
+
+class SlopeTrampoline(Trampoline):
+    """The same for dx = f(t, x), with as little as possible between f and the loop.
+
+    f gets a fresh copy of x, so that it may keep or overwrite it. ``check(value, x)`` is asked
+    about anything that is not plainly an array like x.
+    """
+
+    def __init__(
+        self,
+        f: Callable[[float, NDArray[Any]], Any],
+        x: NDArray[Any],
+        dx: NDArray[Any],
+        check: Callable[[Any, NDArray[Any]], NDArray[Any]],
+        flag: NDArray[np.int64],
+    ) -> None:
+        self.error = None
+        raised, copy, kind, shape = memoryview(flag), x.copy, x.dtype, x.shape
+
+        def run(t: float) -> None:
+            try:
+                value = f(t, copy())
+                if type(value) is not np.ndarray or value.dtype is not kind or value.shape != shape:
+                    value = check(value, x)
+                dx[...] = value
+                raised[0] = 1
+            except BaseException as error:
+                self.error = error
+
+        self._install(run)

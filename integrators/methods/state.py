@@ -40,6 +40,7 @@ NFEV = next(_place)
 NJEV = next(_place)
 NLU = next(_place)
 NNEWTON = next(_place)
+NSERIES = next(_place)  # Taylor series computed
 NSTEPS = next(_place)
 NREJECTED = next(_place)
 MAX_STEPS = next(_place)  # allowed attempts, accepted or not
@@ -71,6 +72,9 @@ NEWTON_LAST = next(_place)  # iterations of the last attempt
 HAS_MASS = next(_place)
 EXTERNAL_ALGEBRA = next(_place)  # 1: linear systems are solved by a Python callback
 COUPLING = next(_place)  # one of the COUPLING_… below
+VARIABLE_ORDER = next(_place)  # 1: the order may change from step to step
+ORDER_WISH = next(_place)  # +1 or -1: a higher or lower order would serve better
+STEPS_AT_ORDER = next(_place)  # accepted steps since the last change of order
 ESTIMATE_BLOCK = next(_place)  # which real block filters the error estimate; -1: none
 COUNT_SIZE = next(_place)
 
@@ -82,6 +86,7 @@ COUPLING_DIAGONAL, COUPLING_TRANSFORMED, COUPLING_FULL = range(3)
 OK = 0
 REACHED = 1  # T_STOP was reached
 FULL = 2  # as many steps were taken as asked for
+SWITCH = 3  # another order would serve better
 
 
 class Status(IntEnum):

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Custom", "Explicit", "Implicit", "Workspace"]
+__all__ = ["Custom", "Explicit", "Implicit", "Series", "Workspace"]
 
 # Kind and number of dimensions of a field: f float, i integer, c complex; "a" is an address.
 SHARED = {
@@ -137,6 +137,15 @@ class Implicit(Workspace):
         "full_LU": "f2",
         "full_pivots": "i1",
         "full_rhs": "f1",
+    }
+
+
+class Series(Workspace):
+    """Arrays of a Taylor method; K holds the coefficients."""
+
+    FIELDS: ClassVar[dict[str, str]] = {
+        **SHARED,
+        "series": "a",  # machine code that fills K
     }
 
 
