@@ -23,6 +23,8 @@ from .problem import Event
 __all__ = ["Occurrence", "Tracker"]
 
 SAMPLES = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
+# A step that starts on the event (a ball that has just bounced) may return to it very soon.
+FROM_ZERO = np.array([0.0, 1e-8, 1e-6, 1e-4, 1e-2, 0.1, 0.25, 0.5, 0.75, 1.0])
 TOUCH = 1e-10  # |g| below this fraction of its size in the step counts as touching zero
 ZENO_GAP = 1e-9  # resets closer together than this fraction of the time elapsed …
 ZENO_COUNT = 8  # … so many times in a row are an accumulation point
@@ -89,8 +91,9 @@ class Tracker:
             def g(theta: float, k: int = k) -> float:
                 return self.value(k, t + theta * h, state(theta))
 
-            values = np.array([self.values[k], *(g(theta) for theta in SAMPLES[1:])])
-            for theta in _zeros(g, values, self.events[k].direction * np.sign(h)):
+            nodes = FROM_ZERO if self.values[k] == 0.0 else SAMPLES
+            values = np.array([self.values[k], *(g(theta) for theta in nodes[1:])])
+            for theta in _zeros(g, nodes, values, self.events[k].direction * np.sign(h)):
                 found.append(Occurrence(k, t + theta * h, state(theta)))
             self.values[k] = float(values[-1])
         return sorted(found, key=lambda occurrence: occurrence.t * np.sign(h))
@@ -121,18 +124,20 @@ class Tracker:
         return bool(np.all(gaps <= ZENO_GAP * abs(recent[-1] - self.t0)))
 
 
-def _zeros(g: Callable[[float], float], values: NDArray[Any], direction: float) -> list[float]:
+def _zeros(
+    g: Callable[[float], float], samples: NDArray[Any], values: NDArray[Any], direction: float
+) -> list[float]:
     """Zeros θ in (0, 1] between the samples; `direction` in the sense of growing θ."""
     zeros: list[float] = []
     size = float(np.max(np.abs(values)))
     if not np.isfinite(size):
         return zeros
-    nodes: list[tuple[float, float]] = [(float(s), float(v)) for s, v in zip(SAMPLES, values)]
+    nodes: list[tuple[float, float]] = [(float(s), float(v)) for s, v in zip(samples, values)]
     for i in range(1, len(nodes) - 1):  # a dip towards zero between two samples
         before, here, after = values[i - 1 : i + 2]
         same_side = before * here > 0 and here * after > 0
         if same_side and abs(here) <= min(abs(before), abs(after)):
-            theta, dip = _closest(g, SAMPLES[i - 1], SAMPLES[i + 1], np.sign(here))
+            theta, dip = _closest(g, samples[i - 1], samples[i + 1], np.sign(here))
             if dip * here < 0:
                 nodes.append((theta, dip))
             elif abs(dip) <= TOUCH * size and direction == 0:

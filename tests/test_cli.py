@@ -24,9 +24,14 @@ ROOT = Path(__file__).parent.parent
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
 
 
-def featherstep(capsys, *arguments):
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)  # the runner may set it; pipes have no width
+
+
+def featherstep(capsys, command, *more):
     """Run a command in this process: exit code, standard output, standard error."""
-    code = main(list(arguments))
+    code = main([*command.split(), *more])
     captured = capsys.readouterr()
     return code, captured.out, captured.err
 
@@ -48,15 +53,16 @@ def test_help_loads_nothing_heavy():
     assert run.returncode == 0, run.stderr
 
 
-@pytest.mark.parametrize("command", [(), ("compare",), ("methods",), ("problems",)])
+@pytest.mark.parametrize("command", ["", "compare", "methods", "problems"])
 def test_help_teaches_by_example(capsys, command):
-    code, out, _ = featherstep(capsys, *command, "--help")
+    code, out, _ = featherstep(capsys, f"{command} --help")
+    examples = [line for line in out.splitlines() if line.startswith("  featherstep ")]
     assert code == 0
-    assert out.count(f"featherstep {command[0] if command else 'compare'}") >= 2
+    assert len(examples) >= 4
 
 
 def test_no_command_prints_help(capsys):
-    code, out, _ = featherstep(capsys)
+    code, out, _ = featherstep(capsys, "")
     assert code == 0
     assert "compare" in out
 
@@ -97,7 +103,7 @@ def test_version(capsys):
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_2(capsys, arguments, expected):
-    code, out, err = featherstep(capsys, *arguments.split())
+    code, out, err = featherstep(capsys, arguments)
     assert code == 2
     assert out == ""
     assert one_line(err)
@@ -112,7 +118,7 @@ def test_an_unexpected_failure_is_one_line_too(capsys, monkeypatch):
     code, _, err = featherstep(capsys, "compare")
     assert code == 1
     assert one_line(err)
-    code, _, err = featherstep(capsys, "--debug", "compare")
+    code, _, err = featherstep(capsys, "--debug compare")
     assert code == 1
     assert "Traceback" in err
 
@@ -125,6 +131,15 @@ def test_methods_lists_the_catalogue(capsys):
     assert code == 0
     first_words = {line.split()[0] for line in out.splitlines() if line.strip()}
     assert set(catalogue.names()) <= first_words
+
+
+def test_a_narrow_terminal_cuts_no_names(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    out = featherstep(capsys, "methods")[1]
+    assert set(catalogue.names()) <= {line.split()[0] for line in out.splitlines() if line.strip()}
+    out = featherstep(capsys, "compare jay --methods RadauIIA5,LobattoIIIC4 --rtol 1e-6")[1]
+    assert "RadauIIA5 " in out
+    assert max(map(len, out.splitlines()[2:])) <= 80
 
 
 @pytest.mark.parametrize(
@@ -140,7 +155,7 @@ def test_methods_lists_the_catalogue(capsys):
     ],
 )
 def test_filters_of_methods(capsys, filters, holds):
-    code, out, _ = featherstep(capsys, "methods", *filters.split(), "--json")
+    code, out, _ = featherstep(capsys, f"methods {filters} --json")
     names = [record["name"] for record in json.loads(out)]
     assert code == 0
     assert names
@@ -149,7 +164,7 @@ def test_filters_of_methods(capsys, filters, holds):
 
 def test_kinds_partition_the_catalogue(capsys):
     def count(kind):
-        return len(json.loads(featherstep(capsys, "methods", "--kind", kind, "--json")[1]))
+        return len(json.loads(featherstep(capsys, f"methods --kind {kind} --json")[1]))
 
     total = len(catalogue.entries())
     assert count("explicit") + count("implicit") == total
@@ -157,7 +172,7 @@ def test_kinds_partition_the_catalogue(capsys):
 
 
 def test_one_method_with_its_order_conditions(capsys):
-    code, out, _ = featherstep(capsys, "methods", "--show", "dopri5")
+    code, out, _ = featherstep(capsys, "methods --show dopri5")
     assert code == 0
     assert str(catalogue.get("DOPRI5")) in out
     counts = [line.split() for line in out.splitlines() if line.split()[:2] == ["5", "9"]]
@@ -165,13 +180,13 @@ def test_one_method_with_its_order_conditions(capsys):
 
 
 def test_one_method_as_latex_and_json(capsys):
-    assert featherstep(capsys, "methods", "--show", "Gauss2", "--latex")[1].startswith(r"\begin")
-    data = json.loads(featherstep(capsys, "methods", "--show", "RK4", "--json")[1])
+    assert featherstep(capsys, "methods --show Gauss2 --latex")[1].startswith(r"\begin")
+    data = json.loads(featherstep(capsys, "methods --show RK4 --json")[1])
     assert data["tableau"]["b"] == ["1/6", "1/3", "1/3", "1/6"]
 
 
 def test_problems_lists_them_all(capsys):
-    code, out, _ = featherstep(capsys, "problems", "--csv")
+    code, out, _ = featherstep(capsys, "problems --csv")
     rows = list(csv.DictReader(io.StringIO(out)))
     assert code == 0
     assert [row["name"] for row in rows] == problems.names()
@@ -179,16 +194,16 @@ def test_problems_lists_them_all(capsys):
 
 
 def test_filters_of_problems(capsys):
-    stiff = json.loads(featherstep(capsys, "problems", "--stiff", "--json")[1])
+    stiff = json.loads(featherstep(capsys, "problems --stiff --json")[1])
     assert {row["name"] for row in stiff} == {e.name for e in problems.entries() if e.stiff}
-    dae = json.loads(featherstep(capsys, "problems", "--kind", "dae", "--json")[1])
+    dae = json.loads(featherstep(capsys, "problems --kind dae --json")[1])
     assert dae
     assert all(row["kind"].startswith("DAE") for row in dae)
 
 
 @pytest.mark.parametrize("name", problems.names())
 def test_every_problem_can_be_shown(capsys, name):
-    code, out, _ = featherstep(capsys, "problems", "--show", name)
+    code, out, _ = featherstep(capsys, f"problems --show {name}")
     assert code == 0
     assert out.startswith(f"{name}: ")
 
@@ -234,8 +249,7 @@ def test_rows_run_over_settings_and_methods():
 def test_failures_are_rows(capsys):
     code, out, _ = featherstep(
         capsys,
-        *"compare vdp --param mu=1000 --methods DOPRI5,RADAU5 --rtol 1e-6".split(),
-        *"--max-steps 1000 --repeat 1".split(),
+        "compare vdp1000 --methods DOPRI5,RADAU5 --rtol 1e-6 --max-steps 1000 --repeat 1",
     )
     assert code == 0  # one of the two succeeded
     assert "too many steps" in out
@@ -243,7 +257,7 @@ def test_failures_are_rows(capsys):
 
 
 def test_a_method_that_cannot_is_shown_as_refused(capsys):
-    code, out, err = featherstep(capsys, "compare", "jay", "--methods", "RK4", "--step", "0.1")
+    code, out, err = featherstep(capsys, "compare jay --methods RK4 --step 0.1")
     assert code == 1  # nothing succeeded
     assert "refused" in out
     assert "mass matrix" in out
@@ -277,7 +291,7 @@ def test_a_tableau_from_a_file(tmp_path):
 def test_a_problem_of_ones_own():
     problem = IVP(lambda t, y: -y, [1.0], (0.0, 1.0), exact=lambda t: np.exp(-t))
     (row,) = compare(problem, ["DOP853"], rtol=1e-10, repeat=1).rows
-    assert row.error < 1e-9
+    assert row.error < 1e-8
 
 
 def test_a_reference_is_computed_where_none_is_known():
@@ -314,7 +328,7 @@ def test_tracing_changes_times_not_results():
 
 def test_divergence_makes_no_noise(capsys):
     code, out, err = featherstep(
-        capsys, *"compare van_der_pol_1000 --methods ExplicitEuler --step 0.5 --repeat 1".split()
+        capsys, "compare van_der_pol_1000 --methods ExplicitEuler --step 0.5 --repeat 1"
     )
     assert code == 1
     assert "nonfinite" in out
@@ -322,16 +336,16 @@ def test_divergence_makes_no_noise(capsys):
 
 
 def test_table_as_data(capsys):
-    command = "compare logistic --methods RK4,nosuchfamily --step 0.1".split()
-    assert featherstep(capsys, *command)[0] == 2
-    command = "compare jay --methods RADAU5,RK4 --rtol 1e-6 --repeat 1".split()
-    code, out, _ = featherstep(capsys, *command, "--csv", "-")
+    command = "compare logistic --methods RK4,nosuchfamily --step 0.1"
+    assert featherstep(capsys, command)[0] == 2
+    command = "compare jay --methods RADAU5,RK4 --rtol 1e-6 --repeat 1"
+    code, out, _ = featherstep(capsys, command, "--csv", "-")
     rows = list(csv.DictReader(io.StringIO(out)))
     assert code == 0
     assert [row["status"] for row in rows] == ["ok", "refused"]
     assert float(rows[0]["error"]) < 1e-2
     assert rows[1]["error"] == ""
-    data = json.loads(featherstep(capsys, *command, "--json", "-")[1])
+    data = json.loads(featherstep(capsys, command, "--json", "-")[1])
     assert data["rows"][1]["error"] is None
     assert data["problem"] == "jay"
 
@@ -346,8 +360,8 @@ def test_markdown():
 def test_files_are_written(capsys, tmp_path):
     names = [tmp_path / name for name in ("table.csv", "table.json", "picture.png")]
     options = [x for o, n in zip(("--csv", "--json", "--plot"), names) for x in (o, str(n))]
-    command = "compare kepler --methods DOPRI5,RK4 --rtol 1e-4,1e-6 --repeat 1".split()
-    code, out, err = featherstep(capsys, *command, *options)
+    command = "compare kepler --methods DOPRI5,RK4 --rtol 1e-4,1e-6 --repeat 1"
+    code, out, err = featherstep(capsys, command, *options)
     assert code == 0
     assert "DOPRI5" in out
     assert err.count("wrote") == 3
@@ -388,8 +402,8 @@ def test_ctrl_c_between_runs_keeps_what_was_done(capsys, monkeypatch):
         yield report
 
     monkeypatch.setattr(terminal, "progress", interrupting)
-    command = "compare kepler --methods RK4,DOPRI5 --step 0.1 --repeat 1".split()
-    code, out, err = featherstep(capsys, *command)
+    command = "compare kepler --methods RK4,DOPRI5 --step 0.1 --repeat 1"
+    code, out, err = featherstep(capsys, command)
     assert code == 130
     assert "RK4" in out
     assert "DOPRI5" not in out

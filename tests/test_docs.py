@@ -25,7 +25,7 @@ def with_python(page: Path) -> bool:
     return bool(blocks(page, "python"))
 
 
-@pytest.mark.parametrize("page", filter(with_python, PAGES), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", list(filter(with_python, PAGES)), ids=lambda page: page.name)
 def test_python_blocks_run(page, tmp_path):
     script = tmp_path / "blocks.py"  # a file, because compiled kernels are cached by file
     script.write_text("\n\n".join(blocks(page, "python")), encoding="utf-8")

@@ -34,7 +34,7 @@ from .external import EPS, HIGHEST_DEGREE, MOST_NONFINITE, Abort, Array, Externa
 __all__ = ["AssimuloEngine"]
 
 QUIET = 50  # Assimulo's verbosity
-MOST_IDLE = 100  # reports without progress before a solver is stopped
+GROWTH = 1.5  # first step of a fresh solver after the last of the one before
 SNAP = 100 * EPS  # Assimulo's own tolerance for having reached the end
 STRETCH = 1e-9  # a fixed step that ends just short of the end is stretched to it
 
@@ -97,7 +97,8 @@ class AssimuloEngine(External):
         self.base, self.index = self._t, 0  # fixed step: t = base + index·h
         self._code: int | None = None
         self._pending: BaseException | None = None
-        self._idle = 0
+        self._proposed: float | None = None  # the next step, where the solver tells
+        self.multistep = self.kind.multistep
 
     # ------------------------------------------------------------ what a run asks for
 
@@ -108,8 +109,8 @@ class AssimuloEngine(External):
         super().begin(slope, first_step)
 
     def restart(self, t: float, y: NDArray[Any], h: float | None = None) -> None:
-        """Let a fresh solver start; a one-step method keeps its step size."""
-        super().restart(t, y, h or (None if self.kind.multistep else self._h))
+        """Let a fresh solver start from (t, y)."""
+        super().restart(t, y, h)
         self.base, self.index = t, 0
 
     def statistics(self) -> dict[str, int]:
@@ -165,21 +166,23 @@ class AssimuloEngine(External):
         raise self.assimulo["exception"].TerminateSimulation
 
     def _new_solver(self, t_stop: float, take: Take) -> Any:
+        self._stale = False
         solver = self.solver_class(self._problem(t_stop, take))
         solver.verbosity = QUIET
         solver.display_progress = False
         if hasattr(solver, "usejac"):
             solver.usejac = self.problem.jac is not None
         if hasattr(solver, "rtol"):
-            solver.rtol, solver.atol = self.rtol, self.to_real_weights(self.options.atol)
+            weights = self.to_real_weights(self.options.atol)
+            solver.rtol = self.rtol
+            solver.atol = weights if self.n > 1 else float(weights[0])
         if self.fixed:
             return solver
         solver.report_continuously = True
         solver.maxsteps = min(self._attempts_left(), 2**31 - 1)
         largest = self.options.max_step
-        if not hasattr(solver, "maxh"):  # RungeKutta34
-            adjust = solver.adjust_stepsize
-            solver.adjust_stepsize = lambda h, error: min(adjust(h, error), largest)
+        if not hasattr(solver, "maxh"):
+            self._watch_runge_kutta34(solver)
         elif np.isfinite(largest):
             solver.maxh = largest
         if self._first is not None:
@@ -190,23 +193,37 @@ class AssimuloEngine(External):
                 _set_first_step_of_lsodar(solver, first)
         return solver
 
+    def _watch_runge_kutta34(self, solver: Any) -> None:
+        """Keep its steps below ``max_step``, and learn what it makes of each error."""
+        adjust, step, largest = solver.adjust_stepsize, solver._step, self.options.max_step
+
+        def watched_step(s: float, y: Array, h: float) -> tuple[float, Array, float]:
+            s, y, error = step(s, y, h)
+            self._proposed = min(adjust(h, error), largest)
+            return s, y, error
+
+        solver.adjust_stepsize = lambda h, error: self._proposed
+        solver._step = watched_step
+
     # ------------------------------------------------------------ steps
 
     def _advance(self, t_stop: float, take: Take) -> int | None:
-        self._code, self._pending, self._idle = None, None, 0
-        steps, failure = self.counts["nsteps"], None
-        try:
-            with self.silence, np.errstate(all="ignore"):
+        self._code, self._pending = None, None
+        steps = self.counts["nsteps"]
+        failure: BaseException | None = None
+        with self.silence, np.errstate(all="ignore"):
+            if self._stale or not self.fixed:
+                self._tally()
+                self.solver = self._new_solver(t_stop, take)
+            try:
                 if self.fixed:
                     self._fixed_step(t_stop, take)
                 else:
-                    self.solver = self._new_solver(t_stop, take)
                     self.solver.simulate(self.direction * t_stop)
-        except (Abort, Exception) as error:
-            failure = error
-        finally:
-            if not self.fixed:
-                self._tally()
+            except (Abort, Exception) as error:
+                failure = error
+        if not self.fixed:
+            self._tally()
         if self._pending is not None:
             raise self._pending
         if self._code is not None:
@@ -224,9 +241,6 @@ class AssimuloEngine(External):
         t = self.base + (self.index + 1) * h
         if (t_stop - t) * self.direction <= STRETCH * abs(h):
             t = t_stop
-        if self._stale:
-            self._tally()
-            self.solver = self._new_solver(t_stop, take)
         self.solver.h = 2 * abs(h)  # it is cut to what remains, which is our step
         d, options = self.direction, {"initialize": True, "report_continuously": 0}
         _, _, states = self.solver.integrate(d * self._t, self._y.copy(), d * t, options)
@@ -239,11 +253,11 @@ class AssimuloEngine(External):
             t = self.direction * float(solver.t)
             if abs(t - t_stop) <= SNAP * max(abs(t), abs(t_stop)):
                 t = t_stop
-            if (t - self._t) * self.direction <= 0:  # some report the start, too
-                self._idle += 1
-                return self._idle > MOST_IDLE
-            self._idle = 0
+            if self._stands_still(t):  # some report the start, too
+                return False
             self._accept(t, np.array(solver.y), t_stop, take)
+        except Exception as error:
+            self._code = self._failed(str(error), error)
         except BaseException as error:
             self._pending = error
         return self._stale or self._code is not None or self._pending is not None
@@ -253,7 +267,8 @@ class AssimuloEngine(External):
             self._bad, self._stale = t, True
             return
         Q = self._interpolant(t, y) if self.options.want_dense else None
-        self._code = self._hand_over(t, y, Q, t_stop, take)
+        proposed = self._proposed or (1.0 if self.fixed else GROWTH) * abs(t - self._t)
+        self._code = self._hand_over(t, y, Q, proposed, t_stop, take)
         if self._code is None and self._attempts_left() <= 0 and t != t_stop:
             self._code = at.TOO_MANY_STEPS
 

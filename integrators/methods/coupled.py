@@ -72,7 +72,7 @@ def newton_coupled(w, t, h):
     s = count[STAGES]
     n = w.y.shape[0]
     starting_values(w, h)
-    remembered = w.error_low  # scratch of at least two numbers
+    remembered = w.newton
     recall_rate(w)
     for iteration in range(count[MAX_NEWTON]):
         count[NNEWTON] += 1

@@ -57,7 +57,7 @@ def newton_diagonal(w, t, h):
     count = w.count
     s = count[STAGES]
     n = w.y.shape[0]
-    remembered = w.error_low
+    remembered = w.newton
     count[NEWTON_LAST] = 0
     for i in range(s):
         k = w.block_of[i]

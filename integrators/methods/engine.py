@@ -67,6 +67,11 @@ class Options:
 
 def checked_slope(value: Any, y: NDArray[Any]) -> NDArray[Any]:
     """Return f's value as an array like y, or say what is wrong with it."""
+    if value is None:
+        raise TypeError(
+            f"f returned None; expected {y.size} numbers, the derivative of each component "
+            "(is a return statement missing?)"
+        )
     try:
         slope = np.asarray(value)
         if slope.dtype.kind not in "biufc":
@@ -276,9 +281,8 @@ class Engine(Stepper):
         stages = int(self.count[at.STAGES] + self.count[at.EXTRA_STAGES])
         controller = self.options.controller or self.default_controller
         index = np.zeros(0, dtype=np.int64) if problem.index is None else problem.index
-        vectors = ("y", "y_old", "y_new", "f0", "f1", "error", "big", "saved")
+        vectors = ("y", "y_old", "y_new", "f0", "f1", "error", "error_low", "big", "saved")
         shared: dict[str, Any] = {name: np.zeros(n) for name in vectors}
-        shared["error_low"] = np.zeros(max(n, 2))
         shared["y"][:] = self.to_real(problem.y0)
         self.f_address = self._rhs_address()
         family, attempt, accepted, dense, refine = self._kernels()

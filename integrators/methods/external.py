@@ -2,8 +2,9 @@
 
 Each solver chooses its own steps and estimates its own errors. We count its evaluations of f and
 take each accepted step from it together with its interpolant; ``Run`` then treats the step like
-one of ours. After a jump or a projection a fresh solver starts from the new state, so a multistep
-method begins again at order 1.
+one of ours. After a jump or a projection a fresh solver starts from the new state. A multistep
+method then begins again at order 1; so that not every projection does this to it, it goes on from
+its own state as long as that is within the tolerance of the projected one, which is the output.
 
 Interpolants are sampled at Chebyshev points and rewritten as polynomials in θ. That is exact:
 those of SciPy and Assimulo are polynomials of known degree.
@@ -33,6 +34,7 @@ EPS = float(np.finfo(float).eps)
 SMALLEST_RTOL = 100 * EPS  # SciPy warns below it, Assimulo refuses 0
 HIGHEST_DEGREE = 12  # Adams methods go up to this order
 MOST_NONFINITE = 10_000  # values of f in one step before a solver that ignores them is stopped
+MOST_IDLE = 100  # steps that do not move the clock before a solver is stopped
 RETRY_FACTOR = 0.25  # a step that gave NaN or Inf is shortened by this much
 
 
@@ -44,6 +46,7 @@ class External(Stepper):
     """What all solvers from elsewhere share: f and its Jacobian, the current state, counters."""
 
     estimate = "by the solver itself"
+    multistep = False
 
     def __init__(self, name: str, problem: IVP, options: Options, fixed: bool = False) -> None:
         if problem.mass is not None:
@@ -71,25 +74,30 @@ class External(Stepper):
         self._known: tuple[float, NDArray[Any], NDArray[Any]] | None = None
         self._error: BaseException | None = None
         self._bad: float | None = None  # where f was first NaN or infinite in this step
-        self._nonfinite = 0
+        self._nonfinite = self._idle = 0
         self._reporting = np.geterr()  # how the user's functions are to report overflow and such
 
     # ------------------------------------------------------------ the problem's functions
 
     def evaluate(self, t: float, y: NDArray[Any]) -> NDArray[Any]:
-        """f(t, y), checked and counted; what f raises is kept, and stops the solver."""
-        if self._error is not None:  # a solver tries again in spite of it
+        """f(t, y) for the solver; what f raises is kept, and stops it."""
+        if self._error is not None:  # it tries again in spite of it
             self._abort()
         known = self._known
         if known is not None and known[0] == t and np.array_equal(known[1], y):
             return known[2].copy()
-        self.counts["nfev"] += 1
-        slope = self._guarded(lambda: np.array(checked_slope(self._f(t, y.copy()), y), y.dtype))
+        slope = self._value(t, y)
         if not np.all(np.isfinite(slope)):
             self._bad = t if self._bad is None else self._bad
             self._nonfinite += 1
             self._on_nonfinite()
         return slope
+
+    def _value(self, t: float, y: NDArray[Any]) -> NDArray[Any]:
+        """f(t, y), checked and counted."""
+        self.counts["nfev"] += 1
+        slope = self._guarded(lambda: np.array(checked_slope(self._f(t, y.copy()), y), y.dtype))
+        return np.asarray(slope)
 
     def jacobian(self, t: float, y: NDArray[Any], dense: bool = False) -> Any:
         """∂f/∂y; if wished, a sparse one is made dense."""
@@ -133,15 +141,16 @@ class External(Stepper):
 
     @property
     def h(self) -> float:
-        """Magnitude of the last step that was not cut short."""
+        """Magnitude proposed for the next step."""
         return self._h
 
     def slope(self, t: float, y: NDArray[Any]) -> NDArray[Any]:
         """f(t, y), counted; raises what f raises."""
         try:
-            return self.evaluate(t, np.asarray(y))
+            return self._value(t, np.asarray(y))
         except Abort:
-            error = self.error() or ArithmeticError(f"f is not finite at t = {t:.9g}")
+            error = self.error()
+        assert error is not None
         raise error
 
     def begin(self, slope: NDArray[Any], first_step: float | None) -> None:
@@ -150,13 +159,16 @@ class External(Stepper):
         self._bad, self._nonfinite = None, 0
 
     def replace_state(self, y: NDArray[Any]) -> None:
-        """Put another state in place of the current one."""
-        if not np.array_equal(self.to_real(y), self._y):
+        """Put another state in place of the current one, if a fresh start is worth it."""
+        moved = np.abs(self.to_real(y) - self._y)
+        weights = self.to_real_weights(self.options.atol) + self.rtol * np.abs(self._y)
+        if np.any(moved > (weights if self.multistep else 0.0)):
             self.restart(self._t, y)
 
     def restart(self, t: float, y: NDArray[Any], h: float | None = None) -> None:
-        """Let a fresh solver start from (t, y), with a step h if given."""
-        self._t, self._y, self._first, self._stale = t, self.to_real(y).copy(), h, True
+        """Let a fresh solver start from (t, y); one-step methods keep the step size proposed."""
+        self._t, self._y, self._stale = t, self.to_real(y).copy(), True
+        self._first = h or (None if self.multistep else self._h)
 
     def error(self) -> BaseException | None:
         """Return what a function of the problem raised, once."""
@@ -186,14 +198,24 @@ class External(Stepper):
         """Take one step or more; a code if the march ends."""
         raise NotImplementedError
 
+    def _stands_still(self, t: float) -> bool:
+        """Whether a step did not move the clock; raises if that happens again and again."""
+        if (t - self._t) * self.direction > 0:
+            return False
+        self._idle += 1
+        if self._idle > MOST_IDLE:
+            raise ArithmeticError("no progress, t + h = t in the machine")
+        return True
+
     def _hand_over(
-        self, t: float, y: Array, Q: NDArray[Any] | None, t_stop: float, take: Take
+        self, t: float, y: Array, Q: Array | None, proposed: float, t_stop: float, take: Take
     ) -> int | None:
         """Make (t, y) the current state and let the run deal with it; a code if that ends it."""
         t_old, y_old, step = self._t, self._y, abs(t - self._t)
         self._t, self._y = t, y.copy()
-        self._h = max(self._h, step) if t == t_stop else step
-        self._first, self._stale, self._bad, self._nonfinite = None, False, None, 0
+        self._h = max(self._h, proposed) if t == t_stop else proposed  # a last step is cut short
+        self._first, self._stale, self._bad = None, False, None
+        self._nonfinite = self._idle = 0
         self.counts["nsteps"] += 1
         with np.errstate(**self._reporting):
             if take(t_old, y_old, np.array([t]), y[None].copy(), None if Q is None else Q[None]):
@@ -222,7 +244,8 @@ class External(Stepper):
         nodes, to_chebyshev, to_powers = _fit_tables(degree)
         data = np.zeros((degree + 1, self.n))
         data[-1] = y - self._y
-        data[1:-1] = values(self._t + nodes[1:-1] * (t - self._t)) - self._y
+        if degree > 1:
+            data[1:-1] = values(self._t + nodes[1:-1] * (t - self._t)) - self._y
         return (to_powers @ (to_chebyshev @ data))[1:]  # the constant is data[0] = 0
 
     def _hermite(self, order: int, t: float, y: Array) -> Array:
@@ -280,24 +303,20 @@ class ScipyEngine(External):
             raise ValueError(f"{self.name} takes no max_step")
         runge_kutta = RK45.__bases__[0]
         self.stages = solver_class.n_stages if issubclass(solver_class, runge_kutta) else 0
-        self.one_step = issubclass(solver_class, (runge_kutta, Radau))
+        self.multistep = not issubclass(solver_class, (runge_kutta, Radau))
         self.needs_function = issubclass(solver_class, LSODA)  # and a dense matrix, as jac
         degrees = {DOP853: 7, Radau: 3, BDF: 5, LSODA: HIGHEST_DEGREE}
         known = [degree for kind, degree in degrees.items() if issubclass(solver_class, kind)]
-        if not known and self.stages and solver_class.P is not NotImplemented:
-            known = [solver_class.P.shape[1]]
+        if not known and self.stages:
+            known = [getattr(solver_class.P, "shape", (0, 0))[1]]
         self.dense_order = known[0] if known else 0  # of a user's class it is not known
-        self.degree = known[0] if known else HIGHEST_DEGREE
+        self.degree = known[0] if known else HIGHEST_DEGREE  # 0: it has no interpolant
 
     def begin(self, slope: NDArray[Any], first_step: float | None) -> None:
         """Remember f(t0, y0); refuse a first step that the class would ignore."""
         if first_step is not None and "first_step" not in self.accepts:
             raise ValueError(f"{self.name} takes no first_step")
         super().begin(slope, first_step)
-
-    def restart(self, t: float, y: NDArray[Any], h: float | None = None) -> None:
-        """Let a fresh solver start; a one-step method keeps its step size."""
-        super().restart(t, y, h or (self._h if self.one_step else None))
 
     def statistics(self) -> dict[str, int]:
         """Counters, with those of the solver at work."""
@@ -347,6 +366,7 @@ class ScipyEngine(External):
             with np.errstate(all="ignore"):
                 if self._stale:
                     self.solver = self._new(t_stop)
+                    self._stale = False
                 solver, before = self.solver, self.solver.nfev
                 reason = solver.step()
                 rejected = (solver.nfev - before) // self.stages - 1 if self.stages else 0
@@ -354,6 +374,8 @@ class ScipyEngine(External):
                 if solver.status == "failed":
                     return at.NONFINITE if self._bad is not None else self._failed(reason)
                 t, y = float(solver.t), self.to_real(solver.y)
+                if self._stands_still(t):
+                    return None
                 if not np.all(np.isfinite(y)):
                     self._bad = t
                     return self._failed("")
@@ -364,12 +386,15 @@ class ScipyEngine(External):
             if self.solver is None and self.counts["nsteps"] == 0:
                 raise  # it does not take this problem
             return self._failed(f"{type(error).__name__}: {error}", error)
-        return self._hand_over(t, y, Q, t_stop, take)
+        proposed = float(getattr(solver, "h_abs", abs(t - self._t)))
+        return self._hand_over(t, y, Q, proposed, t_stop, take)
 
     def _interpolant(self, t: float, y: Array) -> Array:
         try:
-            values = self.solver.dense_output()
-        except NotImplementedError:  # a user's class may lack it
+            values = self.solver.dense_output() if self.degree else None
+        except NotImplementedError:
+            values, self.degree = None, 0
+        if values is None:
             self.dense_order = 3
             return self._hermite(3, t, y)
         return self._fitted(self.degree, t, y, lambda times: self.to_real(values(times).T))

@@ -37,7 +37,7 @@ SHARED = {
     "f0": "f1",  # slope at the start of the step
     "f1": "f1",  # slope at its end
     "error": "f1",
-    "error_low": "f1",  # second estimate, where there is one; else scratch
+    "error_low": "f1",  # second estimate, where there is one
     "K": "f2",  # stages, without h for explicit methods, with h for implicit ones
     "P": "f2",  # native dense output: polynomial coefficients of each stage's weight
     "Q": "f2",  # dense output of the last step, row j multiplies θ^(j+1)
@@ -119,6 +119,7 @@ class Implicit(Workspace):
         "M": "f2",
         "W_last": "f2",  # increments of the previous step …
         "lagrange": "f2",  # … and the polynomials ℓⱼ(θ) through them, coefficients of θᵏ
+        "newton": "f1",  # size and rate of the last Newton increment
         "residual": "f2",
         "increment": "f2",
         "real_shift": "f1",  # λ of the real blocks M − hλJ

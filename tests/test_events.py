@@ -1,0 +1,153 @@
+"""Events: where, in which order, how often; resets; the start; grazing; Zeno."""
+
+import numpy as np
+import pytest
+
+from integrators import Event, Status, problems, solve
+
+METHODS = ["DOPRI5", "DOP853", "BS23", "RK4", "RadauIIA3", "SDIRK4"]
+ROOT_TOLERANCE = 1e-6  # rtol = 1e-9 of the solution, divided by a slope of order one
+
+
+def circle(t, y):
+    return np.array([y[1], -y[0]])
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("direction", "expected"), [(0, [1, 3, 5]), (1, [3]), (-1, [1, 5])])
+def test_zeros_and_directions(method, direction, expected):
+    event = Event(lambda t, y: y[0], direction=direction)
+    solution = solve(circle, (0, 9), [1, 0], method=method, rtol=1e-9, atol=1e-9, events=event)
+    assert solution.t_events[0] == pytest.approx(np.array(expected) * np.pi / 2, abs=ROOT_TOLERANCE)
+    assert np.max(np.abs(solution.y_events[0][:, 0])) < 1e-12
+
+
+def test_root_is_found_to_near_machine_precision():
+    # y = t exactly, so nothing but the root finder can err.
+    solution = solve(lambda t, y: np.ones(1), (0, 2), [0.0], events=lambda t, y: y[0] - 1 / 3)
+    assert abs(solution.t_events[0][0] - 1 / 3) < 1e-15
+
+
+def test_backward_direction_is_in_the_sense_of_time():
+    # Going backwards through cos t, a zero where cos rises with t keeps its direction +1.
+    event = Event(lambda t, y: y[0], direction=1)
+    solution = solve(circle, (0, -9), [1, 0], rtol=1e-9, events=event)
+    rising = [-np.pi / 2, -5 * np.pi / 2]
+    assert solution.t_events[0] == pytest.approx(np.array(rising), abs=ROOT_TOLERANCE)
+
+
+@pytest.mark.parametrize(("terminal", "stop"), [(True, 1), (1, 1), (3, 5)])
+def test_terminal_after_n(terminal, stop):
+    event = Event(lambda t, y: y[0], terminal=terminal, name="crossing")
+    solution = solve(circle, (0, 20), [1, 0], rtol=1e-9, atol=1e-9, events=event)
+    assert solution.status == Status.EVENT
+    assert solution.success
+    assert "crossing" in solution.message
+    assert solution.t[-1] == solution.t_events[0][-1]
+    assert solution.t[-1] == pytest.approx(stop * np.pi / 2, abs=ROOT_TOLERANCE)
+    assert abs(solution.y[0, -1]) < 1e-12
+
+
+def test_scipy_style_attributes():
+    def event(t, y):
+        return y[0]
+
+    event.terminal = True
+    event.direction = 1
+    solution = solve(circle, (0, 20), [1, 0], rtol=1e-9, events=event)
+    assert solution.t[-1] == pytest.approx(3 * np.pi / 2, abs=ROOT_TOLERANCE)
+
+
+def test_several_events_in_one_step_come_in_order():
+    levels = [0.9, 0.1, 0.5]
+    events = [lambda t, y, level=level: y[0] - level for level in levels]
+    seen = []
+    resets = [
+        Event(event, reset=lambda t, y, k=k: (seen.append(k), y)[1])
+        for k, event in enumerate(events)
+    ]
+    ramp = dict(first_step=1.0, max_step=1.0)
+    plain = solve(lambda t, y: np.ones(1), (0, 1), [0.0], events=events, **ramp)
+    assert [float(t[0]) for t in plain.t_events] == pytest.approx(levels, abs=1e-14)
+    solve(lambda t, y: np.ones(1), (0, 1), [0.0], events=resets, **ramp)
+    assert seen == [1, 2, 0]
+
+
+def test_two_crossings_within_one_step_are_both_seen():
+    # y = t over one step of length 1; g has zeros at 0.45 and 0.55 and equal signs at both ends.
+    event = Event(lambda t, y: (y[0] - 0.45) * (y[0] - 0.55))
+    solution = solve(lambda t, y: np.ones(1), (0, 1), [0.0], step=1.0, method="RK4", events=event)
+    assert solution.t_events[0] == pytest.approx([0.45, 0.55], abs=1e-12)
+
+
+def test_grazing_is_seen():
+    event = Event(lambda t, y: (y[0] - 0.37) ** 2)
+    solution = solve(lambda t, y: np.ones(1), (0, 1), [0.0], step=1.0, method="RK4", events=event)
+    assert solution.t_events[0] == pytest.approx([0.37], abs=1e-5)
+
+
+def test_zero_at_the_start_is_no_occurrence():
+    solution = solve(circle, (0, 4), [0, 1], rtol=1e-9, events=lambda t, y: y[0])
+    assert solution.t_events[0] == pytest.approx([np.pi], abs=ROOT_TOLERANCE)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_bouncing_ball_resets_and_goes_on(method):
+    g, e = 9.81, 0.8
+    bounce = Event(lambda t, y: y[0], direction=-1, reset=lambda t, y: [0.0, -e * y[1]])
+    ball = solve(
+        lambda t, y: np.array([y[1], -g]), (0, 2), [1.0, 0.0], method=method, events=bounce, rtol=1e-9
+    )
+    first = np.sqrt(2 / g)
+    speed = g * first
+    expected = [first]
+    while True:
+        speed *= e
+        following = expected[-1] + 2 * speed / g
+        if following > 2:
+            break
+        expected.append(following)
+    assert ball.t_events[0] == pytest.approx(expected, abs=1e-9)
+    assert np.min(ball.y[0]) > -1e-12
+
+
+def test_accumulating_events_are_detected_and_reported():
+    problem = problems.get("bouncing_ball")
+    solution = solve(problem, (0, 100), rtol=1e-8)
+    assert solution.status == Status.ZENO
+    assert not solution.success
+    assert "Zeno" in solution.message
+    assert solution.t[-1] < 100
+    gaps = np.diff(solution.t_events[0])
+    assert gaps[-1] < 1e-6 * gaps[0]
+
+
+def test_dense_output_across_a_jump():
+    event = Event(lambda t, y: y[0] - 1, reset=lambda t, y: [0.0])
+    solution = solve(
+        lambda t, y: np.ones(1), (0, 3.5), [0.0], events=event, dense_output=True, rtol=1e-9
+    )
+    times = np.array([0.25, 1.25, 2.5, 3.25])
+    assert solution.sol(times)[0] == pytest.approx(times % 1, abs=1e-9)
+    sampled = solve(lambda t, y: np.ones(1), (0, 3.5), [0.0], events=event, t_eval=times, rtol=1e-9)
+    assert sampled.y[0] == pytest.approx(times % 1, abs=1e-9)
+
+
+def test_events_with_fixed_steps_restart_the_grid():
+    event = Event(lambda t, y: y[0] - 0.25, reset=lambda t, y: [1.0], terminal=False)
+    solution = solve(lambda t, y: np.ones(1), (0, 1), [0.0], method="RK4", step=0.1, events=event)
+    assert solution.t_events[0] == pytest.approx([0.25], abs=1e-14)
+    assert solution.t[4] == pytest.approx(0.25)
+    assert solution.t[5] == pytest.approx(0.35)
+
+
+def test_bad_events_say_so():
+    with pytest.raises(TypeError, match="one real number"):
+        solve(circle, (0, 1), [1, 0], events=lambda t, y: y)
+    with pytest.raises(TypeError, match="event is a function"):
+        solve(circle, (0, 1), [1, 0], events=[3.0])
+    bad_reset = Event(lambda t, y: y[0] - 0.5, reset=lambda t, y: [np.nan, 0])
+    solution = solve(circle, (0, 2), [1, 0], events=bad_reset)
+    assert solution.status == Status.FUNCTION_RAISED
+    assert "finite numbers" in str(solution.exception)
+    assert solution.t.size > 1
