@@ -291,9 +291,7 @@ def _bind(method: Any, ivp: IVP, options: Options) -> Stepper:
             from .methods.assimulo import AssimuloEngine
 
             return AssimuloEngine(method.split(":", 1)[1], ivp, options)
-        from . import catalogue
-
-        method = catalogue.get(method)
+        method = _named(method)
     if isinstance(method, Tableau):
         return engine_for(method, ivp, options)
     if isinstance(method, type) and _is_scipy_solver(method):
@@ -310,6 +308,22 @@ def _bind(method: Any, ivp: IVP, options: Options) -> Stepper:
         f"method must be a name, a Tableau, an object with `order` and `step(f, t, y, h)`, or a "
         f"SciPy OdeSolver class; got {method!r}"
     )
+
+
+def _named(name: str) -> Any:
+    """Return a method by name: one of the catalogue, or one that is no tableau."""
+    plain = name.lower().replace("-", "").replace("_", "").replace(" ", "")
+    if plain == "radauvariable":
+        from .methods.variable import VariableRadau
+
+        return VariableRadau()
+    if plain.startswith("taylor") and plain[6:].strip("()").isdigit() or plain == "taylor":
+        from .methods.taylor import Taylor
+
+        return Taylor(int(plain[6:].strip("()")) if plain != "taylor" else None)
+    from . import catalogue
+
+    return catalogue.get(name)
 
 
 def _is_scipy_solver(method: type) -> bool:

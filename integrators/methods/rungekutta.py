@@ -291,7 +291,9 @@ class ImplicitEngine(Engine):
         extra = int(2.5 * max(0, s - 3)) if coupled else 3
         count[at.MAX_NEWTON] = MAX_NEWTON_ADAPTIVE + extra
         rtol = max(clock[at.RTOL], 1e-14)
-        clock[at.NEWTON_TOLERANCE] = max(10 * 2.2e-16 / rtol, min(0.03, rtol**0.5))
+        # RADAU: as much tighter than the step's tolerance as the orders lie apart.
+        gap = (self.order + 1) / (self.estimate_order + 1) - 1
+        clock[at.NEWTON_TOLERANCE] = max(10 * 2.2e-16 / rtol, min(0.03, rtol ** max(gap, 0.5)))
 
     def _kernels(self) -> tuple[Any, ...]:
         if self.count[at.COUPLING] == at.COUPLING_DIAGONAL:
@@ -319,6 +321,7 @@ class ImplicitEngine(Engine):
             M=np.zeros((own, own)),
             W_last=np.zeros((s, n)),
             lagrange=np.ascontiguousarray(self.lagrange),
+            newton=np.zeros(2),
             residual=np.zeros((s, n)),
             increment=np.zeros((s, n)),
             real_shift=self.real_shift,
