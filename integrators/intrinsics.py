@@ -15,6 +15,7 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import (
     NativeValue,
     intrinsic,
@@ -25,7 +26,6 @@ from numba.extending import (
     typeof_impl,
     unbox,
 )
-from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.np.arrayobj import make_array, populate_array
 
 from .methods import loop

@@ -7,7 +7,9 @@ projections, callbacks, progress, and the words for how the run ended.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -91,7 +93,8 @@ class Run:
             self._start(first_step)
             self.reporter = _Progress(t0, t1) if self.progress else None
             try:
-                status = self._loop()
+                with _quiet_interrupts():
+                    status = self._loop()
             except KeyboardInterrupt as interrupt:
                 status, self.exception = Status.INTERRUPTED, interrupt
             finally:
@@ -299,6 +302,9 @@ class Run:
         self.exception = engine.error()
         if isinstance(self.exception, KeyboardInterrupt):
             return Status.INTERRUPTED
+        if status == Status.FUNCTION_RAISED and self.exception is None:
+            # Ctrl-C arrived on the way into a callback, before it could catch anything.
+            return Status.INTERRUPTED
         return status
 
     def _solution(self, status: Status) -> Solution:
@@ -366,6 +372,22 @@ class Run:
             Status.EXTERNAL_FAILED: f"the solver gave up at {where}: {engine.failure}",
         }
         return texts.get(status, status.name)
+
+
+@contextlib.contextmanager
+def _quiet_interrupts() -> Iterator[None]:
+    """Keep Python from printing a Ctrl-C that hits the entry of a callback; the loop notices."""
+    previous = sys.unraisablehook
+
+    def hook(unraisable: Any) -> None:
+        if not isinstance(unraisable.exc_value, KeyboardInterrupt):
+            previous(unraisable)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = previous
 
 
 class _Progress:

@@ -6,16 +6,17 @@ import csv
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from featherstep import terminal
-from featherstep.cli import main
+from featherstep.cli import _heed_ctrl_c, main
 from featherstep.compare import Comparison, Reference, compare, default_methods, resolve
 from featherstep.references import _sources, authors_and_year, citation
 from integrators import IVP, catalogue, problems, solve
@@ -45,7 +46,7 @@ def one_line(text: str) -> bool:
 
 def test_help_loads_nothing_heavy():
     program = (
-        "import sys; from featherstep.cli import main; code = main(['--help']);"
+        "import sys; from featherstep.cli import _heed_ctrl_c, main; code = main(['--help']);"
         "heavy = {'numpy', 'scipy', 'numba', 'matplotlib', 'rich', 'integrators'};"
         "sys.exit(code or bool(heavy & set(sys.modules)))"
     )
@@ -424,6 +425,17 @@ def test_ctrl_c_inside_a_run():
     result = compare(problem, ["RK4", "Heun"], step=0.01)
     assert result.interrupted
     assert [row.status for row in result.rows] == ["interrupted"]
+
+
+def test_ctrl_c_that_was_swallowed_is_heeded():
+    before = signal.getsignal(signal.SIGINT)
+    with _heed_ctrl_c() as check:
+        check()
+        with suppress(KeyboardInterrupt):  # as a callback of the compiler would
+            signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            check()
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_reader_that_goes_away():

@@ -16,8 +16,11 @@ import ctypes
 import difflib
 import os
 import re
+import signal
 import sys
+import threading
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -29,7 +32,7 @@ from numpy.typing import NDArray
 from ..problem import IVP
 from . import state as at
 from .engine import Options, Take
-from .external import EPS, HIGHEST_DEGREE, MOST_NONFINITE, Abort, Array, External
+from .external import EPS, HIGHEST_DEGREE, Abort, Array, External
 
 __all__ = ["AssimuloEngine"]
 
@@ -93,6 +96,7 @@ class AssimuloEngine(External):
         self.solver_class = getattr(self.assimulo["solvers"], name)
         self.dense_order = self.kind.order
         self.silence = Silence(self.kind.library)
+        self.interrupts = Interrupts()
         self.solver: Any = None
         self.base, self.index = self._t, 0  # fixed step: t = base + index·h
         self._code: int | None = None
@@ -150,13 +154,19 @@ class AssimuloEngine(External):
         return np.asarray(self.direction * J)
 
     def _on_nonfinite(self) -> None:
-        if self.kind.recovers and self._nonfinite < MOST_NONFINITE:
+        if self.kind.recovers:
             raise self._recoverable()
         self._abort()  # NaN leads these solvers astray
 
     def _recoverable(self) -> Exception:
         error: Exception = self.assimulo["exception"].AssimuloRecoverableError()
         return error
+
+    def _guarded(self, call: Callable[[], Any]) -> Any:
+        if self.interrupts.waiting:
+            self._error = KeyboardInterrupt()
+            self._abort()
+        return super()._guarded(lambda: self.interrupts.exposed(call))
 
     def _abort(self) -> NoReturn:
         self.silence.mute_errors()  # the Fortran wrapper would complain
@@ -211,7 +221,7 @@ class AssimuloEngine(External):
         self._code, self._pending = None, None
         steps = self.counts["nsteps"]
         failure: BaseException | None = None
-        with self.silence, np.errstate(all="ignore"):
+        with self.interrupts, self.silence, np.errstate(all="ignore"):
             if self._stale or not self.fixed:
                 self._tally()
                 self.solver = self._new_solver(t_stop, take)
@@ -224,6 +234,8 @@ class AssimuloEngine(External):
                 failure = error
         if not self.fixed:
             self._tally()
+        if self._pending is None and self.interrupts.waiting:
+            self._pending = KeyboardInterrupt()
         if self._pending is not None:
             raise self._pending
         if self._code is not None:
@@ -245,7 +257,7 @@ class AssimuloEngine(External):
         d, options = self.direction, {"initialize": True, "report_continuously": 0}
         _, _, states = self.solver.integrate(d * self._t, self._y.copy(), d * t, options)
         self.index += 1
-        self._accept(t, np.array(states[-1]), t_stop, take)
+        self.interrupts.exposed(lambda: self._accept(t, np.array(states[-1]), t_stop, take))
 
     def _reported(self, solver: Any, t_stop: float, take: Take) -> bool:
         """Deal with a step that the solver reports; True stops it."""
@@ -255,7 +267,7 @@ class AssimuloEngine(External):
                 t = t_stop
             if self._stands_still(t):  # some report the start, too
                 return False
-            self._accept(t, np.array(solver.y), t_stop, take)
+            self.interrupts.exposed(lambda: self._accept(t, np.array(solver.y), t_stop, take))
         except Exception as error:
             self._code = self._failed(str(error), error)
         except BaseException as error:
@@ -334,7 +346,43 @@ def _set_first_step_of_lsodar(solver: Any, first: float) -> None:
     solver.integrate_start = integrate_start
 
 
-# -------------------------------------------------------------------- quiet, please
+# -------------------------------------------------------------------- peace and quiet
+
+
+class Interrupts:
+    """Holds back Ctrl-C while Assimulo's own code runs, where it would be lost or misread.
+
+    The user's functions are exposed to it as ever.
+    """
+
+    def __init__(self) -> None:
+        self.waiting = False
+        self.open = False
+        self.replaced: Any = None
+
+    def __enter__(self) -> None:
+        self.waiting = self.open = False
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        if in_main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            self.replaced = signal.signal(signal.SIGINT, self._handle)
+
+    def __exit__(self, *exception: object) -> None:
+        if self.replaced is not None:
+            signal.signal(signal.SIGINT, self.replaced)
+            self.replaced = None
+
+    def _handle(self, number: int, frame: Any) -> None:
+        if self.open:
+            raise KeyboardInterrupt
+        self.waiting = True
+
+    def exposed(self, call: Callable[[], Any]) -> Any:
+        """Call a function that Ctrl-C may interrupt."""
+        before, self.open = self.open, True
+        try:
+            return call()
+        finally:
+            self.open = before
 
 
 class Silence:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..kernels import kernel
 from .pointers import call
 from .state import (
+    DIRECTION,
     F0_CURRENT,
     F0_KNOWN,
     FIXED,
@@ -25,6 +26,7 @@ from .state import (
     OK,
     PAIRS,
     RTOL,
+    T_LIMIT,
     T_PREVIOUS,
     T,
 )
@@ -43,7 +45,12 @@ def copy(source, target):
 
 @kernel
 def evaluate(w, t):
-    """dx = f(t, x). FUNCTION_RAISED if the Python function behind it failed."""
+    """dx = f(t, x). FUNCTION_RAISED if the Python function behind it failed.
+
+    A step that ends where f jumps (a tstop) must not look beyond the jump: T_LIMIT.
+    """
+    if (w.clock[T_LIMIT] - t) * w.clock[DIRECTION] < 0.0:
+        t = w.clock[T_LIMIT]
     w.count[NFEV] += 1
     w.flag[0] = w.count[NATIVE]
     call(w.f, t, w.x, w.p, w.dx)

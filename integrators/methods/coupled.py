@@ -44,7 +44,8 @@ from .state import (
     H,
 )
 
-RAISE_RATE = 0.002  # constants of the code RADAU
+# As in the code RADAU, except that it raises the order at a rate of 0.002.
+RAISE_RATE = 0.005
 LOWER_RATE = 0.8
 STEPS_BEFORE_CHANGE = 10
 
@@ -206,7 +207,7 @@ def judge_order(w, h):
     """
     w.count[STEPS_AT_ORDER] += 1
     w.count[ORDER_WISH] = 0
-    rate = w.clock[NEWTON_RATE]
+    rate = w.clock[NEWTON_RATE] if w.count[NEWTON_LAST] > 1 else 0.0
     change = w.clock[H] / abs(h)
     if rate >= LOWER_RATE:
         w.count[ORDER_WISH] = -1

@@ -264,6 +264,7 @@ class Engine(Stepper):
         t0, t1 = problem.t_span
         clock[at.T] = clock[at.T_PREVIOUS] = clock[at.T_BASE] = t0
         clock[at.T_STOP] = t1
+        clock[at.T_LIMIT] = np.inf if t1 >= t0 else -np.inf
         clock[at.DIRECTION] = 1.0 if t1 >= t0 else -1.0
         clock[at.RTOL] = options.rtol
         clock[at.MIN_STEP] = options.min_step
@@ -376,6 +377,8 @@ class Engine(Stepper):
     def march(self, t_stop: float, take: Take, one_by_one: bool) -> int:
         """Run the loop up to ``t_stop``, a buffer of steps at a time."""
         forward = float(self.clock[at.DIRECTION])
+        is_end = t_stop == self.problem.t_span[1]
+        self.clock[at.T_LIMIT] = forward * np.inf if is_end else np.nextafter(t_stop, self.t)
         while True:
             t, y = self.t, self.w.y.copy()
             code, taken = self.advance(t_stop, 1 if one_by_one else self.chunk)

@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 EPS = float(np.finfo(float).eps)
 SMALLEST_RTOL = 100 * EPS  # SciPy warns below it, Assimulo refuses 0
 HIGHEST_DEGREE = 12  # Adams methods go up to this order
-MOST_NONFINITE = 10_000  # values of f in one step before a solver that ignores them is stopped
+MOST_NONFINITE = 2_000  # such values of f in one step before the solver is stopped
 MOST_IDLE = 100  # steps that do not move the clock before a solver is stopped
 RETRY_FACTOR = 0.25  # a step that gave NaN or Inf is shortened by this much
 
@@ -90,6 +90,8 @@ class External(Stepper):
         if not np.all(np.isfinite(slope)):
             self._bad = t if self._bad is None else self._bad
             self._nonfinite += 1
+            if self._nonfinite > MOST_NONFINITE or not np.isfinite(t):
+                self._abort()
             self._on_nonfinite()
         return slope
 
@@ -121,8 +123,7 @@ class External(Stepper):
         self._abort()
 
     def _on_nonfinite(self) -> None:
-        if self._nonfinite > MOST_NONFINITE:
-            self._abort()
+        """Most solvers shorten the step by themselves."""
 
     def _abort(self) -> NoReturn:
         raise Abort
@@ -232,7 +233,10 @@ class External(Stepper):
             return int(at.Status.EXTERNAL_FAILED)
         tried = [h for h in (abs(self._bad - self._t), self._first, self._h) if h]
         shorter = RETRY_FACTOR * min(tried, default=0.0)
-        if self.fixed or shorter <= max(16 * EPS * abs(self._t), self.options.min_step):
+        t0, t1 = self.problem.t_span
+        rounding = 16 * EPS * max(abs(self._t), EPS * abs(t1 - t0))
+        hopeless = self.fixed or self._nonfinite > MOST_NONFINITE
+        if hopeless or shorter <= max(rounding, self.options.min_step):
             return at.NONFINITE
         self.counts["nrejected"] += 1
         self._bad, self._nonfinite = None, 0

@@ -14,6 +14,7 @@ _place = _count()
 T = next(_place)  # current time
 T_PREVIOUS = next(_place)  # start of the last accepted step
 T_STOP = next(_place)  # the loop stops here: end of the span, or the next tstop
+T_LIMIT = next(_place)  # f is not asked beyond: the last moment before a jump of f
 T_BASE = next(_place)  # fixed step: t = T_BASE + STEP_INDEX * H_FIXED
 H_FIXED = next(_place)
 H = next(_place)  # proposed magnitude of the next step
