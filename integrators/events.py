@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,7 @@ def _zeros(
             elif abs(dip) <= TOUCH * size and direction == 0:
                 zeros.append(theta)
     nodes.sort()
-    for (a, value_a), (b, value_b) in zip(nodes, nodes[1:]):
+    for (a, value_a), (b, value_b) in pairwise(nodes):
         if value_b == 0.0 and value_a != 0.0:
             if _wanted(-value_a, direction):
                 zeros.append(b)

@@ -70,6 +70,7 @@ class Run:
         self.ys: list[NDArray[Any]] = []
         self.step_starts: list[NDArray[np.float64]] = []
         self.step_lengths: list[NDArray[np.float64]] = []
+        self.lengths_taken: list[NDArray[np.float64]] = []  # up to an event, if there was one
         self.step_states: list[NDArray[Any]] = []
         self.step_polynomials: list[NDArray[Any]] = []
         self.tracker: Tracker | None = None
@@ -163,6 +164,7 @@ class Run:
             assert Q is not None
             return self._with_events(t, lengths[0], y, Q[0], states[0])
         self._keep(starts, lengths, before, Q)
+        self.lengths_taken.append(lengths)
         if self.project is not None:
             states[-1] = self._projected(ends[-1], states[-1])
         self._emit(starts, lengths, before, Q, ends, states)
@@ -203,6 +205,7 @@ class Run:
                 break
         start, before, coefficients = np.array([t]), y[None, :], Q[None]
         self._keep(start, np.array([h]), before, coefficients)
+        self.lengths_taken.append(np.array([end - t]))
         if jump is None and ended is None and self.project is not None:
             y_new = self._projected(end, y_new)
         if end != t:
@@ -320,6 +323,7 @@ class Run:
                 engine.from_real(np.concatenate(self.step_states)),
                 engine.from_real(np.concatenate(self.step_polynomials)),
                 engine.dense_order,
+                end=engine.t,
             )
         tracker = self.tracker
         kind = self.ivp.y0.dtype
@@ -327,7 +331,7 @@ class Run:
             np.concatenate([*self.ts, np.zeros(0)]),
             y.astype(kind, copy=False),
             sol=sol,
-            h=lengths,
+            h=np.concatenate([*self.lengths_taken, np.zeros(0)]),
             t_events=[np.array(t) for t in tracker.t] if tracker else [],
             y_events=[np.array(y) for y in tracker.y] if tracker else [],
             status=status,

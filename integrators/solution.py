@@ -35,6 +35,8 @@ class DenseOutput:
         Coefficients, shape (steps, degree, n).
     order
         Order of the interpolant.
+    end
+        Where the solution ends, if that is before the end of the last step (an event).
     """
 
     def __init__(
@@ -44,10 +46,12 @@ class DenseOutput:
         y: NDArray[Any],
         Q: NDArray[Any],
         order: int,
+        end: float | None = None,
     ) -> None:
         self.t, self.h, self.y, self.Q, self.order = t, h, y, Q, order
-        self.t_min = float(min(t[0], t[-1] + h[-1]))
-        self.t_max = float(max(t[0], t[-1] + h[-1]))
+        self.end = float(t[-1] + h[-1]) if end is None else end
+        self.t_min = min(float(t[0]), self.end)
+        self.t_max = max(float(t[0]), self.end)
 
     def __call__(self, t: ArrayLike) -> NDArray[Any]:
         """Return y(t), shape (n,) for a scalar t and (n, m) for m times, as SciPy does."""
@@ -217,6 +221,7 @@ class Solution:
         if self.sol is not None:
             for name in ("t", "h", "y", "Q"):
                 arrays[f"sol_{name}"] = getattr(self.sol, name)
+            arrays["sol_end"] = np.array(self.sol.end)
         header: dict[str, Any] = {"format": FILE_FORMAT, "status": int(self.status)}
         header |= {name: getattr(self, name) for name in (*_COUNTERS, *_TEXTS)}
         header["problem"] = getattr(self.problem, "name", self.problem or "")
@@ -242,8 +247,9 @@ class Solution:
         events = range(header.pop("events"))
         sol = None
         if "sol_t" in arrays:
-            parts = (arrays[f"sol_{name}"] for name in ("t", "h", "y", "Q"))
-            sol = DenseOutput(*parts, order=header["dense_order"])
+            t, h, y, Q = (arrays[f"sol_{name}"] for name in ("t", "h", "y", "Q"))
+            end = float(arrays["sol_end"])
+            sol = DenseOutput(t, h, y, Q, header["dense_order"], end=end)
         return cls(
             arrays["t"],
             arrays["y"],

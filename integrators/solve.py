@@ -317,7 +317,7 @@ def _named(name: str) -> Any:
         from .methods.variable import VariableRadau
 
         return VariableRadau()
-    if plain.startswith("taylor") and plain[6:].strip("()").isdigit() or plain == "taylor":
+    if (plain.startswith("taylor") and plain[6:].strip("()").isdigit()) or plain == "taylor":
         from .methods.taylor import Taylor
 
         return Taylor(int(plain[6:].strip("()")) if plain != "taylor" else None)

@@ -45,7 +45,7 @@ class OrderCondition:
     @property
     def holds(self) -> bool:
         """Whether the residual vanishes, within what the digits given can tell."""
-        return abs(self.residual) <= self.tolerance
+        return abs(float(self.residual)) <= self.tolerance
 
     def __str__(self) -> str:
         mark = "ok" if self.holds else "FAILS"
@@ -455,7 +455,7 @@ class Tableau:
         return rf"\begin{{array}}{{c|{'c' * self.stages}}}" + f"\n{body}\n" + r"\end{array}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data; fractions and many-digit numbers become strings, so nothing is lost."""
+        """Return plain data; fractions and long decimals become strings, so nothing is lost."""
         data: dict[str, Any] = {"name": self.name, "reference": self.reference}
         data["A"] = [[_text(a) for a in row] for row in self.A]
         for key in ("b", "c", "b_hat", "b_low"):
@@ -487,8 +487,9 @@ class Tableau:
         data = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
         known = {"A", "b", "c", "b_hat", "b_low", "name", "reference"}
         if unknown := set(data) - known:
+            expected = ", ".join(sorted(known))
             raise ValueError(
-                f"{path.name}: unknown key {sorted(unknown)[0]!r}; expected {', '.join(sorted(known))}"
+                f"{path.name}: unknown key {sorted(unknown)[0]!r}; expected {expected}"
             )
         if missing := {"A", "b"} - set(data):
             raise ValueError(f"{path.name}: the key {sorted(missing)[0]!r} is missing")
@@ -551,7 +552,7 @@ def _finite(x: Number, label: str) -> Number:
 
 def _sum(row: Sequence[Number]) -> Number:
     if all(isinstance(x, Fraction) for x in row):
-        return sum(row, Fraction(0))  # type: ignore[arg-type]
+        return sum((Fraction(x) for x in row), Fraction(0))
     if any(isinstance(x, float) for x in row):
         return float(sum(to_decimal(x) for x in row))
     with localcontext(prec=DIGITS + 10):

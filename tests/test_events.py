@@ -96,7 +96,12 @@ def test_bouncing_ball_resets_and_goes_on(method):
     g, e = 9.81, 0.8
     bounce = Event(lambda t, y: y[0], direction=-1, reset=lambda t, y: [0.0, -e * y[1]])
     ball = solve(
-        lambda t, y: np.array([y[1], -g]), (0, 2), [1.0, 0.0], method=method, events=bounce, rtol=1e-9
+        lambda t, y: np.array([y[1], -g]),
+        (0, 2),
+        [1.0, 0.0],
+        method=method,
+        events=bounce,
+        rtol=1e-9,
     )
     first = np.sqrt(2 / g)
     speed = g * first
@@ -151,3 +156,12 @@ def test_bad_events_say_so():
     assert solution.status == Status.FUNCTION_RAISED
     assert "finite numbers" in str(solution.exception)
     assert solution.t.size > 1
+
+
+def test_terminal_event_ends_dense_output_and_the_last_step():
+    event = Event(lambda t, y: y[0] - 0.5, terminal=True)
+    solution = solve(lambda t, y: np.ones(1), (0, 9), [0.0], events=event, dense_output=True)
+    assert solution.sol.t_max == solution.t[-1] == pytest.approx(0.5)
+    assert np.sum(solution.h) == pytest.approx(0.5)
+    with pytest.raises(ValueError, match="outside"):
+        solution.sol(0.6)

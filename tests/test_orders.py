@@ -1,5 +1,7 @@
 """Orders, proved twice: by order conditions (test_catalogue) and here by observed slopes."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -70,7 +72,7 @@ def many_digit_slope(name):
             integrate(f, [mpf(1), mpf("0.5")], mpf(0), mpf(1), steps, catalogue.get(name), mpf)
             for steps in (8, 16, 32)
         ]
-        coarse, fine = (max(abs(a - b)) for a, b in zip(ends, ends[1:]))
+        coarse, fine = (max(abs(a - b)) for a, b in pairwise(ends))
         return float(mp.log(coarse / fine) / mp.log(2))
 
 

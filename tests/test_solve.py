@@ -29,9 +29,7 @@ def test_same_tableau_and_tolerance_need_the_evaluations_of_scipy(ours, theirs, 
 
 def test_fields_of_scipy_are_there():
     a = solve(oscillator, (0, 1), [1.0, 0.0], dense_output=True, events=lambda t, y: y[0] - 0.7)
-    b = solve_ivp(
-        oscillator, (0, 1), [1.0, 0.0], dense_output=True, events=lambda t, y: y[0] - 0.7
-    )
+    b = solve_ivp(oscillator, (0, 1), [1.0, 0.0], dense_output=True, events=lambda t, y: y[0] - 0.7)
     for field in b:
         assert hasattr(a, field), field
     assert a.y.shape[0] == b.y.shape[0] == 2
@@ -220,7 +218,9 @@ def test_fsal_saves_an_evaluation_and_projection_cancels_it():
     # The slope after a projection is the slope at the projected state: order is kept.
     exact = np.array([np.cos(1), -np.sin(1)])
     coarse, fine = (
-        np.max(np.abs(solve(oscillator, (0, 1), [1, 0], step=h, project=normalise).y[:, -1] - exact))
+        np.max(
+            np.abs(solve(oscillator, (0, 1), [1, 0], step=h, project=normalise).y[:, -1] - exact)
+        )
         for h in (0.1, 0.05)
     )
     assert np.log2(coarse / fine) > 4.5

@@ -206,7 +206,7 @@ def test_save_and_load_lose_nothing(tmp_path, suffix, name):
 
 def test_load_says_what_is_wrong(tmp_path):
     path = tmp_path / "wrong.toml"
-    path.write_text('A = [[0]]\nB = [1]\n')
+    path.write_text("A = [[0]]\nB = [1]\n")
     with pytest.raises(ValueError, match="unknown key 'B'"):
         Tableau.load(path)
     with pytest.raises(ValueError, match=r"\.json or \.toml"):

@@ -72,7 +72,8 @@ class JacobianSource:
         problem = engine.problem
         if algebra is None and problem.jac is None and engine.count[at.NATIVE] == 1:
             engine.count[at.JACOBIAN_NATIVE] = 1
-            self._code = problem.f.jacobian().machine_code()
+            f: Any = problem.f
+            self._code = f.jacobian().machine_code()
             return int(self._code.address)
         if algebra is None and hasattr(problem.jac, "machine_code") and not engine.complex:
             engine.count[at.JACOBIAN_NATIVE] = 1

@@ -249,14 +249,14 @@ def _hermite_constants(order: int) -> tuple[Array, Array, Array]:
 
 
 def _powers(theta: float, degree: int) -> Array:
-    return theta ** np.arange(1, degree + 1)
+    return np.power(theta, np.arange(1.0, degree + 1.0))
 
 
 def _hermite_matrix(interior: list[float]) -> Array:
     """P with u(θ) − y₀ = Σⱼ θ^(j+1) Σᵢ P[i, j] dataᵢ, data = (y₁−y₀, h f₀, h f₁, h f(θ)…)."""
     degree = 3 + len(interior)
-    exponents = np.arange(1, degree + 1)
-    rows = [np.ones(degree)]
+    exponents = np.arange(1.0, degree + 1.0)
+    rows: list[Array] = [np.ones(degree)]
     for theta in (0.0, 1.0, *interior):
         rows.append(exponents * np.power(theta, exponents - 1))
     inverse: Array = np.linalg.inv(np.array(rows)).T  # a constant table, well conditioned

@@ -55,7 +55,7 @@ class Trampoline:
 
     def __init__(self, action: Callable[[float], None], flag: NDArray[np.int64]) -> None:
         self.error: BaseException | None = None
-        raised = memoryview(flag)  # faster to write to than an array
+        raised = flag.data  # faster to write to than an array
 
         def run(t: float) -> None:
             try:
@@ -89,7 +89,7 @@ class SlopeTrampoline(Trampoline):
         flag: NDArray[np.int64],
     ) -> None:
         self.error = None
-        raised, copy, kind, shape = memoryview(flag), x.copy, x.dtype, x.shape
+        raised, copy, kind, shape = flag.data, x.copy, x.dtype, x.shape
 
         def run(t: float) -> None:
             try:

@@ -199,8 +199,13 @@ class ImplicitEngine(Engine):
             if count[at.COUPLING] == at.COUPLING_DIAGONAL and len(self.real_shift) == 1:
                 count[at.ESTIMATE_BLOCK] = 0
                 self.estimate = "embedded method, filtered by (M − hγJ)⁻¹"
-        elif (tableau.is_fully_implicit or s == 1) and not tableau.is_confluent and any(
-            a != 0 for a in tableau.A[0]  # else the first stage is f(t, y) and the estimate 0
+        elif (
+            (tableau.is_fully_implicit or s == 1)
+            and not tableau.is_confluent
+            and any(
+                a != 0
+                for a in tableau.A[0]  # else the first stage is f(t, y) and the estimate 0
+            )
         ):
             self._quadrature_estimate(b, c)
         else:
@@ -256,11 +261,12 @@ class ImplicitEngine(Engine):
     def _choose_dense(self, c: Array) -> None:
         tableau, count = self.tableau, self.count
         s = tableau.stages
-        self.lagrange = np.zeros((s, s))
+        self.lagrange: Array = np.zeros((s, s))
         if tableau.is_dirk or tableau.is_confluent:
             native = False
         else:
-            self.lagrange = np.linalg.inv(np.vander(c, s, increasing=True)).T
+            inverse = np.linalg.inv(np.vander(c, s, increasing=True))
+            self.lagrange = np.ascontiguousarray(inverse.T, dtype=np.float64)
             native = count[at.ESTIMATE] != at.ESTIMATE_DOUBLING and self._is_collocation()
         if native:
             count[at.DENSE] = at.DENSE_NATIVE

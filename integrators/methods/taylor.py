@@ -151,5 +151,6 @@ class TaylorEngine(Engine):
         return Series, series_step, series_accept, series_dense, nothing
 
     def _workspace(self, shared: dict[str, Any]) -> Series:
-        self._series = self.problem.f.series(self.order).machine_code()
+        f: Any = self.problem.f  # traced by now
+        self._series = f.series(self.order).machine_code()
         return Series(**shared, series=int(self._series.address))

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = ["backward_euler", "euler", "heun", "rk4"]
 
 RHS = Callable[[float, NDArray[Any]], Any]
-Result = tuple[NDArray[np.float64], NDArray[Any]]
+Result = tuple[NDArray[Any], NDArray[Any]]
 
 
 def euler(f: RHS, t0: float, y0: ArrayLike, h: float, N: int) -> Result:

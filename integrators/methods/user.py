@@ -1,4 +1,4 @@
-"""Methods written in Python, bound to a problem; and the check that any method can be put through."""
+"""Methods written in Python, bound to a problem."""
 
 from __future__ import annotations
 
