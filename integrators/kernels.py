@@ -30,7 +30,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar
 
-__all__ = ["address_of", "cache_directory", "compiled", "kernel"]
+__all__ = ["address_of", "cache_directory", "compiled", "interpreting", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -59,7 +59,15 @@ def kernel(function: F) -> F:
     return function
 
 
-@cache
+def interpreting() -> bool:
+    """Whether kernels are run as the plain Python that they are (``$FEATHERSTEP_INTERPRET``).
+
+    A hundred times slower, but a debugger can step through the solver, and an index out of
+    range is an error.
+    """
+    return os.environ.get("FEATHERSTEP_INTERPRET", "") not in ("", "0")
+
+
 def compiled(function: Callable[..., Any], *, nogil: bool = False, parallel: bool = False) -> Any:
     """Compile a kernel with numba, caching the machine code on disk.
 
@@ -81,6 +89,11 @@ def compiled(function: Callable[..., Any], *, nogil: bool = False, parallel: boo
     code after an edit to a helper in another file. The cache directory is therefore named after
     a hash of every source file that this kernel can reach, and of the files beside them.
     """
+    return function if interpreting() else _compiled(function, nogil, parallel)
+
+
+@cache
+def _compiled(function: Callable[..., Any], nogil: bool, parallel: bool) -> Any:
     import numba
 
     options = {"nogil": nogil, "parallel": parallel, "error_model": "numpy"}
@@ -88,9 +101,13 @@ def compiled(function: Callable[..., Any], *, nogil: bool = False, parallel: boo
         return numba.njit(cache=cached, **options)(function)
 
 
-@cache
-def address_of(function: Callable[..., Any], family: type) -> int:
+def address_of(function: Callable[..., Any], family: type) -> Any:
     """Compile a method's kernel(w, t, h) for a family of workspaces; returns its C address."""
+    return function if interpreting() else _address_of(function, family)
+
+
+@cache
+def _address_of(function: Callable[..., Any], family: type) -> int:
     import numba
 
     from .intrinsics import method_kernel_signature

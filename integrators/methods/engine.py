@@ -7,7 +7,6 @@ functions as pointers, and restarts the method after a jump.
 
 from __future__ import annotations
 
-import ctypes
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +19,7 @@ from ..kernels import address_of, compiled
 from ..problem import IVP
 from . import state as at
 from .common import hermite_order, hermite_tables
-from .pointers import SIGNATURE, SlopeTrampoline, Trampoline
+from .pointers import SlopeTrampoline, Trampoline, call
 
 __all__ = ["Engine", "Options", "Stepper", "Take", "checked_slope"]
 
@@ -410,8 +409,7 @@ class Engine(Stepper):
         self.x[:] = self.to_real(y)
         self.count[at.NFEV] += 1
         self.flag[0] = 0
-        pointers = (self.x.ctypes.data, self.w.p.ctypes.data, self.dx.ctypes.data)
-        SIGNATURE(self.f_address)(t, *map(ctypes.c_void_p, pointers))
+        call(self.f_address, t, self.x, self.w.p, self.dx)
         if (error := self.error()) is not None:
             raise error
         return self.from_real(self.dx.copy())

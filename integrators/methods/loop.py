@@ -247,5 +247,5 @@ def attempt_with_estimate(w, t, h):
 
 
 def invoke(w: Any, kernel_of_method: Any, t: Any, h: Any) -> Any:
-    """Call one of the method's kernels; compiled, through its address."""
+    """Call one of the method's kernels. (Compiled, it is known by its address.)"""
     return kernel_of_method(w, t, h)

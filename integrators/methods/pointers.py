@@ -30,8 +30,8 @@ _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_double)
 
 
 def call(f: Any, t: float, x: Any, p: Any, out: Any) -> None:
-    """Call f(t, x, p, out). Compiled, f is the address of a function; interpreted, a callable."""
-    f(t, x, p, out)
+    """Call the function at address f. (Compiled, this is a plain C call.)"""
+    SIGNATURE(f)(t, x.ctypes.data, p.ctypes.data, out.ctypes.data)
 
 
 class SingularMatrixError(ArithmeticError):

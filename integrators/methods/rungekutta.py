@@ -40,6 +40,14 @@ def engine_for(tableau: Tableau, problem: IVP, options: Options) -> Engine:
                 "use an implicit method such as RADAU5, or divide by the mass matrix in f"
             )
         return ExplicitEngine(tableau, problem, options)
+    if problem.index is not None and np.max(problem.index) >= 3:
+        stage_order = tableau.simplifying_assumptions()[1]
+        if stage_order < 2 or not tableau.is_stiffly_accurate:
+            raise ValueError(
+                f"{tableau.name or 'this tableau'} does not converge on problems of index 3, which "
+                f"need a stiffly accurate method of stage order 2 (its stage order is "
+                f"{stage_order}); use RADAU5"
+            )
     return ImplicitEngine(tableau, problem, options)
 
 
@@ -124,6 +132,7 @@ class ImplicitEngine(Engine):
         A, b, c = tableau.arrays
         self.order = tableau.order
         count[at.STAGES] = tableau.stages
+        count[at.FSAL] = int(tableau.fsal)
         count[at.HAS_MASS] = int(self.problem.mass is not None)
         self._choose_coupling(A)
         self.e = np.zeros(tableau.stages)

@@ -77,7 +77,7 @@ class Workspace:
         for k, (name, kind) in enumerate(fields.items()):
             value = values[name]
             if kind == "a":
-                self._table[WORDS * k] = value
+                self._table[WORDS * k] = 0 if callable(value) else value
             else:
                 self._enter(WORDS * k, name, kind, value)
             setattr(self, name, value)

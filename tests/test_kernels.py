@@ -1,0 +1,110 @@
+"""Kernels: one source, interpreted and compiled; the cache of compiled code."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from integrators import Event, Taylor, problems, solve
+from integrators.kernels import cache_directory, compiled, kernel
+from integrators.methods.linear import lu_factor, lu_solve
+
+CASES = [
+    ("DOPRI5", {}),
+    ("DOP853", {"dense_output": True}),
+    ("RK4", {}),
+    ("RK4", {"step": 0.1, "dense_output": True}),
+    ("Verner76", {"dense_output": True}),
+    ("RadauIIA3", {"dense_output": True}),
+    ("Gauss2", {"step": 0.1}),
+    ("LobattoIIIA3", {}),
+    ("SDIRK4", {}),
+    ("Kvaerno3", {"step": 0.1, "dense_output": True}),
+    ("RadauVariable", {"rtol": 1e-9}),
+    (Taylor(8), {"dense_output": True}),
+]
+
+
+@pytest.mark.parametrize(("method", "options"), CASES)
+@pytest.mark.parametrize("name", ["order_rational", "logistic"])
+def test_interpreted_equals_compiled(method, options, name, monkeypatch):
+    """The same steps; a scalar problem too, where an index out of range would hide."""
+    problem = problems.get(name)
+    fast = solve(problem, method=method, **options)
+    monkeypatch.setenv("FEATHERSTEP_INTERPRET", "1")
+    slow = solve(problem, method=method, **options)
+    assert slow.success
+    for counter in ("nfev", "njev", "nlu", "nnewton", "nsteps", "nrejected"):
+        assert getattr(slow, counter) == getattr(fast, counter), counter
+    assert np.allclose(slow.t, fast.t, rtol=1e-6)
+    assert np.allclose(slow.y[:, -1], fast.y[:, -1], rtol=1e-9, atol=1e-12)
+
+
+def test_interpreted_events_and_constraints(monkeypatch):
+    monkeypatch.setenv("FEATHERSTEP_INTERPRET", "1")
+    bounce = Event(lambda t, y: y[0], direction=-1, reset=lambda t, y: [0.0, -0.5 * y[1]])
+    ball = solve(lambda t, y: np.array([y[1], -9.81]), (0, 1), [1.0, 0.0], events=bounce)
+    assert len(ball.t_events[0]) >= 2
+    dae = problems.get("robertson_dae").with_(t_span=(0.0, 40.0))
+    solution = solve(dae, method="RADAU5", rtol=1e-6, atol=1e-10)
+    assert np.allclose(solution.y[:, -1], problems.get("robertson").reference(40.0), rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.complex128])
+def test_lu_against_numpy(kind):
+    rng = np.random.default_rng(1)
+    for n in (1, 2, 5, 20):
+        matrix = rng.normal(size=(n, n)).astype(kind)
+        if kind is np.complex128:
+            matrix += 1j * rng.normal(size=(n, n))
+        right = rng.normal(size=n).astype(kind)
+        expected = np.linalg.solve(matrix, right)
+        factors, pivots, x = matrix.copy(), np.zeros(n, dtype=np.int64), right.copy()
+        assert compiled(lu_factor)(factors, pivots)
+        compiled(lu_solve)(factors, pivots, x)
+        assert np.allclose(x, expected, rtol=1e-9)
+    singular = np.ones((2, 2), dtype=kind)
+    assert not compiled(lu_factor)(singular, np.zeros(2, dtype=np.int64))
+
+
+def test_kernel_stays_a_plain_function():
+    @kernel
+    def double(x):
+        return 2 * x
+
+    assert double(3) == 6
+    assert double("ab") == "abab"
+
+
+def test_cache_directory_can_be_chosen(monkeypatch, tmp_path):
+    monkeypatch.setenv("FEATHERSTEP_CACHE", str(tmp_path))
+    assert cache_directory() == tmp_path
+
+
+PROBE = """
+import sys
+import integrators, multibody
+heavy = {"numba", "llvmlite", "matplotlib", "assimulo", "scipy.integrate"} & set(sys.modules)
+assert not heavy, heavy
+"""
+
+
+def test_import_is_light():
+    subprocess.run([sys.executable, "-c", PROBE], check=True)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="uses a POSIX path that cannot be created")
+def test_works_without_a_cache(tmp_path):
+    script = """
+import logging
+logging.disable(logging.CRITICAL)
+from integrators.kernels import compiled, kernel
+@kernel
+def twice(x):
+    return x + x
+assert compiled(twice)(2.0) == 4.0
+"""
+    environment = {**os.environ, "FEATHERSTEP_CACHE": "/proc/nowhere"}
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment)
