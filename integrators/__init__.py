@@ -3,7 +3,7 @@
 >>> from integrators import solve
 >>> solution = solve(lambda t, y: -2 * t * y**2, (0, 1), [1.0], method="RK4", step=0.1)
 >>> print(f"{solution.y[0, -1]:.6f}")
-0.500000
+0.500001
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from .tableau import ContinuousExtension, OrderCondition, Tableau
 if TYPE_CHECKING:
     from . import catalogue, problems
     from .checks import check_method
+    from .many import ManySolutions, solve_many
     from .methods.taylor import Taylor
     from .methods.user import Method
     from .tracing import Traced, TracingError, traced, where
@@ -36,6 +37,7 @@ __all__ = [
     "Event",
     "I",
     "IntegrationError",
+    "ManySolutions",
     "Method",
     "OrderCondition",
     "Predictive",
@@ -51,6 +53,7 @@ __all__ = [
     "kernel",
     "problems",
     "solve",
+    "solve_many",
     "traced",
     "where",
 ]
@@ -59,9 +62,11 @@ __all__ = [
 _LATER = {
     "Method": "methods.user",
     "Taylor": "methods.taylor",
+    "ManySolutions": "many",
     "Traced": "tracing",
     "TracingError": "tracing",
     "check_method": "checks",
+    "solve_many": "many",
     "traced": "tracing",
     "where": "tracing",
 }

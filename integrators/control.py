@@ -101,15 +101,31 @@ def Predictive(safety: float = 0.9, min_factor: float = 0.2, max_factor: float =
 
 
 @kernel
+def pid_factor(control, error, last, before, steps, rejected):
+    """Return the factor of the formula above, within its limits; at most 1 after a rejection."""
+    factor = unlimited_factor(control, error, last, before, steps)
+    factor = min(control[MAX_FACTOR], max(control[MIN_FACTOR], factor))
+    return min(factor, 1.0) if rejected == 1 else factor
+
+
+@kernel
+def unlimited_factor(control, error, last, before, steps):
+    """Return the factor of the formula above."""
+    k = control[EXPONENT]
+    factor = control[SAFETY] * max(error, SMALLEST_ERROR) ** (-control[BETA_1] * k)
+    if steps >= 1 and control[BETA_2] != 0.0:
+        factor *= last ** (-control[BETA_2] * k)
+    if steps >= 2 and control[BETA_3] != 0.0:
+        factor *= before ** (-control[BETA_3] * k)
+    return factor
+
+
+@kernel
 def factor_after_success(clock, count, control, error, h):
-    """Factor for the next step after an accepted one of length h, by the formula above."""
+    """Return the factor for the next step after an accepted one of length h."""
     k = control[EXPONENT]
     error = max(error, SMALLEST_ERROR)
-    factor = control[SAFETY] * error ** (-control[BETA_1] * k)
-    if count[NSTEPS] >= 1:
-        factor *= clock[ERROR] ** (-control[BETA_2] * k)
-    if count[NSTEPS] >= 2:
-        factor *= clock[ERROR_BEFORE] ** (-control[BETA_3] * k)
+    factor = unlimited_factor(control, error, clock[ERROR], clock[ERROR_BEFORE], count[NSTEPS])
     if control[PREDICTIVE] != 0.0:
         # RADAU5: many Newton iterations ask for a shorter step (Hairer & Wanner, IV.8).
         allowed = 2 * count[MAX_NEWTON] + 1

@@ -28,7 +28,7 @@ from numba.extending import (
 )
 from numba.np.arrayobj import make_array, populate_array
 
-from .methods import loop
+from .methods import lanes, loop
 from .methods.pointers import call
 from .methods.workspace import WORDS, Custom, Explicit, Implicit, Series, Workspace
 
@@ -56,6 +56,31 @@ def _call_address(typing_context: Any, address: Any, t: Any, x: Any, p: Any, out
 def _compiled_call(f, t, x, p, out):
     def through_pointer(f, t, x, p, out):
         _call_address(f, t, x, p, out)
+
+    return through_pointer
+
+
+@intrinsic
+def _call_lanes_address(typing_context: Any, address: Any, t: Any, x: Any, p: Any, out: Any) -> Any:
+    signature = types.void(types.intp, t, x, p, out)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        byte_pointer = ir.IntType(8).as_pointer()
+        pointers = [
+            builder.bitcast(make_array(kind)(context, builder, value).data, byte_pointer)
+            for kind, value in zip(sig.args[1:], args[1:])
+        ]
+        kind = ir.FunctionType(ir.VoidType(), [byte_pointer] * 4)
+        builder.call(builder.inttoptr(args[0], kind.as_pointer()), pointers)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@overload(lanes.call_lanes)
+def _compiled_call_lanes(f, t, x, p, out):
+    def through_pointer(f, t, x, p, out):
+        _call_lanes_address(f, t, x, p, out)
 
     return through_pointer
 

@@ -45,7 +45,7 @@ def parse(value: Any) -> Number:
     >>> parse("1/3 + 1/6")
     Fraction(1, 2)
     >>> float(parse("1 - sqrt(2)/2"))
-    0.2928932188134524
+    0.2928932188134525
     """
     if isinstance(value, bool):
         raise TypeError(f"expected a number, got {value!r}")

@@ -291,7 +291,7 @@ def _bind(method: Any, ivp: IVP, options: Options) -> Stepper:
             from .methods.assimulo import AssimuloEngine
 
             return AssimuloEngine(method.split(":", 1)[1], ivp, options)
-        method = _named(method)
+        method = named_method(method)
     if isinstance(method, Tableau):
         return engine_for(method, ivp, options)
     if isinstance(method, type) and _is_scipy_solver(method):
@@ -310,7 +310,7 @@ def _bind(method: Any, ivp: IVP, options: Options) -> Stepper:
     )
 
 
-def _named(name: str) -> Any:
+def named_method(name: str) -> Any:
     """Return a method by name: one of the catalogue, or one that is no tableau."""
     plain = name.lower().replace("-", "").replace("_", "").replace(" ", "")
     if plain == "radauvariable":

@@ -104,7 +104,7 @@ class Tableau:
     (2, True)
     >>> print(heun)
     0 |
-    1 | 1
+    1 |   1
     --+--------
       | 1/2 1/2
     """

@@ -70,7 +70,7 @@ def many_digit_slope(name):
     with mp.workdps(60):
         ends = [
             integrate(f, [mpf(1), mpf("0.5")], mpf(0), mpf(1), steps, catalogue.get(name), mpf)
-            for steps in (8, 16, 32)
+            for steps in (16, 32, 64)
         ]
         coarse, fine = (max(abs(a - b)) for a, b in pairwise(ends))
         return float(mp.log(coarse / fine) / mp.log(2))

@@ -130,3 +130,18 @@ def test_variable_order_radau_needs_no_more_steps_than_published(
     solution = solve(problem, method="RadauVariable", rtol=tolerance, atol=factor * tolerance)
     assert solution.success
     assert solution.nsteps + solution.nrejected <= 1.2 * published
+
+
+@pytest.mark.parametrize("method", ["Kvaerno3", "Kvaerno5", "TRBDF2", "ARK436", "ESDIRK547"])
+def test_esdirk_methods_take_long_steps_on_very_stiff_problems(method):
+    """Their explicit first stage must not magnify what Newton's iteration left over."""
+    problem = problems.get("robertson")
+    solution = solve(problem, method=method, rtol=1e-4, atol=1e-10)
+    assert solution.success
+    assert solution.nsteps + solution.nrejected < 600
+    assert relative_error(problem, solution) < 1e-4
+
+
+def test_methods_of_low_stage_order_are_refused_at_index_three():
+    with pytest.raises(ValueError, match="stage order"):
+        solve(problems.get("pendulum_dae"), method="SDIRK4")

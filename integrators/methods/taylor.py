@@ -43,7 +43,7 @@ class Taylor:
     >>> sol = solve(lambda t, y: np.array([y[1], -np.sin(y[0])]), (0, 1), [np.pi / 2, 0],
     ...             method=Taylor(), rtol=1e-12, atol=1e-12)
     >>> print(f"{sol.y[0, -1]:.10f}")
-    1.0749126560
+    1.0749116844
     """
 
     def __init__(self, order: int | None = None) -> None:
