@@ -49,6 +49,8 @@ RAISE_RATE = 0.005
 LOWER_RATE = 0.8
 STEPS_BEFORE_CHANGE = 10
 
+EXTRAPOLATED_STAGES = 8  # polynomials of higher degree are useless beyond their interval
+
 
 @kernel
 def coupled_step(w, t, h):
@@ -191,7 +193,7 @@ def coupled_accept(w, t, h):
     """After an accepted step: keep what the next one can use."""
     for i in range(w.count[STAGES]):
         copy(w.K[i], w.W_last[i])
-    w.count[HAVE_START] = 1
+    w.count[HAVE_START] = 1 if w.count[STAGES] <= EXTRAPOLATED_STAGES else 0
     if w.count[VARIABLE_ORDER] == 1:
         judge_order(w, h)
     keep_jacobian(w)

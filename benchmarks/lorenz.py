@@ -1,0 +1,131 @@
+"""Lorenz against compiled peers: one long run, and ten thousand short ones.
+
+    pip install -e ".[bench]" && python benchmarks/lorenz.py
+
+numbalsoda builds from source and needs a Fortran compiler. Everything is compiled before the clock
+starts. A peer that is not installed is left out.
+"""
+
+import statistics
+import time
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from integrators import Taylor, solve, solve_many, traced
+
+TOLERANCE = 1e-8
+START = np.array([1.0, 0.0, 0.0])
+REPEATS = 9
+RUNS = 10_000
+
+
+def f(t, y):
+    return np.array([10 * (y[1] - y[0]), y[0] * (28 - y[2]) - y[1], y[0] * y[1] - 8 / 3 * y[2]])
+
+
+def median_time(call, repeats=REPEATS):
+    call()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def numbalsoda_run(t_end):
+    """A function of y0 that integrates with numbalsoda's dop853 to t_end."""
+    from numba import cfunc
+    from numbalsoda import dop853, lsoda_sig
+
+    @cfunc(lsoda_sig)
+    def rhs(t, u, du, p):
+        du[0] = 10 * (u[1] - u[0])
+        du[1] = u[0] * (28 - u[2]) - u[1]
+        du[2] = u[0] * u[1] - 8 / 3 * u[2]
+
+    address = rhs.address
+    times = np.array([0.0, t_end])
+
+    def run(y0):
+        _ = rhs  # keep the code alive
+        return dop853(address, y0, times, rtol=TOLERANCE, atol=TOLERANCE)
+
+    return run
+
+
+def heyoka_run(t_end):
+    import heyoka as hy
+
+    x, y, z = hy.make_vars("x", "y", "z")
+    system = [
+        (x, 10 * (y - x)),
+        (y, x * (28 - z) - y),
+        (z, x * y - 8 / 3 * z),
+    ]
+    integrator = hy.taylor_adaptive(system, START, tol=TOLERANCE)
+
+    def run():
+        integrator.time = 0.0
+        integrator.state[:] = START
+        integrator.propagate_until(t_end)
+
+    return run
+
+
+def attempt(label, make, call=lambda run: run):
+    try:
+        run = make()
+    except ImportError as missing:
+        print(f"  {label}: not installed ({missing.name})")
+        return None
+    return median_time(call(run))
+
+
+def one_long_run():
+    print("Lorenz to t = 50, tolerance 1e-8, one run")
+    rhs = traced(f, n=3)
+    options = dict(rtol=TOLERANCE, atol=TOLERANCE, t_eval=[50.0])
+    ours = median_time(lambda: solve(rhs, (0, 50), START, method="DOP853", **options))
+    taylor = median_time(lambda: solve(rhs, (0, 50), START, method=Taylor(), **options))
+    print(f"  DOP853, traced            {ours * 1e3:8.3f} ms")
+    print(f"  Taylor                    {taylor * 1e3:8.3f} ms")
+    peer = attempt("numbalsoda", lambda: numbalsoda_run(50.0), lambda run: lambda: run(START))
+    if peer:
+        print(f"  numbalsoda dop853         {peer * 1e3:8.3f} ms   {peer / ours:5.2f}× ours")
+    peer = attempt("heyoka", lambda: heyoka_run(50.0))
+    if peer:
+        print(f"  heyoka                    {peer * 1e3:8.3f} ms   {peer / taylor:5.2f}× ours")
+
+
+def many_runs():
+    print(f"\nLorenz to t = 10, tolerance 1e-8, {RUNS} runs")
+    rhs = traced(f, n=3)
+    y0 = np.random.default_rng(0).normal(size=(RUNS, 3)) + np.array([0.0, 0.0, 20.0])
+    options = dict(method="DOP853", rtol=TOLERANCE, atol=TOLERANCE)
+    ours = median_time(lambda: solve_many(rhs, (0, 10), y0, **options), repeats=3)
+    print(f"  solve_many                {ours:8.3f} s")
+
+    def scipy_few():
+        for k in range(10):
+            solve_ivp(f, (0, 10), y0[k], **options)
+
+    peer = median_time(scipy_few, repeats=3) / 10 * RUNS
+    print(f"  SciPy in a loop           {peer:8.3f} s (from 10 runs)   {peer / ours:6.1f}× ours")
+    try:
+        run = numbalsoda_run(10.0)
+    except ImportError:
+        return
+
+    def numbalsoda_some():
+        for k in range(500):
+            run(y0[k])
+
+    peer = median_time(numbalsoda_some, repeats=3) / 500 * RUNS
+    print(f"  numbalsoda in a loop      {peer:8.3f} s (from 500 runs)  {peer / ours:6.1f}× ours")
+
+
+if __name__ == "__main__":
+    one_long_run()
+    many_runs()

@@ -1,0 +1,164 @@
+"""Implicit methods: Jacobians, linear algebra, mass matrices, couplings of the stages."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csc_matrix, diags_array, issparse
+
+from integrators import Status, Tableau, catalogue, problems, solve
+from integrators.methods.algebra import column_groups
+
+FAMILIES = ["RadauIIA3", "Gauss2", "LobattoIIIC3", "RadauIA2", "SDIRK4", "Kvaerno5", "TRBDF2"]
+
+
+def heat(n):
+    """y' = n² (second difference of y): linear, sparse, stiff."""
+    matrix = n * n * diags_array([1.0, -2.0, 1.0], offsets=[-1, 0, 1], shape=(n, n)).tocsc()
+    return matrix, np.sin(np.pi * np.arange(1, n + 1) / (n + 1))
+
+
+@pytest.mark.parametrize("method", FAMILIES)
+@pytest.mark.parametrize("n", [20, 60])  # our own LU, and LAPACK through the callback
+def test_dense_sparse_given_and_found_jacobians_agree(method, n):
+    matrix, y0 = heat(n)
+    options = dict(method=method, rtol=1e-6, atol=1e-9)
+    variants = {
+        "differences": {},
+        "groups": {"jac_sparsity": matrix},
+        "dense": {"jac": matrix.toarray()},
+        "sparse": {"jac": matrix},
+        "function": {"jac": lambda t, y: matrix},
+    }
+    ends = {}
+    for name, extra in variants.items():
+        solution = solve(lambda t, y: matrix @ y, (0, 0.1), y0, **options, **extra)
+        assert solution.success, (name, solution.message)
+        ends[name] = solution
+    rate = 4 * n * n * np.sin(np.pi / (2 * (n + 1))) ** 2
+    exact = np.exp(-0.1 * rate) * y0
+    for name, solution in ends.items():
+        assert np.max(np.abs(solution.y[:, -1] - exact)) < 1e-4, name
+        assert abs(solution.nsteps - ends["dense"].nsteps) <= 2, name
+    # Three groups of columns instead of n columns.
+    saved = ends["differences"].nfev - ends["groups"].nfev
+    assert saved > (n - 10) * ends["differences"].njev
+
+
+def test_groups_of_columns_share_no_row():
+    rng = np.random.default_rng(0)
+    pattern = csc_matrix(rng.random((40, 40)) < 0.08)
+    groups = column_groups(pattern)
+    assert sorted(np.concatenate(groups)) == list(range(40))
+    dense = pattern.toarray()
+    for group in groups:
+        assert dense[:, group].sum(axis=1).max() <= 1
+
+
+def test_large_sparse_problem():
+    problem = problems.get("brusselator_1d", n=500)
+    solution = solve(problem, (0, 1), method="RADAU5", rtol=1e-5, atol=1e-7)
+    again = solve(problem, (0, 1), method="RADAU5", rtol=1e-8, atol=1e-10)
+    assert solution.success
+    assert issparse(problem.jac(0.0, problem.y0))
+    assert np.max(np.abs(solution.y[:, -1] - again.y[:, -1])) < 1e-3
+
+
+def test_cyclic_coordinate_does_not_overflow_the_differences():
+    # f does not depend on y[0], whose finite-difference quotients are exactly zero.
+    solution = solve(
+        lambda t, y: np.array([y[1], -1000 * (y[1] - np.cos(t))]), (0, 500), [0.0, 1.0],
+        method="RADAU5", rtol=1e-5, atol=1e-7,
+    )  # fmt: skip
+    assert solution.success
+    assert solution.y[0, -1] == pytest.approx(np.sin(500.0), abs=1e-2)
+
+
+def test_differences_step_back_from_the_edge_of_the_domain():
+    # √(1 − y): the forward difference at y = 1 is NaN, the backward one is not.
+    def edge(t, y):
+        return np.array([-np.sqrt(1 - y[0]) - 1.0 + 0 * y[0]]) if y[0] <= 1 else np.array([np.nan])
+
+    solution = solve(edge, (0, 0.5), [1.0], method="RADAU5", rtol=1e-5)
+    assert solution.success
+
+
+@pytest.mark.parametrize("method", ["RadauIIA3", "LobattoIIIC3", "SDIRK4", "Gauss2"])
+def test_regular_mass_matrix(method):
+    mass = np.array([[2.0, 1.0], [0.0, 4.0]])
+    A = np.array([[-1.0, 3.0], [-3.0, -1.0]])
+    with_mass = solve(
+        lambda t, y: A @ y, (0, 2), [1.0, 0.0], method=method, mass=mass, rtol=1e-8, atol=1e-10
+    )
+    B = np.linalg.solve(mass, A)
+    plain = solve(lambda t, y: B @ y, (0, 2), [1.0, 0.0], method="DOP853", rtol=1e-10, atol=1e-12)
+    assert np.allclose(with_mass.y[:, -1], plain.y[:, -1], atol=1e-6)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_singular_mass_matrix_is_a_dae(sparse):
+    problem = problems.get("robertson_dae").with_(t_span=(0.0, 40.0))
+    mass = csc_matrix(problem.mass) if sparse else problem.mass
+    solution = solve(problem.with_(mass=mass), method="RADAU5", rtol=1e-8, atol=1e-12)
+    reference = problems.get("robertson").reference(40.0)
+    assert np.allclose(solution.y[:, -1], reference, rtol=1e-6)
+    assert abs(np.sum(solution.y[:, -1]) - 1) < 1e-12
+
+
+def test_inconsistent_start_is_refused():
+    problem = problems.get("robertson_dae")
+    with pytest.raises(ValueError, match="inconsistent initial values.*violated by 0.5"):
+        solve(problem, y0=[1.0, 0.0, 0.5], method="RADAU5")
+
+
+def test_explicit_stages_do_not_go_with_a_mass_matrix():
+    with pytest.raises(ValueError, match="explicit stage"):
+        solve(lambda t, y: -y, (0, 1), [1.0], method="LobattoIIIA3", mass=np.eye(1))
+
+
+def test_tableau_that_cannot_be_diagonalised():
+    # Two equal stages of implicit Euler type coupled by a Jordan block; order 1.
+    jordan = Tableau([["1/2", "1/2"], [0, "1/2"]], ["1/2", "1/2"], name="Jordan")
+    assert jordan.is_fully_implicit
+    problem = problems.get("order_rational")
+    t0, t1 = problem.t_span
+    exact = problem.exact(t1)
+    errors = [
+        np.max(np.abs(solve(problem, method=jordan, step=(t1 - t0) / k).y[:, -1] - exact))
+        for k in (100, 200)
+    ]
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(jordan.order, abs=0.2)
+
+
+def test_twelve_stages():
+    problem = problems.get("kepler")
+    solution = solve(problem, method="Gauss12", step=0.5)
+    assert solution.success
+    assert np.max(np.abs(solution.y[:, -1] - problem.exact(problem.t_span[1]))) < 1e-9
+
+
+def test_singular_newton_matrix_is_reported():
+    # M = 0 and f independent of y: no equation for y at all.
+    solution = solve(
+        lambda t, y: np.zeros(1), (0, 1), [1.0], method="RADAU5", mass=np.zeros((1, 1))
+    )
+    assert solution.status == Status.SINGULAR_MATRIX
+    assert "singular" in solution.message
+
+
+def test_jacobian_that_returns_nonsense():
+    with pytest.raises(ValueError, match="1×1 matrix"):
+        solve(lambda t, y: -y, (0, 1), [1.0], method="RADAU5", jac=lambda t, y: np.ones((2, 2)))
+    solution = solve(lambda t, y: -y, (0, 1), [1.0], method="RADAU5", jac=lambda t, y: [[np.nan]])
+    assert solution.status == Status.FUNCTION_RAISED
+    assert "NaN" in str(solution.exception)
+
+
+@pytest.mark.parametrize("s", [2, 3, 4, 5])
+def test_error_estimates_of_fully_implicit_families_work(s):
+    problem = problems.get("order_trigonometric")
+    exact = problem.exact(problem.t_span[1])
+    for family in ("Gauss", "RadauIA", "RadauIIA", "LobattoIIIA", "LobattoIIIC", "LobattoIIID"):
+        solution = solve(problem, method=f"{family}{s}", rtol=1e-7, atol=1e-9)
+        assert solution.success
+        assert solution.error_estimate
+        assert np.max(np.abs(solution.y[:, -1] - exact)) < 1e-4, family
+    assert catalogue.get(f"RadauIIA{s}").order == 2 * s - 1
