@@ -31,8 +31,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from integrators import IVP, Solution, Status, Tableau, catalogue, problems, solve
-from integrators.solve import method_name
+from integrators import IVP, Solution, Status, Tableau, problems, solve
+from integrators.solve import method_name, named_method
 
 __all__ = [
     "Comparison",
@@ -387,7 +387,7 @@ def resolve(method: Any) -> tuple[str, Any]:
             raise ValueError(f"there is no file {name!r} with a tableau")
         tableau = Tableau.load(name)
         return tableau.name or Path(name).stem, tableau
-    return name, catalogue.get(name)
+    return name, named_method(name)
 
 
 def _scipy_class(name: str) -> Any:

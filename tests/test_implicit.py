@@ -105,7 +105,7 @@ def test_singular_mass_matrix_is_a_dae(sparse):
 
 def test_inconsistent_start_is_refused():
     problem = problems.get("robertson_dae")
-    with pytest.raises(ValueError, match="inconsistent initial values.*violated by 0.5"):
+    with pytest.raises(ValueError, match=r"inconsistent initial values.*violated by 0\.5"):
         solve(problem, y0=[1.0, 0.0, 0.5], method="RADAU5")
 
 
