@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .control import Controller
 from .kernels import compiled, interpreting
+from .methods.fused import FIRST_STAGE, fused_step_function
 from .methods.lanes import LANES, run_lanes
 from .methods.state import Status
 from .problem import IVP
@@ -191,8 +192,8 @@ def _runs(
 
 def _lane_setup(
     ivp: IVP, method: Any, times: NDArray[np.float64]
-) -> tuple[Tableau, Any, NDArray[np.float64]] | None:
-    """Tableau, lane code and dense output; None if runs have to be done one by one."""
+) -> tuple[Tableau, Any, Any, NDArray[np.float64]] | None:
+    """Tableau, code of f and of a whole step, dense output; None if lanes are impossible."""
     from .methods.common import _hermite_matrix
     from .tracing import Traced, TracingError, traced
 
@@ -217,19 +218,20 @@ def _lane_setup(
             f = traced(f, n=ivp.n, params=ivp.params.size or None)
         except TracingError:
             return None
-    return method, f.machine_code(LANES), P
+    step = fused_step_function(f, method, ivp.params.size)
+    return method, f.machine_code(LANES), None if step is None else step.machine_code(LANES), P
 
 
 def _in_lanes(
     ivp: IVP,
-    setup: tuple[Tableau, Any, NDArray[np.float64]],
+    setup: tuple[Tableau, Any, Any, NDArray[np.float64]],
     states: NDArray[np.float64],
     parameters: NDArray[np.float64],
     times: NDArray[np.float64],
     options: dict[str, Any],
     workers: int | None,
 ) -> ManySolutions:
-    tableau, code, P = setup
+    tableau, code, fused, P = setup
     m, n = states.shape
     A, b, c = tableau.arrays
     s = tableau.stages
@@ -270,12 +272,14 @@ def _in_lanes(
             return np.zeros((*shape, LANES))
 
         kernel(
-            code.address, A.copy(), b.copy(), c.copy(), np.array(error),
+            code.address, 0 if fused is None else fused.address, A.copy(), b.copy(), c.copy(),
+            np.array(error),
             np.zeros(s) if low is None else np.array(low), P, switches, numbers, control, weights,
             states, parameters, times, first, last, result.y, result.t, result.status,
-            result.nsteps, result.nrejected, result.y_eval, work(8),
+            result.nsteps, result.nrejected, result.y_eval, work(7),
             np.zeros((6, LANES), dtype=np.int64), work(parameters.shape[1]), work(n), work(n),
-            work(n), work(n), work(s, n),
+            work(n), work(n), work(s, n), work(n), work(n), work(parameters.shape[1] + 1 + n),
+            work((FIRST_STAGE + s) * n),
         )  # fmt: skip
 
     threads = workers or os.cpu_count() or 1

@@ -213,6 +213,8 @@ def _options(
         max_steps = MAX_STEPS if step is None else 2 * MOST_FIXED_STEPS
     elif int(max_steps) < 1:
         raise ValueError(f"max_steps must be at least 1, got {max_steps}")
+    every_step = bool(dense_output) or len(ivp.events) > 0
+    want_dense = every_step or t_eval is not None
     return Options(
         rtol=rtol,
         atol=weights,
@@ -222,7 +224,8 @@ def _options(
         min_step=float(min_step),
         max_step=float(max_step),
         max_steps=int(max_steps),
-        want_dense=bool(dense_output) or (t_eval is not None) or len(ivp.events) > 0,
+        want_dense=want_dense,
+        outputs=np.array([] if every_step or t_eval is None else t_eval, dtype=float, ndmin=1),
     )
 
 

@@ -502,6 +502,10 @@ class Tableau:
         return mine == (other.A, other.b, other.c, other.b_hat, other.b_low)
 
     def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
         return hash((self.A, self.b, self.c, self.b_hat, self.b_low))
 
     def __reduce__(self) -> Any:

@@ -47,6 +47,7 @@ class Options:
         max_step: float,
         max_steps: int,
         want_dense: bool,
+        outputs: Array,
     ) -> None:
         self.rtol = rtol
         self.atol = atol
@@ -57,6 +58,7 @@ class Options:
         self.max_step = max_step
         self.max_steps = max_steps
         self.want_dense = want_dense
+        self.outputs = outputs  # the only times where dense output is needed; empty: everywhere
 
     @property
     def fixed(self) -> bool:
@@ -304,6 +306,7 @@ class Engine(Stepper):
             K=np.zeros((max(stages, 1), n)),
             P=np.zeros((0, 0)),
             Q=np.zeros((self.degree, n)),
+            outputs=self.options.outputs,
             **hermite_tables(hermite_order(self.order), n),
         )
         return shared

@@ -16,6 +16,8 @@ import numpy as np
 
 from ..control import factor_after_rejection, pid_factor
 from ..kernels import kernel
+from .fused import ERROR as ERROR_ROW
+from .fused import ERROR_LOW, FIRST_STAGE, Y_NEW
 from .state import NONFINITE, STEP_TOO_SMALL, TOO_MANY_STEPS
 
 EPS = 2.220446049250313e-16
@@ -30,7 +32,7 @@ STAGES, FSAL, TWO_ESTIMATES, MAX_NORM, MAX_STEPS, DENSE_DEGREE = range(6)
 T_START, T_END, RTOL, MIN_STEP, MAX_STEP, FIRST_STEP, EXPONENT = range(7)
 
 # Rows of `lane` (floats) …
-T, H, H_TRIED, ERROR, ERROR_LAST, ERROR_BEFORE, T_STAGE, SCRATCH = range(8)
+T, H, H_TRIED, ERROR, ERROR_LAST, ERROR_BEFORE, T_STAGE = range(7)
 # … and of `state` (integers).
 RUN, NSTEPS, NREJECTED, LAST_REJECTED, STARTING, NEXT_OUTPUT = range(6)
 
@@ -46,6 +48,7 @@ __all__ = ["LANES", "call_lanes", "run_lanes"]
 @kernel
 def run_lanes(
     f,
+    fused,
     A,
     b,
     c,
@@ -75,6 +78,10 @@ def run_lanes(
     dx,
     y_new,
     K,
+    error,
+    error_low,
+    q,
+    results,
 ):
     """Integrate the runs first … last − 1; results go to the rows of y_end, t_end, status, …"""
     queue = first
@@ -103,8 +110,15 @@ def run_lanes(
             start(f, numbers, atol, switches, lane, state, p, y, x, dx, K)
         elif switches[FSAL] == 0:
             slopes(f, lane, state, p, y, dx, K)
-        attempt(f, A, b, c, switches, numbers, lane, state, p, y, x, dx, y_new, K)
-        measure(e, e_low, switches, numbers, atol, lane, y, y_new, K)
+        choose_lengths(numbers, lane, state)
+        if fused != 0:
+            fused_attempt(fused, switches, lane, p, y, y_new, K, error, error_low, q, results)
+        else:
+            attempt(f, A, b, c, switches, lane, p, y, x, dx, y_new, K)
+            weigh(e, switches[STAGES], lane[H_TRIED], y, K, error, 0.0)
+            if switches[TWO_ESTIMATES] == 1:
+                weigh(e_low, switches[STAGES], lane[H_TRIED], y, K, error_low, 0.0)
+        measure(switches, numbers, atol, lane, y, y_new, error, error_low)
         for l in range(LANES):
             run = state[RUN, l]
             if run < 0:
@@ -204,32 +218,66 @@ def start(f, numbers, atol, switches, lane, state, p, y, x, dx, K):
 
 
 @kernel
-def attempt(f, A, b, c, switches, numbers, lane, state, p, y, x, dx, y_new, K):
-    """One step of every lane with its own length."""
-    n = y.shape[0]
+def choose_lengths(numbers, lane, state):
+    """Length of the step that each lane tries; idle lanes stand still."""
     for l in range(LANES):
         remaining = numbers[T_END] - lane[T, l]
         proposed = min(lane[H, l], numbers[MAX_STEP])
-        if 1.01 * proposed >= abs(remaining):
+        if state[RUN, l] < 0:
+            lane[H_TRIED, l] = 0.0
+        elif 1.01 * proposed >= abs(remaining):
             lane[H_TRIED, l] = remaining
         else:
             lane[H_TRIED, l] = proposed if remaining > 0.0 else -proposed
-        if state[RUN, l] < 0:
-            lane[H_TRIED, l] = 0.0
-    for i in range(1, switches[STAGES]):
-        weigh(A[i], i, lane[H_TRIED], y, K, x)
-        for l in range(LANES):
-            lane[T_STAGE, l] = lane[T, l] + c[i] * lane[H_TRIED, l]
-        call_lanes(f, lane[T_STAGE], x, p, dx)
-        for m in range(n):
-            for l in range(LANES):
-                K[i, m, l] = dx[m, l]
-    weigh(b, switches[STAGES], lane[H_TRIED], y, K, y_new)
 
 
 @kernel
-def weigh(weights, count, h, y, K, out):
-    """out = y + h Σ weights[j]·K[j], lane by lane."""
+def attempt(f, A, b, c, switches, lane, p, y, x, dx, y_new, K):
+    """One step of every lane with its own length, stage by stage."""
+    for i in range(1, switches[STAGES]):
+        weigh(A[i], i, lane[H_TRIED], y, K, x, 1.0)
+        for l in range(LANES):
+            lane[T_STAGE, l] = lane[T, l] + c[i] * lane[H_TRIED, l]
+        call_lanes(f, lane[T_STAGE], x, p, dx)
+        copy_lanes(dx, 0, K[i])
+    weigh(b, switches[STAGES], lane[H_TRIED], y, K, y_new, 1.0)
+
+
+@kernel
+def fused_attempt(fused, switches, lane, p, y, y_new, K, error, error_low, q, results):
+    """The same as one call of machine code, see integrators.methods.fused."""
+    n = y.shape[0]
+    k = p.shape[0]
+    s = switches[STAGES]
+    for l in range(LANES):
+        q[k, l] = lane[H_TRIED, l]
+    for m in range(k):
+        for l in range(LANES):
+            q[m, l] = p[m, l]
+    for m in range(n):
+        for l in range(LANES):
+            q[k + 1 + m, l] = K[0, m, l]
+    call_lanes(fused, lane[T], y, q, results)
+    copy_lanes(results, Y_NEW * n, y_new)
+    copy_lanes(results, ERROR_ROW * n, error)
+    if switches[TWO_ESTIMATES] == 1:
+        copy_lanes(results, ERROR_LOW * n, error_low)
+    first = 1 if switches[DENSE_DEGREE] > 0 else s - 1  # stages that somebody looks at
+    for i in range(first, s):
+        copy_lanes(results, (FIRST_STAGE + i - 1) * n, K[i])
+
+
+@kernel
+def copy_lanes(source, row, target):
+    """target = source from a row on."""
+    for m in range(target.shape[0]):
+        for l in range(LANES):
+            target[m, l] = source[row + m, l]
+
+
+@kernel
+def weigh(weights, count, h, y, K, out, share):
+    """out = share·y + h Σ weights[j]·K[j], lane by lane."""
     n = y.shape[0]
     for m in range(n):
         for l in range(LANES):
@@ -242,15 +290,15 @@ def weigh(weights, count, h, y, K, out):
                     out[m, l] += a * K[j, m, l]
     for m in range(n):
         for l in range(LANES):
-            out[m, l] = y[m, l] + h[l] * out[m, l]
+            out[m, l] = share * y[m, l] + h[l] * out[m, l]
 
 
 @kernel
-def measure(e, e_low, switches, numbers, atol, lane, y, y_new, K):
+def measure(switches, numbers, atol, lane, y, y_new, error, error_low):
     """Error norm of each lane into lane[ERROR]."""
-    estimate_norm(e, switches, numbers, atol, lane, y, y_new, K, lane[ERROR])
+    norms(switches, numbers, atol, y, y_new, error, lane[ERROR])
     if switches[TWO_ESTIMATES] == 1:  # combined as in DOP853
-        estimate_norm(e_low, switches, numbers, atol, lane, y, y_new, K, lane[T_STAGE])
+        norms(switches, numbers, atol, y, y_new, error_low, lane[T_STAGE])
         for l in range(LANES):
             high = lane[ERROR, l]
             low = lane[T_STAGE, l]
@@ -259,23 +307,15 @@ def measure(e, e_low, switches, numbers, atol, lane, y, y_new, K):
 
 
 @kernel
-def estimate_norm(weights, switches, numbers, atol, lane, y, y_new, K, out):
-    """Weighted norm of h Σ weights[j]·K[j], lane by lane."""
+def norms(switches, numbers, atol, y, y_new, error, out):
+    """Weighted norm of the error of each lane."""
     n = y.shape[0]
     for l in range(LANES):
         out[l] = 0.0
     for m in range(n):
-        total = lane[SCRATCH]
-        for l in range(LANES):
-            total[l] = 0.0
-        for j in range(switches[STAGES]):
-            a = weights[j]
-            if a != 0.0:
-                for l in range(LANES):
-                    total[l] += a * K[j, m, l]
         for l in range(LANES):
             weight = atol[m] + numbers[RTOL] * max(abs(y[m, l]), abs(y_new[m, l]))
-            scaled = abs(lane[H_TRIED, l] * total[l]) / weight
+            scaled = abs(error[m, l]) / weight
             if switches[MAX_NORM] == 1:
                 out[l] = scaled if scaled > out[l] or scaled != scaled else out[l]
             else:

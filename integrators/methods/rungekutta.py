@@ -17,6 +17,7 @@ from .custom import nothing
 from .diagonal import diagonal_accept, diagonal_step
 from .engine import Engine, Options
 from .explicit import explicit_accept, explicit_dense, explicit_step
+from .fused import FIRST_STAGE, fused_step, fused_step_function
 from .implicit import implicit_dense, implicit_refine
 from .workspace import Explicit, Implicit
 
@@ -88,7 +89,17 @@ class ExplicitEngine(Engine):
             self.degree = native.P.shape[1]
 
     def _kernels(self) -> tuple[Any, ...]:
-        return Explicit, explicit_step, explicit_accept, explicit_dense, nothing
+        self._fuse()
+        step = explicit_step if self.fused is None else fused_step
+        return Explicit, step, explicit_accept, explicit_dense, nothing
+
+    def _fuse(self) -> None:
+        """With a traced f, make machine code of the whole step, if it is small enough."""
+        self.fused: Any = None
+        if self.count[at.NATIVE] == 1 and self.tableau.stages > 1:
+            k = self.problem.params.size
+            function = fused_step_function(self.problem.f, self.tableau, k)
+            self.fused = None if function is None else function.machine_code()
 
     def _workspace(self, shared: dict[str, Any]) -> Explicit:
         tableau = self.tableau
@@ -108,6 +119,9 @@ class ExplicitEngine(Engine):
         if tableau.dense is not None:
             shared["P"] = np.ascontiguousarray(tableau.dense.P, dtype=np.float64)
         zeros = np.zeros(s)
+        k = self.problem.params.size
+        fused_in = np.zeros(k + 1 + self.n)
+        fused_in[:k] = self.problem.params
         return Explicit(
             **shared,
             A=rows,
@@ -115,6 +129,9 @@ class ExplicitEngine(Engine):
             c=nodes,
             e=_own(tableau.error_weights, zeros),
             e_low=_own(tableau.low_error_weights, zeros),
+            fused=shared["f"] if self.fused is None else int(self.fused.address),
+            fused_in=fused_in,
+            fused_out=np.zeros((FIRST_STAGE + s, self.n)),
         )
 
 

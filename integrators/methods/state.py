@@ -45,6 +45,7 @@ NSERIES = next(_place)  # Taylor series computed
 NSTEPS = next(_place)
 NREJECTED = next(_place)
 MAX_STEPS = next(_place)  # allowed attempts, accepted or not
+NEXT_OUTPUT = next(_place)  # first output time that has not been reached
 TAKEN = next(_place)  # steps taken by the last call of `advance`
 STEP_INDEX = next(_place)
 FIXED = next(_place)  # 1: fixed step, no error control

@@ -23,7 +23,7 @@ STAGES = (3, 5, 7)
 # What belongs to the run rather than to the order.
 MOVING_TIMES = (at.T, at.T_PREVIOUS, at.T_STOP, at.T_BASE, at.H, at.H_LAST, at.ERROR)
 MOVING_COUNTS = (
-    *(at.NFEV, at.NJEV, at.NLU, at.NNEWTON, at.NSTEPS, at.NREJECTED, at.TAKEN),
+    *(at.NFEV, at.NJEV, at.NLU, at.NNEWTON, at.NSTEPS, at.NREJECTED, at.TAKEN, at.NEXT_OUTPUT),
     *(at.F0_CURRENT, at.HAVE_F1, at.LAST_REJECTED, at.LAST_REASON),
     *(at.HAVE_JACOBIAN, at.JACOBIAN_CURRENT, at.HAVE_START),
 )

@@ -40,6 +40,7 @@ SHARED = {
     "error_low": "f1",  # second estimate, where there is one
     "K": "f2",  # stages, without h for explicit methods, with h for implicit ones
     "P": "f2",  # native dense output: polynomial coefficients of each stage's weight
+    "outputs": "f1",  # output times; if empty, dense output is made for every step
     "Q": "f2",  # dense output of the last step, row j multiplies θ^(j+1)
     "hermite_nodes": "f1",  # see integrators.methods.common.hermite_tables
     "hermite_points": "f2",
@@ -90,7 +91,7 @@ class Workspace:
                 f"workspace field {name} must be a contiguous {expected} array of "
                 f"{kind[1]} dimensions, got {array.dtype} of shape {array.shape}"
             )
-        self._table[place] = array.ctypes.data
+        self._table[place] = array.__array_interface__["data"][0]  # faster than array.ctypes
         self._table[place + 1 : place + 1 + array.ndim] = array.shape
 
     def __getattr__(self, name: str) -> Any:  # only for type checkers and missing names
@@ -104,6 +105,9 @@ class Explicit(Workspace):
         **SHARED,
         **TABLEAU,
         "e_low": "f1",  # weights of the second estimate
+        "fused": "a",  # a whole step as machine code, see integrators.methods.fused …
+        "fused_in": "f1",  # … its parameters p, h, f(t, y) …
+        "fused_out": "f2",  # … and its results
     }
 
 
