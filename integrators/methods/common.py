@@ -22,12 +22,14 @@ from .state import (
     HAVE_F1,
     MAX_NORM,
     NATIVE,
+    NEXT_OUTPUT,
     NFEV,
     OK,
     PAIRS,
     RTOL,
     T_LIMIT,
     T_PREVIOUS,
+    WANT_DENSE,
     T,
 )
 
@@ -141,6 +143,28 @@ def all_finite(x):
         if not np.isfinite(x[i]):
             return False
     return True
+
+
+@kernel
+def output_is_due(w):
+    """Whether dense output of the last step is wanted: everywhere, or it holds an output time."""
+    if w.count[WANT_DENSE] == 0:
+        return False
+    k = w.count[NEXT_OUTPUT]
+    if w.outputs.shape[0] == 0:
+        return True
+    if k >= w.outputs.shape[0]:
+        return False
+    return (w.clock[T] - w.outputs[k]) * w.clock[DIRECTION] >= 0.0
+
+
+@kernel
+def outputs_done(w):
+    """Pass over the output times that the last step holds."""
+    k = w.count[NEXT_OUTPUT]
+    while k < w.outputs.shape[0] and (w.clock[T] - w.outputs[k]) * w.clock[DIRECTION] >= 0.0:
+        k += 1
+    w.count[NEXT_OUTPUT] = k
 
 
 # -------------------------------------------------------------------- Hermite dense output
@@ -272,6 +296,8 @@ __all__ = [
     "hermite_dense",
     "hermite_order",
     "hermite_tables",
+    "output_is_due",
+    "outputs_done",
     "polynomial",
     "slope_at_end",
     "slope_at_start",

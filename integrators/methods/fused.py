@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..kernels import kernel
 from ..tableau import Tableau
 from .common import copy, slope_at_start
-from .explicit import explicit_step
+from .explicit import explicit_dense, explicit_step
 from .pointers import call
 from .state import (
     ESTIMATE,
@@ -28,11 +28,11 @@ from .state import (
     NFEV,
     OK,
     STAGES,
+    STAGES_APART,
     T_LIMIT,
-    WANT_DENSE,
 )
 
-__all__ = ["FIRST_STAGE", "fused_step", "fused_step_function"]
+__all__ = ["FIRST_STAGE", "fused_dense", "fused_step", "fused_step_function"]
 
 LARGEST = 6000  # operations; larger steps compile too long for what they gain
 
@@ -89,6 +89,7 @@ def _combination(weights: NDArray[Any], K: Sequence[Any]) -> Any:
 @kernel
 def fused_step(w, t, h):
     """y_new and the error estimate of one step of length h from (t, y)."""
+    w.count[STAGES_APART] = 0
     if np.isfinite(w.clock[T_LIMIT]):
         return explicit_step(w, t, h)  # the stages must not look beyond a jump
     if slope_at_start(w, t) != OK:
@@ -106,10 +107,17 @@ def fused_step(w, t, h):
         copy(w.fused_out[ERROR], w.error)
         if w.count[ESTIMATE] == ESTIMATE_TWO:
             copy(w.fused_out[ERROR_LOW], w.error_low)
-    if w.count[WANT_DENSE] == 1:
-        copy(w.f0, w.K[0])
-        for i in range(1, s):
-            copy(w.fused_out[FIRST_STAGE + i - 1], w.K[i])
-    elif w.count[FSAL] == 1:
+    w.count[STAGES_APART] = 1
+    if w.count[FSAL] == 1:
         copy(w.fused_out[FIRST_STAGE + s - 2], w.K[s - 1])
     return OK
+
+
+@kernel
+def fused_dense(w, t, h):
+    """Coefficients Q of the dense output of the last accepted step, from t of length h."""
+    if w.count[STAGES_APART] == 1:
+        copy(w.f0, w.K[0])
+        for i in range(1, w.count[STAGES]):
+            copy(w.fused_out[FIRST_STAGE + i - 1], w.K[i])
+    return explicit_dense(w, t, h)

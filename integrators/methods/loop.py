@@ -18,7 +18,7 @@ import numpy as np
 
 from ..control import PREDICTIVE, factor_after_rejection, factor_after_success
 from ..kernels import kernel
-from .common import all_finite, copy, error_norm
+from .common import all_finite, copy, error_norm, output_is_due, outputs_done
 from .state import (
     DIRECTION,
     DOUBLING_DIVISOR,
@@ -43,7 +43,6 @@ from .state import (
     MIN_STEP,
     NEWTON_FACTOR,
     NEWTON_FAILED,
-    NEXT_OUTPUT,
     NONFINITE,
     NREJECTED,
     NSTEPS,
@@ -59,7 +58,6 @@ from .state import (
     TAKEN,
     TOO_MANY_STEPS,
     VARIABLE_ORDER,
-    WANT_DENSE,
     H,
     T,
 )
@@ -88,29 +86,16 @@ def advance(w, wanted, ts, ys, Qs):
         k = w.count[TAKEN]
         ts[k] = w.clock[T]
         copy(w.y, ys[k])
-        if w.count[WANT_DENSE] == 1 and output_is_due(w):
+        if output_is_due(w):
             if invoke(w, w.dense, w.clock[T_PREVIOUS], w.clock[H_LAST]) != OK:
                 return FUNCTION_RAISED
             for j in range(w.Q.shape[0]):
                 copy(w.Q[j], Qs[k, j])
+            outputs_done(w)
         w.count[TAKEN] += 1
         if w.count[ORDER_WISH] != 0:
             return SWITCH
     return FULL
-
-
-@kernel
-def output_is_due(w):
-    """Whether the last step holds an output time, or every step is wanted."""
-    if w.outputs.shape[0] == 0:
-        return True
-    due = False
-    k = w.count[NEXT_OUTPUT]
-    while k < w.outputs.shape[0] and (w.clock[T] - w.outputs[k]) * w.clock[DIRECTION] >= 0.0:
-        due = True
-        k += 1
-    w.count[NEXT_OUTPUT] = k
-    return due
 
 
 @kernel

@@ -17,7 +17,7 @@ from .custom import nothing
 from .diagonal import diagonal_accept, diagonal_step
 from .engine import Engine, Options
 from .explicit import explicit_accept, explicit_dense, explicit_step
-from .fused import FIRST_STAGE, fused_step, fused_step_function
+from .fused import FIRST_STAGE, fused_dense, fused_step, fused_step_function
 from .implicit import implicit_dense, implicit_refine
 from .workspace import Explicit, Implicit
 
@@ -90,8 +90,9 @@ class ExplicitEngine(Engine):
 
     def _kernels(self) -> tuple[Any, ...]:
         self._fuse()
-        step = explicit_step if self.fused is None else fused_step
-        return Explicit, step, explicit_accept, explicit_dense, nothing
+        if self.fused is None:
+            return Explicit, explicit_step, explicit_accept, explicit_dense, nothing
+        return Explicit, fused_step, explicit_accept, fused_dense, nothing
 
     def _fuse(self) -> None:
         """With a traced f, make machine code of the whole step, if it is small enough."""

@@ -12,9 +12,11 @@ vanish (a pendulum released at rest has no odd ones).
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..control import MAX_FACTOR, SAFETY
 from ..kernels import kernel
-from .common import copy, error_norm, evaluate
+from .common import copy, error_norm, evaluate, output_is_due
 from .pointers import call
 from .state import (
     ESTIMATE,
@@ -23,12 +25,11 @@ from .state import (
     FUNCTION_RAISED,
     NSERIES,
     OK,
-    WANT_DENSE,
     H,
     T,
 )
 
-TERMS_ASKED = 6  # the step is proposed from so many of the last coefficients
+TERMS_ASKED = 4  # the step is proposed from so many of the last coefficients
 
 
 @kernel
@@ -70,7 +71,7 @@ def series_step(w, t, h):
 @kernel
 def series_accept(w, t, h):
     """Dense output of the step just done, then the next series, which proposes the next step."""
-    if w.count[WANT_DENSE] == 1:
+    if output_is_due(w):
         fill_dense(w, h)
     if w.count[ESTIMATE] == ESTIMATE_NONE:
         return OK
@@ -78,14 +79,14 @@ def series_accept(w, t, h):
     order = w.K.shape[0] - 1
     # Terms shrink like whole·(h/R)ʲ with the radius of convergence R, in units of the tolerance;
     # the first one left out should be just 1.
-    whole = max(1.0, error_norm(w, w.K[0], h))
-    shrink = w.control[SAFETY] * whole ** (-1.0 / (order + 1))
-    longest = w.control[MAX_FACTOR] * abs(h)
+    whole = np.log(max(1.0, error_norm(w, w.K[0], h)))
+    radius = np.inf  # all of this in logarithms
     for j in range(max(1, order - TERMS_ASKED + 1), order + 1):
         size = error_norm(w, w.K[j], h)
         if size > 0.0:
-            longest = min(longest, shrink * (whole / size) ** (1.0 / j))
-    w.clock[H] = longest
+            radius = min(radius, (whole - np.log(size)) / j)
+    proposed = w.control[SAFETY] * np.exp(radius - whole / (order + 1))
+    w.clock[H] = min(proposed, w.control[MAX_FACTOR] * abs(h))
     return OK
 
 

@@ -57,6 +57,7 @@ HAVE_F1 = next(_place)  # 1: `f1` is the slope at the end of the last step
 LAST_REJECTED = next(_place)
 LAST_REASON = next(_place)  # Status code of the last rejection
 STAGES = next(_place)
+STAGES_APART = next(_place)  # 1: the stages of the last attempt are still in `fused_out`
 EXTRA_STAGES = next(_place)  # stages that only dense output needs
 EXTRA_IS_SLOPE = next(_place)  # 1: the first extra stage is the slope at the end of the step
 FSAL = next(_place)
