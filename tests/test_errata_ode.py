@@ -1,6 +1,6 @@
-"""The printed formulae of the ODE notes that are wrong, and the right ones (docs/errata.md, E20–E30).
+"""Formulae of the ODE notes that are printed wrong, and the right ones (docs/errata.md, E20–E30).
 
-Each test evaluates the formula as printed, shows that it fails, and shows that the correction holds.
+Each test evaluates the formula as printed, shows that it fails, and that the correction holds.
 """
 
 import math
