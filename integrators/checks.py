@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import problems
-from .solve import method_name, solve
+from .solve import method_name, named_method, solve
 from .tableau import Tableau
 
 __all__ = ["MethodReport", "check_method"]
@@ -37,7 +37,9 @@ class MethodReport:
 
     def __str__(self) -> str:
         lines = [f"{self.name}: declared order {self.declared_order}"]
-        lines += [f"  {name}: observed order {slope:.2f}" for name, slope in self.observed.items()]
+        for name, slope in self.observed.items():
+            seen = "hidden by round-off" if np.isnan(slope) else f"{slope:.2f}"
+            lines.append(f"  {name}: observed order {seen}")
         lines += [f"  FAILED: {failure}" for failure in self.failures] or ["  all checks passed"]
         return "\n".join(lines)
 
@@ -106,9 +108,7 @@ def observed_order(problem: Any, method: Any, order: int) -> float:
 
 def _declared_order(method: Any) -> int:
     if isinstance(method, str):
-        from . import catalogue
-
-        return catalogue.get(method).order
+        method = named_method(method)
     if isinstance(method, Tableau) or hasattr(method, "order"):
         return int(method.order)
     raise TypeError(f"{method_name(method)} does not say its order; pass order=")

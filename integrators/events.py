@@ -71,11 +71,15 @@ class Tracker:
     def value(self, k: int, t: float, y: NDArray[Any]) -> float:
         """g_k(t, y) as a float; says so if the function returns something else."""
         result = np.asarray(self.functions[k](t, y.copy()))
-        if result.size != 1 or result.dtype.kind not in "biuf":
+        if result.size != 1 or result.dtype.kind not in "iuf":
             raise TypeError(
-                f"event {self.label(k)} returned {result!r}; expected one real number g(t, y)"
+                f"event {self.label(k)} returned {result!r}; expected one real number g(t, y) "
+                "that passes through zero (y[0] - 0.5, not y[0] < 0.5)"
             )
-        return float(result.reshape(()))
+        value = float(result.reshape(()))
+        if np.isnan(value):
+            raise ValueError(f"event {self.label(k)} is NaN at t = {t:.9g}")
+        return value
 
     def label(self, k: int) -> str:
         """Name of an event, or its number."""

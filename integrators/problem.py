@@ -51,10 +51,12 @@ class Event:
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise TypeError(f"an event is a function g(t, y); got {self.function!r}")
-        if int(self.terminal) < 0:
+        if not isinstance(self.terminal, bool | int | np.integer) or self.terminal < 0:
             raise ValueError(
-                f"terminal must be True, False or a positive count, got {self.terminal}"
+                f"terminal must be True, False or a positive count, got {self.terminal!r}"
             )
+        if not isinstance(self.direction, int | float | np.number):
+            raise ValueError(f"direction must be 1, -1 or 0, got {self.direction!r}")
 
     @classmethod
     def of(cls, event: Any) -> Event:

@@ -256,7 +256,8 @@ class Run:
     def _call_back(self, t: float, y: NDArray[Any]) -> Status | None:
         if self.callback is None:
             return None
-        if self.callback(float(t), self.engine.from_real(y.copy())) is True:
+        stop = self.callback(float(t), self.engine.from_real(y.copy()))
+        if isinstance(stop, bool | np.bool_) and stop:
             self.message = f"stopped by the callback at t = {t:.9g}"
             return Status.STOPPED
         return None

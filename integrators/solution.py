@@ -123,9 +123,10 @@ class Solution:
     error_estimate : str
         How local errors were estimated.
     method, problem
-        What was solved, and how.
+        What was solved, and how. A saved or pickled solution keeps only the problem's name.
     dense_order : int
-        Order of the dense output that the method has.
+        Order of the dense output that the method has; values between the steps (``t_eval``,
+        ``sol``, events) are no more accurate than that, even where the steps are.
     exception : BaseException or None
         What a user's function raised, with its traceback.
     """
@@ -180,6 +181,11 @@ class Solution:
             f"<Solution of {name} by {self.method}: {self.status.name} at {end}, "
             f"{self.nsteps} steps ({self.nrejected} rejected), {self.nfev} evaluations>"
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what often cannot be pickled: the problem's functions and tracebacks."""
+        name = getattr(self.problem, "name", self.problem)
+        return {**self.__dict__, "problem": name, "exception": None}
 
     # ------------------------------------------------------------ other containers
 

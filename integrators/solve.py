@@ -67,9 +67,10 @@ def solve(
         Interval (t0, t1), backwards if t1 < t0, and initial state; with an IVP they replace its
         own.
     method
-        A name of the catalogue ("DOPRI5", "RADAU5", "Gauss4"; SciPy's names work too), a
-        :class:`Tableau`, an object with a ``step`` method (:class:`Method`), a
-        ``scipy.integrate.OdeSolver`` class, or "assimulo:CVode" and its like.
+        A name of the catalogue ("DOPRI5", "RADAU5", "Gauss4"; SciPy's names work too),
+        "RadauVariable", "Taylor", a :class:`Tableau` or the name of a file with one, an object
+        with a ``step`` method (:class:`Method`), a ``scipy.integrate.OdeSolver`` class or
+        "scipy:LSODA", or "assimulo:CVode" and its like.
     step
         A fixed step size, without error control. Otherwise steps are adaptive.
     rtol, atol
@@ -77,7 +78,9 @@ def solve(
         may be a list, one for each component.
     t_eval
         Times at which to return the solution; they never change the steps. By default every
-        accepted step is returned.
+        accepted step is returned. Between steps the accuracy is that of the dense output, whose
+        order (``Solution.dense_order``) can be far below the method's: where that matters take
+        DOP853 or Taylor, or limit ``max_step``. The same holds for the times of events.
     tstops
         Times to step on exactly, for instance where f jumps.
     dense_output
@@ -301,6 +304,8 @@ def _bind(method: Any, ivp: IVP, options: Options) -> Stepper:
         from .methods.external import ScipyEngine
 
         return ScipyEngine(method, ivp, options)
+    if isinstance(method, type):
+        raise TypeError(f"{method.__name__} is a class; pass an instance, {method.__name__}()")
     if hasattr(method, "bind"):
         return method.bind(ivp, options)
     if callable(getattr(method, "step", None)) and hasattr(method, "order"):
@@ -324,6 +329,15 @@ def named_method(name: str) -> Any:
         from .methods.taylor import Taylor
 
         return Taylor(int(plain[6:].strip("()")) if plain != "taylor" else None)
+    if plain.startswith("scipy:"):
+        import scipy.integrate
+
+        solver = getattr(scipy.integrate, name.split(":", 1)[1].strip(), None)
+        if not (isinstance(solver, type) and _is_scipy_solver(solver)):
+            raise ValueError(f"SciPy has no solver class {name.split(':', 1)[1]!r}; try scipy:RK45")
+        return solver
+    if name.endswith((".toml", ".json")):
+        return Tableau.load(name)
     from . import catalogue
 
     return catalogue.get(name)

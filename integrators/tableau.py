@@ -485,6 +485,10 @@ class Tableau:
         if path.suffix not in (".json", ".toml"):
             raise ValueError(f"expected a file name ending in .json or .toml, got {path.name!r}")
         data = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+        if len(data) == 1 and isinstance(next(iter(data.values())), dict):
+            ((name, entry),) = data.items()  # written like an entry of the catalogue
+            remarks = ("title", "order", "embedded_order", "aliases", "kind", "stability")
+            data = {"name": name, **{k: v for k, v in entry.items() if k not in remarks}}
         known = {"A", "b", "c", "b_hat", "b_low", "name", "reference"}
         if unknown := set(data) - known:
             expected = ", ".join(sorted(known))
@@ -532,6 +536,9 @@ def _vector(values: Any, label: str, length: int | None) -> tuple[Number, ...]:
 
 
 def _matrix(A: Any, s: int) -> tuple[tuple[Number, ...], ...]:
+    if isinstance(A, str):  # a line for each row; an explicit method leaves out the first
+        A = A.strip().splitlines()
+        A = ["", *A] if len(A) == s - 1 else A
     rows = [list(row.split()) if isinstance(row, str) else list(row) for row in A]
     if len(rows) != s:
         raise ValueError(f"A has {len(rows)} rows, but b has {s} entries: one row per stage")

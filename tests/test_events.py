@@ -165,3 +165,14 @@ def test_terminal_event_ends_dense_output_and_the_last_step():
     assert np.sum(solution.h) == pytest.approx(0.5)
     with pytest.raises(ValueError, match="outside"):
         solution.sol(0.6)
+
+
+def test_conditions_and_nan_are_no_events():
+    with pytest.raises(TypeError, match=r"not y\[0\] < 0.5"):
+        solve(circle, (0, 1), [1, 0], events=lambda t, y: y[0] < 0.5)
+    with pytest.raises(ValueError, match="NaN"):
+        solve(circle, (0, 1), [1, 0], events=lambda t, y: np.nan)
+    with pytest.raises(ValueError, match="direction must be"):
+        Event(lambda t, y: y[0], direction="down")
+    with pytest.raises(ValueError, match="terminal must be"):
+        Event(lambda t, y: y[0], terminal="yes")

@@ -162,3 +162,21 @@ def test_error_estimates_of_fully_implicit_families_work(s):
         assert solution.error_estimate
         assert np.max(np.abs(solution.y[:, -1] - exact)) < 1e-4, family
     assert catalogue.get(f"RadauIIA{s}").order == 2 * s - 1
+
+
+@pytest.mark.parametrize("method", ["RADAU5", "SDIRK4", "RadauVariable"])
+def test_sparse_mass_with_a_dense_jacobian(method):
+    mass = csc_matrix(np.diag([2.0, 1.0]))
+    solution = solve(
+        lambda t, y: np.array([2 * y[1], -y[0]]), (0, 1), [1.0, 0.0], mass=mass, method=method,
+        rtol=1e-8,
+    )  # fmt: skip
+    assert solution.success, solution.message
+    assert solution.y[0, -1] == pytest.approx(np.cos(1), abs=1e-6)
+
+
+def test_order_zero_is_refused_with_adaptive_steps():
+    wrong = Tableau([[], ["1/2"]], ["1", "1"], name="wrong")
+    with pytest.raises(ValueError, match="order 0"):
+        solve(lambda t, y: -y, (0, 1), [1.0], method=wrong)
+    assert solve(lambda t, y: -y, (0, 1), [1.0], method=wrong, step=0.1).nsteps == 10

@@ -375,3 +375,40 @@ def test_taylor_golden_values():
     solution = solve(problems.get("linear_growth"), (0, 0.2), method=Taylor(4), step=0.1)
     assert solution.y[0, 1] == pytest.approx(1.010025, abs=1e-15)
     assert solution.y[0, 2] == pytest.approx(1.0404023411604, abs=5e-14)
+
+
+# ---------------------------------------------------------------- what newcomers do
+
+
+def test_callback_may_return_a_numpy_bool():
+    solution = solve(lambda t, y: -y, (0, 1), [1.0], step=0.1, callback=lambda t, y: y[0] < 0.7)
+    assert solution.status == Status.STOPPED
+    assert solution.t[-1] == pytest.approx(0.4)
+
+
+def test_traced_function_learns_its_size_from_the_problem():
+    free = solve(traced(lambda t, y: np.array([y[1], -y[0]])), (0, 1), [1.0, 0.0], rtol=1e-9)
+    assert free.y[0, -1] == pytest.approx(np.cos(1), abs=1e-7)
+    with_p = solve(traced(lambda t, y, p: -p[0] * y), (0, 1), [1.0], params=[2.0], rtol=1e-9)
+    assert with_p.y[0, -1] == pytest.approx(np.exp(-2), abs=1e-7)
+
+
+def test_solution_can_be_pickled():
+    import pickle
+
+    solution = solve(lambda t, y: -y, (0, 1), [1.0], dense_output=True)
+    again = pickle.loads(pickle.dumps(solution))
+    assert np.array_equal(again.sol(0.5), solution.sol(0.5))
+    assert again.status == solution.status
+
+
+def test_methods_by_every_kind_of_name(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('[Mine]\ntitle = "Ralston"\norder = 2\nA = "2/3"\nb = "1/4 3/4"\n')
+    for method in (str(file), "scipy:RK45", "Taylor", "taylor8", "radau-variable"):
+        solution = solve(lambda t, y: -y, (0, 1), [1.0], method=method)
+        assert solution.y[0, -1] == pytest.approx(np.exp(-1), abs=1e-3), method
+    with pytest.raises(TypeError, match=r"pass an instance, Taylor\(\)"):
+        solve(lambda t, y: -y, (0, 1), [1.0], method=Taylor)
+    with pytest.raises(ValueError, match="no solver class"):
+        solve(lambda t, y: -y, (0, 1), [1.0], method="scipy:RK99")

@@ -83,7 +83,7 @@ class JacobianSource:
         def evaluate(t: float) -> None:
             matrix = self.evaluate(t)
             if algebra is not None:
-                algebra.J = matrix
+                algebra.use(matrix)
             else:
                 J[:] = matrix
 
@@ -198,6 +198,14 @@ class LinearAlgebra:
             self.M = np.eye(n) if mass is None else engine.jacobian.dense_mass()
         self.real: list[Any] = []
         self.complex: list[Any] = []
+
+    def use(self, J: Any) -> None:
+        """Take a new Jacobian, in the form that the solves need."""
+        if self.sparse and not _is_sparse(J):
+            from scipy.sparse import csc_matrix
+
+            J = csc_matrix(J)
+        self.J = J
 
     def address(self) -> int:
         """Address of the callback; the task comes in place of the time."""

@@ -336,6 +336,8 @@ class Engine(Stepper):
         """Address of a traced function's machine code; None for an ordinary function."""
         if self.complex or not hasattr(function, "machine_code"):
             return None
+        problem = self.problem
+        problem.bind(function)(problem.t_span[0], problem.y0)  # tells it n, if it did not know
         self._code = function.machine_code()  # keep it alive
         return int(self._code.address)
 

@@ -34,6 +34,11 @@ FIXED_NEWTON_RTOL = 1e-16  # fixed steps: iterate to round-off, so that only h d
 
 def engine_for(tableau: Tableau, problem: IVP, options: Options) -> Engine:
     """Bind a tableau to a problem."""
+    if tableau.order < 1 and not options.fixed:
+        raise ValueError(
+            f"{tableau.name or 'this tableau'} has order 0 (its weights b must add up to 1), so "
+            "no step is short enough; correct it, or study it with a fixed step"
+        )
     if tableau.is_explicit:
         if problem.mass is not None:
             raise ValueError(

@@ -92,6 +92,10 @@ class CustomEngine(Engine):
                 error[:] = checked_slope(estimate, y)
             else:
                 value = result
+            if value is None:
+                raise TypeError(
+                    f"{type(method).__name__}.step returned None; expected the new state"
+                )
             y_new[:] = checked_slope(value, y)
 
         return Custom(**shared, stepper=self.trampoline(take_step))
