@@ -9,13 +9,9 @@ from .common import combine, copy, error_norm, evaluate, polynomial
 from .implicit import (
     TASK_SOLVE_COMPLEX,
     ask_algebra,
-    begin_step,
     converged,
-    evaluate_jacobian,
-    finish_step,
     implicit_dense,
     keep_jacobian,
-    prepare_newton,
     recall_rate,
     solve_real,
     times_mass,
@@ -30,7 +26,6 @@ from .state import (
     FUNCTION_RAISED,
     H_LAST,
     HAVE_START,
-    JACOBIAN_CURRENT,
     MAX_NEWTON,
     NEWTON_FAILED,
     NEWTON_LAST,
@@ -50,22 +45,6 @@ LOWER_RATE = 0.8
 STEPS_BEFORE_CHANGE = 10
 
 EXTRAPOLATED_STAGES = 8  # polynomials of higher degree are useless beyond their interval
-
-
-@kernel
-def coupled_step(w, t, h):
-    """y_new and the error estimate of one step of length h from (t, y)."""
-    status = begin_step(w, t, False)
-    for trial in range(2):
-        if trial == 1:
-            if status != NEWTON_FAILED or w.count[JACOBIAN_CURRENT] == 1:
-                break
-            status = evaluate_jacobian(w, t)  # an old Jacobian may be to blame
-        if status == OK:
-            status = prepare_newton(w, h)
-        if status == OK:
-            status = newton_coupled(w, t, h)
-    return finish_step(w, t, h) if status == OK else status
 
 
 @kernel

@@ -5,25 +5,18 @@ from __future__ import annotations
 from ..kernels import kernel
 from .common import combine, copy, error_norm, evaluate
 from .implicit import (
-    begin_step,
     converged,
-    evaluate_jacobian,
-    finish_step,
     keep_jacobian,
-    prepare_newton,
     recall_rate,
     solve_real,
     times_mass,
 )
 from .state import (
-    COUPLING,
-    COUPLING_DIAGONAL,
     ESTIMATE,
     ESTIMATE_DOUBLING,
     FSAL,
     FUNCTION_RAISED,
     HAVE_F1,
-    JACOBIAN_CURRENT,
     MAX_NEWTON,
     NEWTON_FAILED,
     NEWTON_LAST,
@@ -31,28 +24,6 @@ from .state import (
     OK,
     STAGES,
 )
-
-
-@kernel
-def explicit_first_stage(w):
-    """Whether the first stage of a diagonally implicit method is just f(t, y)."""
-    return w.count[COUPLING] == COUPLING_DIAGONAL and w.block_of[0] < 0
-
-
-@kernel
-def diagonal_step(w, t, h):
-    """y_new and the error estimate of one step of length h from (t, y)."""
-    status = begin_step(w, t, explicit_first_stage(w))
-    for trial in range(2):
-        if trial == 1:
-            if status != NEWTON_FAILED or w.count[JACOBIAN_CURRENT] == 1:
-                break
-            status = evaluate_jacobian(w, t)  # an old Jacobian may be to blame
-        if status == OK:
-            status = prepare_newton(w, h)
-        if status == OK:
-            status = newton_diagonal(w, t, h)
-    return finish_step(w, t, h) if status == OK else status
 
 
 @kernel

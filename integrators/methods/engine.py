@@ -246,17 +246,17 @@ class Engine(Stepper):
 
     # ------------------------------------------------------------ for subclasses
 
+    @abstractmethod
     def _setup(self) -> None:
         """Find order, estimate and dense output; fill switches."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _kernels(self) -> tuple[Any, ...]:
         """Family of the workspace, and the kernels attempt, accepted, dense and refine."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _workspace(self, shared: dict[str, Any]) -> Any:
         """Build the workspace from the shared arrays and the family's own."""
-        raise NotImplementedError
 
     # ------------------------------------------------------------ set-up
 

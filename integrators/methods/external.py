@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NoReturn
@@ -195,9 +196,9 @@ class External(Stepper):
     def _attempts_left(self) -> int:
         return self.options.max_steps - self.counts["nsteps"] - self.counts["nrejected"]
 
+    @abstractmethod
     def _advance(self, t_stop: float, take: Take) -> int | None:
         """Take one step or more; a code if the march ends."""
-        raise NotImplementedError
 
     def _stands_still(self, t: float) -> bool:
         """Whether a step did not move the clock; raises if that happens again and again."""
@@ -365,6 +366,7 @@ class ScipyEngine(External):
             warnings.filterwarnings("error", message="lsoda: ", category=UserWarning)
             return super().march(t_stop, take, one_by_one)
 
+    @abstractmethod
     def _advance(self, t_stop: float, take: Take) -> int | None:
         try:
             with np.errstate(all="ignore"):

@@ -28,10 +28,12 @@ from .common import (
     slope_at_start,
 )
 from .linear import lu_factor, lu_solve
+from .loop import invoke
 from .pointers import call
 from .state import (
     CONSTANT_JACOBIAN,
     COUPLING,
+    COUPLING_DIAGONAL,
     COUPLING_FULL,
     DENSE,
     DENSE_HERMITE,
@@ -50,6 +52,7 @@ from .state import (
     LAST_REJECTED,
     MAX_NEWTON,
     NEWTON_FACTOR,
+    NEWTON_FAILED,
     NEWTON_MEMORY,
     NEWTON_RATE,
     NEWTON_TOLERANCE,
@@ -73,10 +76,32 @@ STAGNATION = 1e4  # an increment within so many tolerances that no longer shrink
 
 
 @kernel
-def begin_step(w, t, needs_slope):
+def implicit_step(w, t, h):
+    """y_new and the error estimate of one step of length h from (t, y)."""
+    status = begin_step(w, t)
+    for trial in range(2):
+        if trial == 1:
+            if status != NEWTON_FAILED or w.count[JACOBIAN_CURRENT] == 1:
+                break
+            status = evaluate_jacobian(w, t)  # an old Jacobian may be to blame
+        if status == OK:
+            status = prepare_newton(w, h)
+        if status == OK:
+            status = invoke(w, w.solve_stages, t, h)
+    return finish_step(w, t, h) if status == OK else status
+
+
+@kernel
+def explicit_first_stage(w):
+    """Whether the first stage of a diagonally implicit method is just f(t, y)."""
+    return w.count[COUPLING] == COUPLING_DIAGONAL and w.block_of[0] < 0
+
+
+@kernel
+def begin_step(w, t):
     """What every attempt needs first: the slope at the start, if anyone asks for it, and J."""
-    wanted = needs_slope or w.clock[ESTIMATE_WEIGHT] != 0.0 or w.count[DENSE] == DENSE_HERMITE
-    if wanted and slope_at_start(w, t) != OK:
+    wanted = w.clock[ESTIMATE_WEIGHT] != 0.0 or w.count[DENSE] == DENSE_HERMITE
+    if (wanted or explicit_first_stage(w)) and slope_at_start(w, t) != OK:
         return FUNCTION_RAISED
     if w.count[HAVE_JACOBIAN] == 0:
         return evaluate_jacobian(w, t)

@@ -8,17 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..control import Controller, Predictive
+from ..kernels import address_of
 from ..problem import IVP
 from ..tableau import Tableau
 from . import state as at
 from .algebra import JacobianSource, LinearAlgebra
-from .coupled import coupled_accept, coupled_dense, coupled_step
+from .coupled import coupled_accept, coupled_dense, newton_coupled
 from .custom import nothing
-from .diagonal import diagonal_accept, diagonal_step
+from .diagonal import diagonal_accept, newton_diagonal
 from .engine import Engine, Options
 from .explicit import explicit_accept, explicit_dense, explicit_step
 from .fused import FIRST_STAGE, fused_dense, fused_step, fused_step_function
-from .implicit import implicit_dense, implicit_refine
+from .implicit import implicit_dense, implicit_refine, implicit_step
 from .workspace import Explicit, Implicit
 
 __all__ = ["ExplicitEngine", "ImplicitEngine", "engine_for"]
@@ -335,8 +336,8 @@ class ImplicitEngine(Engine):
 
     def _kernels(self) -> tuple[Any, ...]:
         if self.count[at.COUPLING] == at.COUPLING_DIAGONAL:
-            return Implicit, diagonal_step, diagonal_accept, implicit_dense, implicit_refine
-        return Implicit, coupled_step, coupled_accept, coupled_dense, implicit_refine
+            return Implicit, implicit_step, diagonal_accept, implicit_dense, implicit_refine
+        return Implicit, implicit_step, coupled_accept, coupled_dense, implicit_refine
 
     def _workspace(self, shared: dict[str, Any]) -> Implicit:
         tableau, n, s = self.tableau, self.n, self.tableau.stages
@@ -382,6 +383,9 @@ class ImplicitEngine(Engine):
         if self.problem.mass is not None and not external:
             arrays["M"] = self.jacobian.dense_mass()
         self.algebra = LinearAlgebra(self, arrays) if external else None
+        diagonal = self.count[at.COUPLING] == at.COUPLING_DIAGONAL
+        solver = newton_diagonal if diagonal else newton_coupled
+        arrays["solve_stages"] = address_of(solver, Implicit)
         arrays["jac"] = self.jacobian.address(arrays["J"], self.algebra)
         arrays["algebra"] = self.algebra.address() if self.algebra else arrays["jac"]
         return Implicit(**shared, **arrays)

@@ -117,6 +117,7 @@ class Implicit(Workspace):
     FIELDS: ClassVar[dict[str, str]] = {
         **SHARED,
         **TABLEAU,
+        "solve_stages": "a",  # kernel that solves for the stage increments
         "jac": "a",  # the Jacobian: writes J row by row
         "algebra": "a",  # external linear algebra
         "J": "f2",
