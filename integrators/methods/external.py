@@ -366,7 +366,6 @@ class ScipyEngine(External):
             warnings.filterwarnings("error", message="lsoda: ", category=UserWarning)
             return super().march(t_stop, take, one_by_one)
 
-    @abstractmethod
     def _advance(self, t_stop: float, take: Take) -> int | None:
         try:
             with np.errstate(all="ignore"):
