@@ -30,7 +30,7 @@ from numba.np.arrayobj import make_array, populate_array
 
 from .methods import lanes, loop
 from .methods.pointers import call
-from .methods.workspace import WORDS, Custom, Explicit, Implicit, Series, Workspace
+from .methods.workspace import WORDS, Custom, Explicit, Implicit, Lanes, Series, Workspace
 
 # -------------------------------------------------------------------- calls through an address
 
@@ -88,7 +88,7 @@ def _compiled_call_lanes(f, t, x, p, out):
 # -------------------------------------------------------------------- workspaces
 
 FAMILIES: dict[str, type[Workspace]] = {
-    c.__name__: c for c in (Workspace, Explicit, Implicit, Series, Custom)
+    c.__name__: c for c in (Workspace, Explicit, Implicit, Series, Lanes, Custom)
 }
 ELEMENTS = {"f": types.float64, "i": types.int64, "c": types.complex128}
 
@@ -114,7 +114,8 @@ class WorkspaceType(types.Type):
 
 @typeof_impl.register(Workspace)
 def _typeof_workspace(value: Any, context: Any) -> WorkspaceType:
-    return WorkspaceType("Workspace")  # the loop sees the shared fields only
+    # The loop sees the shared fields only, which come first in every family but one.
+    return WorkspaceType("Lanes" if isinstance(value, Lanes) else "Workspace")
 
 
 @register_model(WorkspaceType)

@@ -23,6 +23,7 @@ from .kernels import compiled, interpreting
 from .methods.fused import FIRST_STAGE, fused_step_function
 from .methods.lanes import LANES, run_lanes
 from .methods.state import Status
+from .methods.workspace import Lanes
 from .problem import IVP
 from .solve import named_method, solve
 from .tableau import Tableau
@@ -233,6 +234,7 @@ def _in_lanes(
 ) -> ManySolutions:
     tableau, code, fused, P = setup
     m, n = states.shape
+    k = parameters.shape[1]
     A, b, c = tableau.arrays
     s = tableau.stages
     two = tableau.low_error_weights is not None
@@ -271,16 +273,37 @@ def _in_lanes(
         def work(*shape: int) -> NDArray[np.float64]:
             return np.zeros((*shape, LANES))
 
-        kernel(
-            code.address, 0 if fused is None else fused.address, A.copy(), b.copy(), c.copy(),
-            np.array(error),
-            np.zeros(s) if low is None else np.array(low), P, switches, numbers, control, weights,
-            states, parameters, times, first, last, result.y, result.t, result.status,
-            result.nsteps, result.nrejected, result.y_eval, work(7),
-            np.zeros((6, LANES), dtype=np.int64), work(parameters.shape[1]), work(n), work(n),
-            work(n), work(n), work(s, n), work(n), work(n), work(parameters.shape[1] + 1 + n),
-            work((FIRST_STAGE + s) * n),
-        )  # fmt: skip
+        workspace = Lanes(
+            f=code.address,
+            fused=0 if fused is None else fused.address,
+            A=A.copy(),
+            b=b.copy(),
+            c=c.copy(),
+            e=np.array(error),
+            e_low=np.zeros(s) if low is None else np.array(low),
+            P=P,
+            switches=switches,
+            numbers=numbers,
+            control=control,
+            atol=weights,
+            y0=states,
+            p0=parameters,
+            t_eval=times,
+            y_end=result.y,
+            t_end=result.t,
+            status=result.status,
+            steps=result.nsteps,
+            rejected=result.nrejected,
+            y_eval=result.y_eval,
+            lane=work(7),
+            state=np.zeros((6, LANES), dtype=np.int64),
+            p=work(k),
+            **{name: work(n) for name in ("y", "x", "dx", "y_new", "error", "error_low")},
+            K=work(s, n),
+            q=work(k + 1 + n),
+            results=work((FIRST_STAGE + s) * n),
+        )
+        kernel(workspace, first, last)
 
     threads = workers or os.cpu_count() or 1
     size = max(LANES, min(BLOCK, -(-m // threads)))

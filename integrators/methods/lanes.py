@@ -46,225 +46,188 @@ __all__ = ["LANES", "call_lanes", "run_lanes"]
 
 
 @kernel
-def run_lanes(
-    f,
-    fused,
-    A,
-    b,
-    c,
-    e,
-    e_low,
-    P,
-    switches,
-    numbers,
-    control,
-    atol,
-    y0,
-    p0,
-    t_eval,
-    first,
-    last,
-    y_end,
-    t_end,
-    status,
-    steps,
-    rejected,
-    y_eval,
-    lane,
-    state,
-    p,
-    y,
-    x,
-    dx,
-    y_new,
-    K,
-    error,
-    error_low,
-    q,
-    results,
-):
+def run_lanes(w, first, last):
     """Integrate the runs first … last − 1; results go to the rows of y_end, t_end, status, …"""
     queue = first
     for l in range(LANES):
         if queue < last:
-            load(l, queue, lane, state, numbers, y0, p0, y, p)
+            load(w, l, queue)
             queue += 1
         else:
-            state[RUN, l] = -1
-            for m in range(y.shape[0]):
-                y[m, l] = y0[first, m]
-            for m in range(p.shape[0]):
-                p[m, l] = p0[first, m]
-            lane[T, l] = numbers[T_START]
+            w.state[RUN, l] = -1
+            for m in range(w.y.shape[0]):
+                w.y[m, l] = w.y0[first, m]
+            for m in range(w.p.shape[0]):
+                w.p[m, l] = w.p0[first, m]
+            w.lane[T, l] = w.numbers[T_START]
     while True:
         busy = False
         starting = False
         for l in range(LANES):
-            if state[RUN, l] >= 0:
+            if w.state[RUN, l] >= 0:
                 busy = True
-                if state[STARTING, l] == 1:
+                if w.state[STARTING, l] == 1:
                     starting = True
         if not busy:
             return
         if starting:
-            start(f, numbers, atol, switches, lane, state, p, y, x, dx, K)
-        elif switches[FSAL] == 0:
-            slopes(f, lane, state, p, y, dx, K)
-        choose_lengths(numbers, lane, state)
-        if fused != 0:
-            fused_attempt(fused, switches, lane, p, y, y_new, K, error, error_low, q, results)
+            start(w)
+        elif w.switches[FSAL] == 0:
+            slopes(w)
+        choose_lengths(w)
+        if w.fused != 0:
+            fused_attempt(w)
         else:
-            attempt(f, A, b, c, switches, lane, p, y, x, dx, y_new, K)
-            weigh(e, switches[STAGES], lane[H_TRIED], y, K, error, 0.0)
-            if switches[TWO_ESTIMATES] == 1:
-                weigh(e_low, switches[STAGES], lane[H_TRIED], y, K, error_low, 0.0)
-        measure(switches, numbers, atol, lane, y, y_new, error, error_low)
+            attempt(w)
+            weigh(w.e, w.switches[STAGES], w.lane[H_TRIED], w.y, w.K, w.error, 0.0)
+            if w.switches[TWO_ESTIMATES] == 1:
+                weigh(w.e_low, w.switches[STAGES], w.lane[H_TRIED], w.y, w.K, w.error_low, 0.0)
+        measure(w)
         for l in range(LANES):
-            run = state[RUN, l]
+            run = w.state[RUN, l]
             if run < 0:
                 continue
-            outcome = decide(l, switches, numbers, control, lane, state, y, y_new, K, P, t_eval,
-                             y_eval)  # fmt: skip
+            outcome = decide(w, l)
             if outcome == PENDING:
                 continue
-            for m in range(y.shape[0]):
-                y_end[run, m] = y[m, l]
-            t_end[run] = lane[T, l]
-            status[run] = outcome
-            steps[run] = state[NSTEPS, l]
-            rejected[run] = state[NREJECTED, l]
+            for m in range(w.y.shape[0]):
+                w.y_end[run, m] = w.y[m, l]
+            w.t_end[run] = w.lane[T, l]
+            w.status[run] = outcome
+            w.steps[run] = w.state[NSTEPS, l]
+            w.rejected[run] = w.state[NREJECTED, l]
             if queue < last:
-                load(l, queue, lane, state, numbers, y0, p0, y, p)
+                load(w, l, queue)
                 queue += 1
             else:
-                state[RUN, l] = -1
+                w.state[RUN, l] = -1
 
 
 @kernel
-def load(l, run, lane, state, numbers, y0, p0, y, p):
+def load(w, l, run):
     """Put a run into a lane."""
-    for m in range(y.shape[0]):
-        y[m, l] = y0[run, m]
-    for m in range(p.shape[0]):
-        p[m, l] = p0[run, m]
-    lane[T, l] = numbers[T_START]
-    lane[ERROR_LAST, l] = 1.0
-    lane[ERROR_BEFORE, l] = 1.0
-    state[RUN, l] = run
-    state[NSTEPS, l] = 0
-    state[NREJECTED, l] = 0
-    state[LAST_REJECTED, l] = 0
-    state[STARTING, l] = 1
-    state[NEXT_OUTPUT, l] = 0
+    for m in range(w.y.shape[0]):
+        w.y[m, l] = w.y0[run, m]
+    for m in range(w.p.shape[0]):
+        w.p[m, l] = w.p0[run, m]
+    w.lane[T, l] = w.numbers[T_START]
+    w.lane[ERROR_LAST, l] = 1.0
+    w.lane[ERROR_BEFORE, l] = 1.0
+    w.state[RUN, l] = run
+    w.state[NSTEPS, l] = 0
+    w.state[NREJECTED, l] = 0
+    w.state[LAST_REJECTED, l] = 0
+    w.state[STARTING, l] = 1
+    w.state[NEXT_OUTPUT, l] = 0
 
 
 @kernel
-def slopes(f, lane, state, p, y, dx, K):
+def slopes(w):
     """First stages: f at the current points."""
-    call_lanes(f, lane[T], y, p, dx)
-    for m in range(y.shape[0]):
+    call_lanes(w.f, w.lane[T], w.y, w.p, w.dx)
+    for m in range(w.y.shape[0]):
         for l in range(LANES):
-            K[0, m, l] = dx[m, l]
+            w.K[0, m, l] = w.dx[m, l]
 
 
 @kernel
-def start(f, numbers, atol, switches, lane, state, p, y, x, dx, K):
+def start(w):
     """First slopes and first step sizes of newly loaded lanes (Hairer's guess, II.4)."""
-    n = y.shape[0]
-    direction = 1.0 if numbers[T_END] >= numbers[T_START] else -1.0
-    length = abs(numbers[T_END] - numbers[T_START])
-    call_lanes(f, lane[T], y, p, dx)
+    n = w.y.shape[0]
+    direction = 1.0 if w.numbers[T_END] >= w.numbers[T_START] else -1.0
+    length = abs(w.numbers[T_END] - w.numbers[T_START])
+    call_lanes(w.f, w.lane[T], w.y, w.p, w.dx)
     for l in range(LANES):
-        new = state[STARTING, l] == 1
+        new = w.state[STARTING, l] == 1
         for m in range(n):
-            if new or switches[FSAL] == 0:
-                K[0, m, l] = dx[m, l]
+            if new or w.switches[FSAL] == 0:
+                w.K[0, m, l] = w.dx[m, l]
         d0 = 0.0
         d1 = 0.0
         for m in range(n):
-            weight = atol[m] + numbers[RTOL] * abs(y[m, l])
-            d0 += (y[m, l] / weight) ** 2
-            d1 += (K[0, m, l] / weight) ** 2
+            weight = w.atol[m] + w.numbers[RTOL] * abs(w.y[m, l])
+            d0 += (w.y[m, l] / weight) ** 2
+            d1 += (w.K[0, m, l] / weight) ** 2
         d0 = np.sqrt(d0 / n)
         d1 = np.sqrt(d1 / n)
         h0 = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
         h0 = min(h0, length)
-        lane[H_TRIED, l] = h0
-        lane[ERROR, l] = d1
-        lane[T_STAGE, l] = lane[T, l] + direction * h0
+        w.lane[H_TRIED, l] = h0
+        w.lane[ERROR, l] = d1
+        w.lane[T_STAGE, l] = w.lane[T, l] + direction * h0
         for m in range(n):
-            x[m, l] = y[m, l] + direction * h0 * K[0, m, l]
-    call_lanes(f, lane[T_STAGE], x, p, dx)
+            w.x[m, l] = w.y[m, l] + direction * h0 * w.K[0, m, l]
+    call_lanes(w.f, w.lane[T_STAGE], w.x, w.p, w.dx)
     for l in range(LANES):
-        if state[STARTING, l] == 0:
+        if w.state[STARTING, l] == 0:
             continue
-        state[STARTING, l] = 0
-        h0 = lane[H_TRIED, l]
+        w.state[STARTING, l] = 0
+        h0 = w.lane[H_TRIED, l]
         d2 = 0.0
         for m in range(n):
-            weight = atol[m] + numbers[RTOL] * abs(y[m, l])
-            d2 += ((dx[m, l] - K[0, m, l]) / weight) ** 2
+            weight = w.atol[m] + w.numbers[RTOL] * abs(w.y[m, l])
+            d2 += ((w.dx[m, l] - w.K[0, m, l]) / weight) ** 2
         d2 = np.sqrt(d2 / n) / h0
-        greatest = max(lane[ERROR, l], d2)
+        greatest = max(w.lane[ERROR, l], d2)
         if not np.isfinite(greatest):
             h1 = 1e-3 * h0
         elif greatest <= 1e-15:
             h1 = max(1e-6, h0 * 1e-3)
         else:
-            h1 = (0.01 / greatest) ** numbers[EXPONENT]
-        lane[H, l] = min(100 * h0, h1, length)
-        if numbers[FIRST_STEP] > 0.0:
-            lane[H, l] = numbers[FIRST_STEP]
+            h1 = (0.01 / greatest) ** w.numbers[EXPONENT]
+        w.lane[H, l] = min(100 * h0, h1, length)
+        if w.numbers[FIRST_STEP] > 0.0:
+            w.lane[H, l] = w.numbers[FIRST_STEP]
 
 
 @kernel
-def choose_lengths(numbers, lane, state):
+def choose_lengths(w):
     """Length of the step that each lane tries; idle lanes stand still."""
     for l in range(LANES):
-        remaining = numbers[T_END] - lane[T, l]
-        proposed = min(lane[H, l], numbers[MAX_STEP])
-        if state[RUN, l] < 0:
-            lane[H_TRIED, l] = 0.0
+        remaining = w.numbers[T_END] - w.lane[T, l]
+        proposed = min(w.lane[H, l], w.numbers[MAX_STEP])
+        if w.state[RUN, l] < 0:
+            w.lane[H_TRIED, l] = 0.0
         elif 1.01 * proposed >= abs(remaining):
-            lane[H_TRIED, l] = remaining
+            w.lane[H_TRIED, l] = remaining
         else:
-            lane[H_TRIED, l] = proposed if remaining > 0.0 else -proposed
+            w.lane[H_TRIED, l] = proposed if remaining > 0.0 else -proposed
 
 
 @kernel
-def attempt(f, A, b, c, switches, lane, p, y, x, dx, y_new, K):
+def attempt(w):
     """One step of every lane with its own length, stage by stage."""
-    for i in range(1, switches[STAGES]):
-        weigh(A[i], i, lane[H_TRIED], y, K, x, 1.0)
+    for i in range(1, w.switches[STAGES]):
+        weigh(w.A[i], i, w.lane[H_TRIED], w.y, w.K, w.x, 1.0)
         for l in range(LANES):
-            lane[T_STAGE, l] = lane[T, l] + c[i] * lane[H_TRIED, l]
-        call_lanes(f, lane[T_STAGE], x, p, dx)
-        copy_lanes(dx, 0, K[i])
-    weigh(b, switches[STAGES], lane[H_TRIED], y, K, y_new, 1.0)
+            w.lane[T_STAGE, l] = w.lane[T, l] + w.c[i] * w.lane[H_TRIED, l]
+        call_lanes(w.f, w.lane[T_STAGE], w.x, w.p, w.dx)
+        copy_lanes(w.dx, 0, w.K[i])
+    weigh(w.b, w.switches[STAGES], w.lane[H_TRIED], w.y, w.K, w.y_new, 1.0)
 
 
 @kernel
-def fused_attempt(fused, switches, lane, p, y, y_new, K, error, error_low, q, results):
+def fused_attempt(w):
     """The same as one call of machine code, see integrators.methods.fused."""
-    n = y.shape[0]
-    k = p.shape[0]
-    s = switches[STAGES]
+    n = w.y.shape[0]
+    k = w.p.shape[0]
+    s = w.switches[STAGES]
     for l in range(LANES):
-        q[k, l] = lane[H_TRIED, l]
+        w.q[k, l] = w.lane[H_TRIED, l]
     for m in range(k):
         for l in range(LANES):
-            q[m, l] = p[m, l]
+            w.q[m, l] = w.p[m, l]
     for m in range(n):
         for l in range(LANES):
-            q[k + 1 + m, l] = K[0, m, l]
-    call_lanes(fused, lane[T], y, q, results)
-    copy_lanes(results, Y_NEW * n, y_new)
-    copy_lanes(results, ERROR_ROW * n, error)
-    if switches[TWO_ESTIMATES] == 1:
-        copy_lanes(results, ERROR_LOW * n, error_low)
-    first = 1 if switches[DENSE_DEGREE] > 0 else s - 1  # stages that somebody looks at
+            w.q[k + 1 + m, l] = w.K[0, m, l]
+    call_lanes(w.fused, w.lane[T], w.y, w.q, w.results)
+    copy_lanes(w.results, Y_NEW * n, w.y_new)
+    copy_lanes(w.results, ERROR_ROW * n, w.error)
+    if w.switches[TWO_ESTIMATES] == 1:
+        copy_lanes(w.results, ERROR_LOW * n, w.error_low)
+    first = 1 if w.switches[DENSE_DEGREE] > 0 else s - 1  # stages that somebody looks at
     for i in range(first, s):
-        copy_lanes(results, (FIRST_STAGE + i - 1) * n, K[i])
+        copy_lanes(w.results, (FIRST_STAGE + i - 1) * n, w.K[i])
 
 
 @kernel
@@ -294,16 +257,16 @@ def weigh(weights, count, h, y, K, out, share):
 
 
 @kernel
-def measure(switches, numbers, atol, lane, y, y_new, error, error_low):
+def measure(w):
     """Error norm of each lane into lane[ERROR]."""
-    norms(switches, numbers, atol, y, y_new, error, lane[ERROR])
-    if switches[TWO_ESTIMATES] == 1:  # combined as in DOP853
-        norms(switches, numbers, atol, y, y_new, error_low, lane[T_STAGE])
+    norms(w.switches, w.numbers, w.atol, w.y, w.y_new, w.error, w.lane[ERROR])
+    if w.switches[TWO_ESTIMATES] == 1:  # combined as in DOP853
+        norms(w.switches, w.numbers, w.atol, w.y, w.y_new, w.error_low, w.lane[T_STAGE])
         for l in range(LANES):
-            high = lane[ERROR, l]
-            low = lane[T_STAGE, l]
+            high = w.lane[ERROR, l]
+            low = w.lane[T_STAGE, l]
             if high > 0.0:
-                lane[ERROR, l] = high * high / np.sqrt(high * high + 0.01 * low * low)
+                w.lane[ERROR, l] = high * high / np.sqrt(high * high + 0.01 * low * low)
 
 
 @kernel
@@ -326,62 +289,62 @@ def norms(switches, numbers, atol, y, y_new, error, out):
 
 
 @kernel
-def decide(l, switches, numbers, control, lane, state, y, y_new, K, P, t_eval, y_eval):
+def decide(w, l):
     """Accept or reject the step of one lane; PENDING while its run goes on."""
-    n = y.shape[0]
-    error = lane[ERROR, l]
-    h = lane[H_TRIED, l]
+    n = w.y.shape[0]
+    error = w.lane[ERROR, l]
+    h = w.lane[H_TRIED, l]
     finite = np.isfinite(error)
     for m in range(n):
-        finite = finite and np.isfinite(y_new[m, l])
+        finite = finite and np.isfinite(w.y_new[m, l])
     if finite and error <= 1.0:
         factor = pid_factor(
-            control, error, lane[ERROR_LAST, l], lane[ERROR_BEFORE, l], state[NSTEPS, l],
-            state[LAST_REJECTED, l],
+            w.control, error, w.lane[ERROR_LAST, l], w.lane[ERROR_BEFORE, l], w.state[NSTEPS, l],
+            w.state[LAST_REJECTED, l],
         )  # fmt: skip
-        t_new = lane[T, l] + h
-        if abs(numbers[T_END] - t_new) <= 4 * EPS * abs(numbers[T_END]):
-            t_new = numbers[T_END]
-        output(l, t_new, switches, lane, state, y, y_new, K, P, t_eval, y_eval)
-        lane[H, l] = abs(h) * factor
-        lane[ERROR_BEFORE, l] = lane[ERROR_LAST, l]
-        lane[ERROR_LAST, l] = max(error, 1e-10)
-        lane[T, l] = t_new
-        state[NSTEPS, l] += 1
-        state[LAST_REJECTED, l] = 0
+        t_new = w.lane[T, l] + h
+        if abs(w.numbers[T_END] - t_new) <= 4 * EPS * abs(w.numbers[T_END]):
+            t_new = w.numbers[T_END]
+        output(w, l, t_new)
+        w.lane[H, l] = abs(h) * factor
+        w.lane[ERROR_BEFORE, l] = w.lane[ERROR_LAST, l]
+        w.lane[ERROR_LAST, l] = max(error, 1e-10)
+        w.lane[T, l] = t_new
+        w.state[NSTEPS, l] += 1
+        w.state[LAST_REJECTED, l] = 0
         for m in range(n):
-            y[m, l] = y_new[m, l]
-            if switches[FSAL] == 1:
-                K[0, m, l] = K[switches[STAGES] - 1, m, l]
-        if t_new == numbers[T_END]:
+            w.y[m, l] = w.y_new[m, l]
+            if w.switches[FSAL] == 1:
+                w.K[0, m, l] = w.K[w.switches[STAGES] - 1, m, l]
+        if t_new == w.numbers[T_END]:
             return FINISHED
     else:
-        state[NREJECTED, l] += 1
-        state[LAST_REJECTED, l] = 1
-        lane[H, l] = abs(h) * (factor_after_rejection(control, error) if finite else 0.25)
-        if lane[H, l] <= max(numbers[MIN_STEP], 16 * EPS * abs(lane[T, l])):
+        w.state[NREJECTED, l] += 1
+        w.state[LAST_REJECTED, l] = 1
+        w.lane[H, l] = abs(h) * (factor_after_rejection(w.control, error) if finite else 0.25)
+        if w.lane[H, l] <= max(w.numbers[MIN_STEP], 16 * EPS * abs(w.lane[T, l])):
             return STEP_TOO_SMALL if finite else NONFINITE
-    if state[NSTEPS, l] + state[NREJECTED, l] >= switches[MAX_STEPS]:
+    if w.state[NSTEPS, l] + w.state[NREJECTED, l] >= w.switches[MAX_STEPS]:
         return TOO_MANY_STEPS
     return PENDING
 
 
 @kernel
-def output(l, t_new, switches, lane, state, y, y_new, K, P, t_eval, y_eval):
+def output(w, l, t_new):
     """Values at the output times inside the step, by the method's dense output."""
-    run = state[RUN, l]
-    t = lane[T, l]
-    h = lane[H_TRIED, l]
-    k = state[NEXT_OUTPUT, l]
-    while k < t_eval.shape[0] and (t_new - t_eval[k]) * h >= 0.0:
-        theta = (t_eval[k] - t) / h
-        for m in range(y.shape[0]):
+    run = w.state[RUN, l]
+    t = w.lane[T, l]
+    h = w.lane[H_TRIED, l]
+    k = w.state[NEXT_OUTPUT, l]
+    while k < w.t_eval.shape[0] and (t_new - w.t_eval[k]) * h >= 0.0:
+        theta = (w.t_eval[k] - t) / h
+        for m in range(w.y.shape[0]):
             value = 0.0
-            for i in range(P.shape[0]):
+            for i in range(w.P.shape[0]):
                 weight = 0.0
-                for j in range(switches[DENSE_DEGREE] - 1, -1, -1):
-                    weight = (weight + P[i, j]) * theta
-                value += weight * K[i, m, l]
-            y_eval[run, m, k] = y_new[m, l] if t_eval[k] == t_new else y[m, l] + h * value
+                for j in range(w.switches[DENSE_DEGREE] - 1, -1, -1):
+                    weight = (weight + w.P[i, j]) * theta
+                value += weight * w.K[i, m, l]
+            w.y_eval[run, m, k] = w.y_new[m, l] if w.t_eval[k] == t_new else w.y[m, l] + h * value
         k += 1
-    state[NEXT_OUTPUT, l] = k
+    w.state[NEXT_OUTPUT, l] = k

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Custom", "Explicit", "Implicit", "Series", "Workspace"]
+__all__ = ["Custom", "Explicit", "Implicit", "Lanes", "Series", "Workspace"]
 
 # Kind and number of dimensions of a field: f float, i integer, c complex; "a" is an address.
 SHARED = {
@@ -152,6 +152,43 @@ class Series(Workspace):
     FIELDS: ClassVar[dict[str, str]] = {
         **SHARED,
         "series": "a",  # machine code that fills K
+    }
+
+
+class Lanes(Workspace):
+    """Arrays of many runs side by side (``integrators.methods.lanes``), which has its own loop."""
+
+    FIELDS: ClassVar[dict[str, str]] = {
+        "f": "a",  # the right-hand side in lanes
+        "fused": "a",  # a whole step in lanes, or 0
+        **TABLEAU,
+        "e_low": "f1",
+        "P": "f2",
+        "switches": "i1",
+        "numbers": "f1",
+        "control": "f1",
+        "atol": "f1",
+        "y0": "f2",  # initial states and parameters, a row for each run
+        "p0": "f2",
+        "t_eval": "f1",
+        "y_end": "f2",  # results, a row for each run
+        "t_end": "f1",
+        "status": "i1",
+        "steps": "i1",
+        "rejected": "i1",
+        "y_eval": "f3",
+        "lane": "f2",  # from here on the lane is the last axis
+        "state": "i2",
+        "p": "f2",
+        "y": "f2",
+        "x": "f2",
+        "dx": "f2",
+        "y_new": "f2",
+        "error": "f2",
+        "error_low": "f2",
+        "K": "f3",
+        "q": "f2",  # parameters and results of the fused step
+        "results": "f2",
     }
 
 
