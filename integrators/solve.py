@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .control import Controller
 from .methods.engine import Options, Stepper
-from .problem import IVP, Event, time_span
+from .problem import IVP, time_span
 from .run import Run
 from .solution import Solution
 from .tableau import Tableau
@@ -330,17 +330,31 @@ def named_method(name: str) -> Any:
 
         return Taylor(int(plain[6:].strip("()")) if plain != "taylor" else None)
     if plain.startswith("scipy:"):
-        import scipy.integrate
-
-        solver = getattr(scipy.integrate, name.split(":", 1)[1].strip(), None)
-        if not (isinstance(solver, type) and _is_scipy_solver(solver)):
-            raise ValueError(f"SciPy has no solver class {name.split(':', 1)[1]!r}; try scipy:RK45")
-        return solver
+        return _scipy_solver(name.split(":", 1)[1].strip())
     if name.endswith((".toml", ".json")):
         return Tableau.load(name)
     from . import catalogue
 
     return catalogue.get(name)
+
+
+def _scipy_solver(name: str) -> type:
+    """Return a solver class of scipy.integrate, whatever the case of the name."""
+    import scipy.integrate
+
+    known = {
+        key: value
+        for key, value in vars(scipy.integrate).items()
+        if isinstance(value, type) and _is_scipy_solver(value)
+    }
+    known.pop("OdeSolver")
+    for key, value in known.items():
+        if key.lower() == name.lower():
+            return value
+    raise ValueError(
+        f"scipy.integrate has no solver class {name!r}{suggest(name, list(known))}; "
+        f"it has {', '.join(sorted(known))}"
+    )
 
 
 def _is_scipy_solver(method: type) -> bool:
@@ -355,4 +369,4 @@ def suggest(name: str, known: Sequence[str]) -> str:
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
-__all__ += ["Event", "method_name", "suggest"]
+__all__ += ["method_name", "named_method", "suggest"]

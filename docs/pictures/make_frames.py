@@ -41,12 +41,12 @@ def draw_frame(ax: Any, pose: Pose, name: str, size: float = 1.0, alpha: float =
     ax.text(*(pose.p - [0.0, 0.1, 0.3]), name, fontsize=10, weight="bold", alpha=alpha)
 
 
-def arrow(ax: Any, start: Any, end: Any, label: str, style: str = "-") -> None:
-    """Vector with a label in its middle."""
+def arrow(ax: Any, start: Any, end: Any, label: str, style: str = "-", at: float = 0.55) -> None:
+    """Vector with a label beside it, by default in its middle."""
     start, end = np.asarray(start), np.asarray(end)
     ax.quiver(*start, *(end - start), color="black", linewidth=1, linestyle=style,
               arrow_length_ratio=0.06)  # fmt: skip
-    ax.text(*(0.45 * start + 0.55 * end + [0, 0.05, 0.08]), label, fontsize=9)
+    ax.text(*((1 - at) * start + at * end + [0, 0.05, 0.08]), label, fontsize=9)
 
 
 def limits(ax: Any, low: tuple[float, ...], high: tuple[float, ...], zoom: float = 1.3) -> None:
@@ -103,7 +103,7 @@ def frame_chain() -> None:
     draw_frame(ax, Pose(x_ca.matrix, x_ca.position), "c", 0.7)
     arrow(ax, np.zeros(3), x_ba.position, r"$r_{b,(a)}$")
     arrow(ax, x_ba.position, x_ca.position, r"$r_{c,(b)}$")
-    arrow(ax, np.zeros(3), x_ca.position, r"$r_{c,(a)}$", "--")
+    arrow(ax, np.zeros(3), x_ca.position, r"$r_{c,(a)}$", "--", at=0.3)
     limits(ax, (-1.0, -0.3, -0.4), (0.7, 3.7, 1.5))
     save(figure, "chain")
 

@@ -146,6 +146,9 @@ class ImplicitEngine(Engine):
     """An implicit tableau bound to a problem."""
 
     default_controller: Controller = Predictive()
+    least_power = 2 / 3
+    """Tolerances are never relaxed more than for three stages: under order reduction further
+    stages bring nothing, and the estimate is all there is."""
 
     def __init__(self, tableau: Tableau, problem: IVP, options: Options) -> None:
         self.tableau = tableau
@@ -283,7 +286,7 @@ class ImplicitEngine(Engine):
             # The estimate is of lower order than the method: without this, tolerances would be
             # met far too well (RADAU5 transforms them in the same way). Not so for components
             # of higher index, which the method itself computes to lower order.
-            power = (self.estimate_order + 1) / (self.order + 1)
+            power = max(self.least_power, (self.estimate_order + 1) / (self.order + 1))
             rtol, options = self.options.rtol, self.options
             transformed = 0.1 * rtol**power if rtol > 0 else 0.0
             options.atol = options.atol * (transformed / rtol) if rtol > 0 else options.atol

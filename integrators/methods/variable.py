@@ -58,6 +58,8 @@ class VariableRadau:
 class _OneOrder(ImplicitEngine):
     """One of the orders; all of them hand over polynomials of the same degree."""
 
+    least_power = 0.0  # as in the code RADAU: the order is only raised where the method has it
+
     def __init__(self, stages: int, problem: IVP, options: Options) -> None:
         from ..catalogue.collocation import radau_iia
 
