@@ -352,8 +352,8 @@ def _scipy_solver(name: str) -> type:
         if key.lower() == name.lower():
             return value
     raise ValueError(
-        f"scipy.integrate has no solver class {name!r}{suggest(name, list(known))}; "
-        f"it has {', '.join(sorted(known))}"
+        f"scipy.integrate has no solver class {name!r}{suggest(name, list(known))} "
+        f"(it has {', '.join(sorted(known))})"
     )
 
 
