@@ -20,7 +20,7 @@ from .solve import solve
 from .tableau import ContinuousExtension, OrderCondition, Tableau
 
 if TYPE_CHECKING:
-    from . import catalogue, problems
+    from . import analysis, catalogue, problems
     from .checks import check_method
     from .many import ManySolutions, solve_many
     from .methods.taylor import Taylor
@@ -47,6 +47,7 @@ __all__ = [
     "Taylor",
     "Traced",
     "TracingError",
+    "analysis",
     "catalogue",
     "check_method",
     "compiled",
@@ -73,7 +74,7 @@ _LATER = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("catalogue", "problems"):
+    if name in ("analysis", "catalogue", "problems"):
         return import_module(f".{name}", __name__)
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,30 @@
+"""Figures of the analysis: each function takes what an analysis returned, draws it, returns Axes.
+
+Nothing here computes or calls `show`. Matplotlib is imported when the first figure is drawn.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+# Public name → module of this package that defines it; loaded on first use.
+_WHERE: dict[str, str] = {
+    # the method
+    # the problem and the error
+    # the studies
+}
+
+__all__ = sorted(_WHERE)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_WHERE[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__
