@@ -30,7 +30,7 @@ from numba.np.arrayobj import make_array, populate_array
 
 from .methods import lanes, loop
 from .methods.pointers import call
-from .methods.workspace import WORDS, Custom, Explicit, Implicit, Lanes, Series, Workspace
+from .methods.workspace import WORDS, Workspace
 
 # -------------------------------------------------------------------- calls through an address
 
@@ -87,9 +87,6 @@ def _compiled_call_lanes(f, t, x, p, out):
 
 # -------------------------------------------------------------------- workspaces
 
-FAMILIES: dict[str, type[Workspace]] = {
-    c.__name__: c for c in (Workspace, Explicit, Implicit, Series, Lanes, Custom)
-}
 ELEMENTS = {"f": types.float64, "i": types.int64, "c": types.complex128}
 
 
@@ -102,7 +99,7 @@ class WorkspaceType(types.Type):
 
     def field(self, name: str) -> tuple[int, Any] | None:
         """Place in the table and numba type of a field."""
-        fields = FAMILIES[self.family].FIELDS
+        fields = Workspace.families[self.family].FIELDS
         if name not in fields:
             return None
         kind = fields[name]
@@ -114,8 +111,7 @@ class WorkspaceType(types.Type):
 
 @typeof_impl.register(Workspace)
 def _typeof_workspace(value: Any, context: Any) -> WorkspaceType:
-    # The loop sees the shared fields only, which come first in every family but one.
-    return WorkspaceType("Lanes" if isinstance(value, Lanes) else "Workspace")
+    return WorkspaceType(value.seen_as)
 
 
 @register_model(WorkspaceType)

@@ -30,8 +30,14 @@ _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_double)
 
 
 def call(f: Any, t: float, x: Any, p: Any, out: Any) -> None:
-    """Call the function at address f. (Compiled, this is a plain C call.)"""
-    SIGNATURE(f)(t, x.ctypes.data, p.ctypes.data, out.ctypes.data)
+    """Call the function at address f. (Compiled, this is a plain C call.)
+
+    Interpreted or on symbols, f may also be a Python function of the same arguments.
+    """
+    if callable(f):
+        f(t, x, p, out)
+    else:
+        SIGNATURE(f)(t, x.ctypes.data, p.ctypes.data, out.ctypes.data)
 
 
 class SingularMatrixError(ArithmeticError):

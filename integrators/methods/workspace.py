@@ -66,9 +66,16 @@ class Workspace:
     """Named arrays with fixed kinds; subclasses list the fields of a family of methods.
 
     The shared fields come first in every family, so code compiled for this class works on all.
+    A subclass that does not share them says so: ``class Lanes(Workspace, shared=False)``.
     """
 
     FIELDS: ClassVar[dict[str, str]] = SHARED
+    families: ClassVar[dict[str, type[Workspace]]] = {}  # by name, for compiled code
+    seen_as: ClassVar[str] = "Workspace"  # the family whose fields the calling code knows
+
+    def __init_subclass__(cls, shared: bool = True) -> None:
+        Workspace.families[cls.__name__] = cls
+        cls.seen_as = "Workspace" if shared else cls.__name__
 
     def __init__(self, **values: Any) -> None:
         fields = self.FIELDS
@@ -96,6 +103,9 @@ class Workspace:
 
     def __getattr__(self, name: str) -> Any:  # only for type checkers and missing names
         raise AttributeError(f"a workspace has no field {name!r}")
+
+
+Workspace.families["Workspace"] = Workspace
 
 
 class Explicit(Workspace):
@@ -155,7 +165,7 @@ class Series(Workspace):
     }
 
 
-class Lanes(Workspace):
+class Lanes(Workspace, shared=False):
     """Arrays of many runs side by side (``integrators.methods.lanes``), which has its own loop."""
 
     FIELDS: ClassVar[dict[str, str]] = {
