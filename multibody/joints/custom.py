@@ -1,0 +1,306 @@
+"""Joints from functions: your own pose, prescribed motions, and the constant-velocity joint.
+
+For a joint given by its pose alone, everything else follows by exact differentiation of the traced
+pose: with q̇ = rate(t, q, v),
+
+    v_J = the twist of d(pose)/dt,   S = ∂v_J/∂v,   σ = v_J at v = 0,   c_J = ∂v_J/∂q·q̇ + ∂v_J/∂t.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from math import factorial
+from typing import Any
+
+import numpy as np
+
+from .._checks import Array, ArrayLike
+from .base import Joint, register
+
+__all__ = ["ConstantVelocity", "Driven", "UserJoint"]
+
+
+def _twist(E: Any, E_dot: Any, r_dot: Any) -> Any:
+    """Velocity in successor coordinates: Ė = −ω× E, linear part E ṙ."""
+    W = -(E_dot @ E.T)
+    return np.array([W[2, 1], W[0, 2], W[1, 0], *(E @ r_dot)])
+
+
+class _FromPose(Joint):
+    """A joint whose law is derived from ``pose(t, q, p) -> (E, r)``."""
+
+    def pose(self, t: Any, q: Any, p: Any) -> tuple[Any, Any]:
+        """Return E and r of X_J."""
+        raise NotImplementedError(f"{type(self).__name__} does not state its pose")
+
+    @cached_property
+    def _velocity(self) -> Any:
+        """v_J as a traced function of t, [q; v] and p."""
+        from integrators import traced
+
+        nq, k = self.nq, len(self.parameters)
+
+        def flat(t: Any, q: Any, p: Any = ()) -> Any:
+            E, r = self.pose(t, q, p)
+            return np.concatenate([np.asarray(E).ravel(), np.asarray(r)])
+
+        position = _traced(traced, flat, nq, k, 12)
+
+        def velocity(t: Any, x: Any, p: Any = ()) -> Any:
+            q, v = x[:nq], x[nq:]
+            more = (p,) if k else ()
+            E, _ = self.pose(t, q, p)
+            change = position.time_derivative()(t, _some(q), *more)
+            if nq:
+                rate = np.asarray(self.rate(t, q, v, p))
+                change = change + position.jacobian()(t, q, *more) @ rate
+            return _twist(np.asarray(E), change[:9].reshape(3, 3), change[9:])
+
+        return _traced(traced, velocity, nq + self.nv, k, 6)
+
+    def law(self, t: Any, q: Any, v: Any, p: Any) -> tuple[Any, Any, Any, Any, Any]:
+        """Differentiate the pose."""
+        nq = self.nq
+        q, v = np.asarray(q), np.asarray(v)
+        E, r = self.pose(t, q, p)
+        x = _some(np.concatenate([q, v]))
+        more = (p,) if len(self.parameters) else ()
+        J = self._velocity.jacobian()(t, x, *more)
+        S = J[:, nq : nq + self.nv]
+        c = self._velocity.time_derivative()(t, x, *more)
+        if nq:
+            c = c + J[:, :nq] @ np.asarray(self.rate(t, q, v, p))
+        sigma = self._velocity(t, x, *more) - S @ v if self.is_rheonomic else None
+        return E, r, S, c, sigma
+
+
+def _some(x: Any) -> Any:
+    """At least one number: traced functions need a state, even if they do not look at it."""
+    return np.asarray(x) if len(x) else np.zeros(1)
+
+
+def _traced(traced: Any, function: Callable[..., Any], n: int, k: int, outputs: int) -> Any:
+    if k == 0:
+        return traced(lambda t, x: function(t, x[:n]), n=max(n, 1), outputs=outputs)
+    return traced(lambda t, x, p: function(t, x[:n], p), n=max(n, 1), params=k, outputs=outputs)
+
+
+# Below this square of the angle the series is used: both agree to rounding there, and the series
+# has a derivative at zero.
+_SMALL = 0.25
+
+
+def _even(square: Any, first: int, closed: Callable[[Any], Any]) -> Any:
+    """Σ (−s)ᵏ/(2k + first)! near s = 0, the closed form elsewhere; s = θ²."""
+    from integrators import where
+
+    total: Any = 0.0
+    for k in range(9, -1, -1):
+        total = total * -square + 1.0 / factorial(2 * k + first)
+    away = where(square < _SMALL, 1.0, square)
+    return where(square < _SMALL, total, closed(away))
+
+
+@register
+class ConstantVelocity(_FromPose):
+    """Constant-velocity joint: the shaft along z bends by the vector q = (bend_x, bend_y).
+
+    The rotation has its axis in the xy plane of both bodies, so a turn of one shaft is passed on
+    unchanged; a universal joint passes it on unevenly. |q| is the angle of the bend, below π.
+
+    Examples
+    --------
+    >>> joint = ConstantVelocity()
+    >>> joint.motion([0.3, 0.4]).X.E[2].round(6)  # tilted by half a radian
+    array([-0.383540,  0.287655,  0.877583])
+    """
+
+    kind = "constant_velocity"
+    coordinates = speeds = ("bend_x", "bend_y")
+    groups = ("R", "R")
+
+    def pose(self, t: Any, q: Any, p: Any) -> tuple[Any, Any]:
+        """Rodrigues' formula for the rotation vector (q₁, q₂, 0), transposed."""
+        x, y = q[0], q[1]
+        square = x * x + y * y
+        a = _even(square, 1, lambda s: np.sin(np.sqrt(s)) / np.sqrt(s))
+        b = _even(square, 2, lambda s: (1.0 - np.cos(np.sqrt(s))) / s)
+        E = np.array(
+            [
+                [1.0 - b * y * y, b * x * y, -a * y],
+                [b * x * y, 1.0 - b * x * x, a * x],
+                [a * y, -a * x, 1.0 - b * square],
+            ]
+        )
+        return E, np.zeros(3)
+
+
+@register
+class UserJoint(_FromPose):
+    """A joint of your own, from its pose; the rest is found by differentiation.
+
+    Parameters
+    ----------
+    pose
+        ``pose(q) -> (R, p)`` or ``pose(t, q) -> (R, p)``: active rotation (3×3) and origin of
+        the successor in predecessor coordinates, written with NumPy and without branches.
+    coordinates
+        Names of the position variables.
+    speeds
+        Names of the velocity variables; by default as many as positions, with v = q̇.
+    rate
+        ``rate(q, v) -> q̇``, if velocities are not the derivatives of positions.
+    law
+        For poses that cannot be traced: ``law(t, q, v) -> (E, r, S, c, sigma)`` in the terms of
+        :mod:`multibody.joints.base`; replaces what would be derived from `pose`.
+    neutral
+        Position to start from; zeros if not given.
+    groups
+        Space of q, see :attr:`Joint.groups`; numbers if not given.
+
+    Examples
+    --------
+    A bead on a parabola y = x²/2:
+
+    >>> bead = UserJoint(lambda q: (np.eye(3), np.array([q[0], q[0] ** 2 / 2, 0.0])), ["x"])
+    >>> bead.motion([2.0], [3.0]).v[3:]
+    array([3., 6., 0.])
+    >>> bead.motion([2.0], [3.0]).c[3:]
+    array([0., 9., 0.])
+    """
+
+    kind = "user"
+    arguments = ("function", "coordinates")
+
+    def __init__(
+        self,
+        pose: Callable[..., Any] | None,
+        coordinates: Sequence[str],
+        speeds: Sequence[str] | None = None,
+        rate: Callable[..., Any] | None = None,
+        law: Callable[..., Any] | None = None,
+        neutral: ArrayLike | None = None,
+        groups: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__()
+        if pose is None and law is None:
+            raise TypeError("UserJoint: expected a function pose(q) or law(t, q, v), received none")
+        self.function, self._rate, self._law = pose, rate, law
+        self.coordinates = tuple(coordinates)
+        self.speeds = self.coordinates if speeds is None else tuple(speeds)
+        if len(self.speeds) > 6:
+            raise ValueError(
+                f"UserJoint: expected at most 6 speeds, received {len(self.speeds)}; a joint "
+                "between two bodies has no more freedoms"
+            )
+        if rate is None and len(self.speeds) != len(self.coordinates):
+            raise ValueError(
+                f"UserJoint: {len(self.coordinates)} coordinates and {len(self.speeds)} speeds "
+                "need a function rate(q, v) -> q̇; give it"
+            )
+        self.groups = ("R",) * self.nq if groups is None else tuple(groups)
+        self._neutral = None if neutral is None else self.check_position(neutral)
+        self.is_rheonomic = law is not None or _arguments(pose) == 2
+        self.is_traceable = law is None
+
+    def law_key(self) -> Any:
+        """Functions are compared by identity."""
+        return UserJoint, self.function, self._rate, self._law
+
+    def pose(self, t: Any, q: Any, p: Any) -> tuple[Any, Any]:
+        """Transpose the user's active rotation."""
+        assert self.function is not None
+        R, origin = self.function(t, q) if self.is_rheonomic else self.function(q)
+        return np.asarray(R).T, np.asarray(origin)
+
+    def law(self, t: Any, q: Any, v: Any, p: Any) -> tuple[Any, Any, Any, Any, Any]:
+        """Ask the user's law, or differentiate the pose."""
+        if self._law is None:
+            return super().law(t, q, v, p)
+        answer = self._law(t, q, v)
+        if not isinstance(answer, tuple) or len(answer) != 5:
+            raise ValueError(
+                "UserJoint: law(t, q, v) must return (E, r, S, c, sigma), received "
+                f"{type(answer).__name__}"
+            )
+        return answer
+
+    def rate(self, t: Any, q: Any, v: Any, p: Any) -> Any:
+        """q̇ by the user's function, or v."""
+        return v if self._rate is None else np.asarray(self._rate(q, v))
+
+    def group_velocity(self, t: Any, q: Any, v: Any) -> Any:
+        """q̇ where positions are plain numbers."""
+        return self.rate(t, q, v, ()) if set(self.groups) <= {"R", "SO2"} else v
+
+    def neutral(self) -> Array:
+        """Position given by the user, or zeros."""
+        return super().neutral() if self._neutral is None else self._neutral.copy()
+
+    def __reduce__(self) -> Any:
+        return UserJoint, (
+            self.function,
+            self.coordinates,
+            self.speeds,
+            self._rate,
+            self._law,
+            self._neutral,
+            self.groups,
+        )
+
+
+def _arguments(function: Callable[..., Any] | None) -> int:
+    import inspect
+
+    return 0 if function is None else len(inspect.signature(function).parameters)
+
+
+@register
+class Driven(_FromPose):
+    """A joint whose position time prescribes: rheonomic, no freedom left.
+
+    Parameters
+    ----------
+    joint
+        The joint that is driven.
+    motion
+        ``motion(t) -> q``, written with NumPy and without branches, so that velocity and
+        acceleration follow by differentiation.
+
+    Examples
+    --------
+    A motor at 3 rad/s:
+
+    >>> from multibody import Revolute
+    >>> motor = Driven(Revolute(), lambda t: [3.0 * t])
+    >>> motor.nv, motor.motion([], [], 0.2).v
+    (0, array([0., 0., 3., 0., 0., 0.]))
+    """
+
+    kind = "driven"
+    arguments = ("joint", "function")
+    is_rheonomic = True
+
+    def __init__(self, joint: Joint, motion: Callable[[Any], Any]) -> None:
+        if not isinstance(joint, Joint):
+            raise TypeError(f"Driven: expected a joint, received {type(joint).__name__}")
+        if not callable(motion):
+            raise TypeError(f"Driven: expected a function motion(t) -> q, received {motion!r}")
+        super().__init__(joint.axis)
+        self.joint, self.function = joint, motion
+        joint.check_position(np.asarray(motion(0.0), dtype=float))
+
+    def law_key(self) -> Any:
+        """Functions are compared by identity."""
+        return Driven, self.joint, self.function
+
+    def pose(self, t: Any, q: Any, p: Any) -> tuple[Any, Any]:
+        """Pose of the driven joint at its prescribed position."""
+        inner = self.joint
+        position = np.asarray(self.function(t))
+        E, r, *_ = inner.law(t, position, np.zeros(inner.nv), np.asarray(inner.parameters))
+        return np.asarray(E), np.asarray(r)
+
+    def __reduce__(self) -> Any:
+        return Driven, (self.joint, self.function)
