@@ -122,6 +122,11 @@ class Joint:
         """Return q̇ (the book's qdfn)."""
         return v
 
+    @property
+    def rate_is_velocity(self) -> bool:
+        """Whether q̇ = v."""
+        return type(self).rate is Joint.rate
+
     def law_key(self) -> Any:
         """Joints with equal keys have the same law up to parameters."""
         return type(self)

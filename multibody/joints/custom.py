@@ -230,6 +230,11 @@ class UserJoint(_FromPose):
         """q̇ by the user's function, or v."""
         return v if self._rate is None else np.asarray(self._rate(q, v))
 
+    @property
+    def rate_is_velocity(self) -> bool:
+        """Whether the user gave no function for q̇."""
+        return self._rate is None
+
     def group_velocity(self, t: Any, q: Any, v: Any) -> Any:
         """q̇ where positions are plain numbers."""
         return self.rate(t, q, v, ()) if set(self.groups) <= {"R", "SO2"} else v

@@ -1,0 +1,198 @@
+"""Forward dynamics by the articulated-body algorithm (book, §7.3, Table 7.1).
+
+A joint with several freedoms is eliminated one freedom at a time: each step removes one direction
+of motion from the articulated inertia, exactly as Gaussian elimination would factor D = SᵀI^A S,
+and no small matrix is ever inverted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from integrators.kernels import compiled, kernel
+
+from .._checks import Array
+from ..kernels.inertia import articulated_apply, articulated_from_rigid, rigid_bias
+from ..kernels.spatial import dot
+from .kinematics import (
+    articulated_to_parent,
+    force_to_body,
+    force_to_parent,
+    joint,
+    motion_to_child,
+    pose,
+    velocity,
+)
+from .tree import HAVE_FORCES
+
+if TYPE_CHECKING:
+    from ..model import Model
+
+__all__ = ["aba_kernel", "articulated_inertias", "eliminate", "find_singular_body"]
+
+#: A freedom whose articulated inertia is smaller than this part of what its body and all that it
+#: carries have as one rigid body is reported as singular: rounding is all that is left.
+SINGULAR = 1e-13
+
+
+@kernel
+def aba_kernel(w: Any) -> None:
+    """a_q = FD(q, v, tau)."""
+    nb = w.parent.shape[0]
+    forces = w.switches[HAVE_FORCES]
+    for i in range(nb):
+        joint(w, i)
+        velocity(w, i)
+        articulated_from_rigid(w.inertia[i], w.I_A[i])
+        rigid_bias(w.inertia[i], w.vel[i], w.p_A[i])
+        if forces:
+            pose(w, i)
+            force_to_body(w, i, w.f_ext[i], w.spare6)
+            for k in range(6):
+                w.p_A[i, k] = w.p_A[i, k] - w.spare6[k]
+    for i in range(nb - 1, -1, -1):
+        I, p = w.I_A[i], w.p_A[i]
+        for k in range(w.v_at[i], w.v_at[i + 1]):
+            eliminate(w, k, I)
+            if w.unit[k] >= 0:
+                w.u[k] = w.tau[k] - p[w.unit[k]]
+            else:
+                w.u[k] = w.tau[k] - dot(w.S[k], p)
+            scaled = w.D_inverse[k] * w.u[k]
+            for m in range(6):
+                p[m] = p[m] + w.U[k, m] * scaled
+        parent = w.parent[i]
+        if parent >= 0:
+            articulated_apply(I, w.c[i], w.spare6)
+            for m in range(6):
+                p[m] = p[m] + w.spare6[m]
+            force_to_parent(w, i, p, w.spare6)
+            articulated_to_parent(w, i, I, w.spare21)
+            for m in range(6):
+                w.p_A[parent, m] = w.p_A[parent, m] + w.spare6[m]
+            for m in range(21):
+                w.I_A[parent, m] = w.I_A[parent, m] + w.spare21[m]
+    for i in range(nb):
+        parent = w.parent[i]
+        if parent < 0:
+            motion_to_child(w, i, w.gravity, w.acc[i])
+        else:
+            motion_to_child(w, i, w.acc[parent], w.acc[i])
+        a = w.acc[i]
+        for m in range(6):
+            a[m] = a[m] + w.c[i, m]
+        for k in range(w.v_at[i + 1] - 1, w.v_at[i] - 1, -1):
+            w.a_q[k] = (w.u[k] - dot(w.U[k], a)) * w.D_inverse[k]
+            if w.unit[k] >= 0:
+                a[w.unit[k]] = a[w.unit[k]] + w.a_q[k]
+            else:
+                for m in range(6):
+                    a[m] = a[m] + w.S[k, m] * w.a_q[k]
+
+
+@kernel
+def eliminate(w: Any, k: int, I: Any) -> None:
+    """Remove freedom k from an articulated inertia: I ← I − U D⁻¹ Uᵀ, U = I S, D = Sᵀ U."""
+    U = w.U[k]
+    unit = w.unit[k]
+    if unit >= 0:
+        articulated_column(I, unit, U)
+        d = U[unit] + w.armature[k]
+        exact = w.armature[k] == 0.0
+    else:
+        articulated_apply(I, w.S[k], U)
+        d = dot(w.S[k], U) + w.armature[k]
+        exact = False
+    inverse = 1.0 / d
+    w.D_inverse[k] = inverse
+    subtract_dyad(I, U, inverse, unit if exact else -1)
+
+
+@kernel
+def articulated_column(I: Any, k: int, out: Any) -> None:
+    """Column k of an articulated inertia: no arithmetic."""
+    if k < 3:
+        for m in range(3):
+            if m >= k:
+                out[m] = I[15 + m * (m + 1) // 2 + k]
+            else:
+                out[m] = I[15 + k * (k + 1) // 2 + m]
+            out[3 + m] = I[6 + 3 * k + m]
+    else:
+        n = k - 3
+        for m in range(3):
+            out[m] = I[6 + 3 * m + n]
+            if m >= n:
+                out[3 + m] = I[m * (m + 1) // 2 + n]
+            else:
+                out[3 + m] = I[n * (n + 1) // 2 + m]
+
+
+@kernel
+def subtract_dyad(I: Any, U: Any, inverse: Any, empty: int) -> None:
+    """I ← I − U Uᵀ/d. Row and column `empty` become exactly zero and cost nothing; −1: none."""
+    for a in range(3):
+        scaled = U[a] * inverse
+        for b in range(a + 1):
+            place = 15 + a * (a + 1) // 2 + b
+            if a == empty or b == empty:
+                I[place] = 0.0 * inverse
+            else:
+                I[place] = I[place] - scaled * U[b]
+        for b in range(3):
+            place = 6 + 3 * a + b
+            if a == empty or b + 3 == empty:
+                I[place] = 0.0 * inverse
+            else:
+                I[place] = I[place] - scaled * U[3 + b]
+    for a in range(3):
+        scaled = U[3 + a] * inverse
+        for b in range(a + 1):
+            place = a * (a + 1) // 2 + b
+            if a + 3 == empty or b + 3 == empty:
+                I[place] = 0.0 * inverse
+            else:
+                I[place] = I[place] - scaled * U[3 + b]
+
+
+@kernel
+def articulated_inertias(w: Any) -> None:
+    """I_i^A of all bodies, and in status the first whose joint has a singular D, if any.
+
+    After the call ``w.I_A[i]`` is I^a, with the freedoms of joint i taken out; ``w.D_inverse``
+    has the pivots. The test compares each pivot with the composite inertia in its direction.
+    """
+    nb = w.parent.shape[0]
+    w.status[0] = 0
+    for i in range(nb):
+        joint(w, i)
+        articulated_from_rigid(w.inertia[i], w.I_A[i])
+    for i in range(nb - 1, -1, -1):
+        I = w.I_A[i]
+        for k in range(w.v_at[i], w.v_at[i + 1]):
+            eliminate(w, k, I)
+        parent = w.parent[i]
+        if parent >= 0:
+            articulated_to_parent(w, i, I, w.spare21)
+            for m in range(21):
+                w.I_A[parent, m] = w.I_A[parent, m] + w.spare21[m]
+
+
+def find_singular_body(model: Model, q: Array, t: float = 0.0) -> int:
+    """Number of the first body whose freedom moves no mass at this position; 0 if there is none."""
+    from .crba import crba_kernel
+
+    w = model.tree.workspace
+    w.q[:], w.v[:], w.t[0] = q, 0.0, t
+    compiled(crba_kernel)(w)
+    scale = np.diag(w.H).copy()
+    with np.errstate(all="ignore"):
+        compiled(articulated_inertias)(w)
+        pivots = 1.0 / w.D_inverse
+    bad = ~(pivots > SINGULAR * np.maximum(scale, np.finfo(float).tiny))
+    if not bad.any():
+        return 0
+    k = int(np.flatnonzero(bad)[-1])  # leaves come last
+    return next(i for i, place in enumerate(model.v_index, 1) if place.start <= k < place.stop)

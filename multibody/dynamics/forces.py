@@ -1,0 +1,130 @@
+"""Force elements of a model: joint springs, dampers and stops, springs between points.
+
+All are optional. `element_forces` adds their effect to the joint forces and external forces that
+the user gives; `element_energy` is what the springs store.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from integrators.kernels import kernel
+
+from ..kernels.vectors import transform_vector_inverse
+
+__all__ = ["element_energy", "element_forces"]
+
+# Numbers of a joint element and of a point spring in the workspace.
+STIFFNESS, REST, DAMPING, LOWER, UPPER, STOP_STIFFNESS, STOP_DAMPING = range(7)
+SPRING_STIFFNESS, SPRING_DAMPING, SPRING_REST = 6, 7, 8
+
+
+@kernel
+def element_forces(w: Any) -> None:
+    """Add the forces of all elements to tau and f_ext. Needs poses and velocities.
+
+    A stop pushes back with stiffness × depth − damping × speed, while the joint is beyond it.
+    """
+    if w.elements.shape[0] > 0:
+        for i in range(w.parent.shape[0]):
+            q0, v0 = w.q_at[i], w.v_at[i]
+            for j in range(w.v_at[i + 1] - v0):
+                k = v0 + j
+                e = w.elements[k]
+                total = w.tau[k] - e[DAMPING] * w.v[k]
+                if e[STIFFNESS] != 0.0:
+                    total = total - e[STIFFNESS] * (w.q[q0 + j] - e[REST])
+                if e[STOP_STIFFNESS] != 0.0 or e[STOP_DAMPING] != 0.0:
+                    low = np.maximum(e[LOWER] - w.q[q0 + j], 0.0)
+                    high = np.maximum(w.q[q0 + j] - e[UPPER], 0.0)
+                    beyond = np.sign(low) + np.sign(high)
+                    total = total + e[STOP_STIFFNESS] * (low - high)
+                    total = total - e[STOP_DAMPING] * beyond * w.v[k]
+                w.tau[k] = total
+    for s in range(w.spring_bodies.shape[0]):
+        point_spring(w, s)
+
+
+@kernel
+def point_spring(w: Any, s: int) -> None:
+    """Add the forces of one spring between points to f_ext."""
+    a, b = w.spring_bodies[s, 0], w.spring_bodies[s, 1]
+    numbers = w.springs[s]
+    point_state(w, a, numbers[0:3], w.point_a)
+    point_state(w, b, numbers[3:6], w.point_b)
+    x = w.point_b[0] - w.point_a[0]
+    y = w.point_b[1] - w.point_a[1]
+    z = w.point_b[2] - w.point_a[2]
+    length = np.sqrt(x * x + y * y + z * z)
+    x, y, z = x / length, y / length, z / length
+    speed = (
+        x * (w.point_b[3] - w.point_a[3])
+        + y * (w.point_b[4] - w.point_a[4])
+        + z * (w.point_b[5] - w.point_a[5])
+    )
+    pull = numbers[SPRING_STIFFNESS] * (length - numbers[SPRING_REST])
+    pull = pull + numbers[SPRING_DAMPING] * speed
+    add_pull(w, a, w.point_a, x * pull, y * pull, z * pull)
+    add_pull(w, b, w.point_b, -x * pull, -y * pull, -z * pull)
+
+
+@kernel
+def point_state(w: Any, i: int, point: Any, out: Any) -> None:
+    """Position and velocity of a point of body i in base coordinates; the base is −1."""
+    if i < 0:
+        for k in range(3):
+            out[k] = point[k]
+            out[3 + k] = 0.0
+    else:
+        transform_vector_inverse(w.E_0[i], point, w.spare6)
+        omega, linear = w.vel[i, 0:3], w.vel[i, 3:6]
+        w.other6[0] = linear[0] + omega[1] * point[2] - omega[2] * point[1]
+        w.other6[1] = linear[1] + omega[2] * point[0] - omega[0] * point[2]
+        w.other6[2] = linear[2] + omega[0] * point[1] - omega[1] * point[0]
+        for k in range(3):
+            out[k] = w.r_0[i, k] + w.spare6[k]
+        transform_vector_inverse(w.E_0[i], w.other6, w.spare6)
+        for k in range(3):
+            out[3 + k] = w.spare6[k]
+
+
+@kernel
+def add_pull(w: Any, i: int, at: Any, x: Any, y: Any, z: Any) -> None:
+    """Add a force that acts at a point, all in base coordinates."""
+    if i >= 0:
+        w.f_ext[i, 0] = w.f_ext[i, 0] + at[1] * z - at[2] * y
+        w.f_ext[i, 1] = w.f_ext[i, 1] + at[2] * x - at[0] * z
+        w.f_ext[i, 2] = w.f_ext[i, 2] + at[0] * y - at[1] * x
+        w.f_ext[i, 3] = w.f_ext[i, 3] + x
+        w.f_ext[i, 4] = w.f_ext[i, 4] + y
+        w.f_ext[i, 5] = w.f_ext[i, 5] + z
+
+
+@kernel
+def element_energy(w: Any) -> Any:
+    """Energy stored in joint springs, stops and point springs. Needs poses."""
+    total = 0.0
+    if w.elements.shape[0] > 0:
+        for i in range(w.parent.shape[0]):
+            q0, v0 = w.q_at[i], w.v_at[i]
+            for j in range(w.v_at[i + 1] - v0):
+                e = w.elements[v0 + j]
+                if e[STIFFNESS] != 0.0:
+                    stretch = w.q[q0 + j] - e[REST]
+                    total = total + 0.5 * e[STIFFNESS] * stretch * stretch
+                if e[STOP_STIFFNESS] != 0.0:
+                    low = np.maximum(e[LOWER] - w.q[q0 + j], 0.0)
+                    high = np.maximum(w.q[q0 + j] - e[UPPER], 0.0)
+                    total = total + 0.5 * e[STOP_STIFFNESS] * (low * low + high * high)
+    for s in range(w.spring_bodies.shape[0]):
+        numbers = w.springs[s]
+        point_state(w, w.spring_bodies[s, 0], numbers[0:3], w.point_a)
+        point_state(w, w.spring_bodies[s, 1], numbers[3:6], w.point_b)
+        x = w.point_b[0] - w.point_a[0]
+        y = w.point_b[1] - w.point_a[1]
+        z = w.point_b[2] - w.point_a[2]
+        stretch = np.sqrt(x * x + y * y + z * z) - numbers[SPRING_REST]
+        total = total + 0.5 * numbers[SPRING_STIFFNESS] * stretch * stretch
+    return total

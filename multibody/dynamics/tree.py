@@ -1,0 +1,501 @@
+"""The model as arrays: what the kernels of the dynamics algorithms see.
+
+Internally every joint with an axis turns about or slides along z: the body's frame is rotated by
+the joint's constant rotation C, its inertia and the placements of its children with it. Where a
+result is in body coordinates, :meth:`Tree.to_body` turns it back.
+
+Joints come in two forms.
+
+- *Axial* joints (revolute, prismatic, helical, cylindrical) rotate about z by θ and shift along z
+  by d. The transform from the parent is then a product of axial screws (book, §A.4),
+
+      X_λ = scrz(θ + θ₂, d + d₂) · scrx(α, a) · scrz(θ₁, d₁),
+
+  where the last factor is missing if the placement is that of Denavit and Hartenberg. Screws
+  transform inertias at half the price of a general transform.
+- All others have a *law* (``multibody.joints.base``), called through its address.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from functools import cache
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from integrators.methods.pointers import SIGNATURE
+from integrators.methods.workspace import Workspace
+
+from .._checks import Array
+from ..joints import Joint
+from ..kernels.axial import axial_inverse, axial_screw
+from ..kernels.inertia import rigid_transform
+from ..plucker import Plucker, scrx, scrz
+
+if TYPE_CHECKING:
+    from ..model import Model
+
+__all__ = ["HAVE_ELEMENTS", "HAVE_FORCES", "Tree", "TreeWorkspace"]
+
+# Places in `switches`: whether external forces act, and whether the model has force elements.
+HAVE_FORCES, HAVE_ELEMENTS = 0, 1
+
+# Fields of the workspace; kinds as in integrators.methods.workspace.
+STRUCTURE = {
+    "parent": "i1",  # of body i (counted from 0), −1 for the base
+    "q_at": "i1",  # first position variable of each joint, and their number
+    "v_at": "i1",
+    "p_at": "i1",
+    "axial": "i1",  # 1 if the joint is axial
+    "pre": "i1",  # 1 if the placement has a screw about the parent's z
+    "bend": "i1",  # 1 if it has a screw about x
+    "z_free": "i1",  # 1 for a revolute joint without armature: I^a has an empty third row
+    "unit": "i1",  # row of the unit vector that a column of S is, or −1
+    "parent_v": "i1",  # expanded parent array λ′ of the velocity variables
+    "laws": "i1",  # addresses of the laws, 0 for axial joints
+    "rates": "i1",  # addresses of q̇ …
+    "plain": "i1",  # … and 1 where q̇ = v
+    "switches": "i1",
+    "spring_bodies": "i2",
+}
+CONSTANTS = {
+    "p": "f1",  # parameters of the laws
+    "angle": "f1",  # θ = θ₂ + Σ angle·q
+    "shift": "f1",  # d = d₂ + Σ shift·q
+    "offset": "f2",  # θ₂, d₂
+    "E_T": "f3",  # placement; of axial joints without its scrz(θ₂, d₂)
+    "r_T": "f2",
+    "inertia": "f2",
+    "gravity": "f1",  # acceleration of the base that has the effect of gravity, −a_g
+    "armature": "f1",
+    "elements": "f2",  # springs, dampers and stops of the joints; empty if there are none
+    "springs": "f2",  # springs between points
+}
+VARIABLES = {
+    "t": "f1",
+    "q": "f1",
+    "v": "f1",
+    "a_q": "f1",  # joint accelerations, v̇
+    "tau": "f1",
+    "q_dot": "f1",
+    "f_ext": "f2",  # external forces in base coordinates
+    "x": "f1",  # argument and value of a law
+    "law": "f1",
+    "E_J": "f2",
+    "r_J": "f1",
+    "screws": "f3",  # scrz(θ…), scrx, scrz(θ₁…) of each axial joint
+    "back": "f3",  # their inverses
+    "E": "f3",  # X_λ
+    "r": "f2",
+    "E_0": "f3",  # X_0, from base to body coordinates
+    "r_0": "f2",
+    "S": "f2",  # a row for each velocity variable
+    "v_J": "f2",
+    "c_J": "f2",
+    "vel": "f2",  # velocity of each body
+    "c": "f2",  # c_J + v × v_J
+    "acc": "f2",
+    "force": "f2",
+    "I_c": "f2",  # composite inertia
+    "I_A": "f2",  # articulated inertia …
+    "p_A": "f2",  # … and bias force
+    "U": "f2",
+    "D_inverse": "f1",
+    "u": "f1",
+    "H": "f2",
+    "spare6": "f1",
+    "other6": "f1",
+    "point_a": "f1",
+    "point_b": "f1",
+    "spare10": "f1",
+    "spare21": "f1",
+    "status": "i1",  # 0, or number of the body where the articulated inertia is singular
+}
+
+
+class TreeWorkspace(Workspace, shared=False):
+    """Arrays of a tree and of everything computed on it."""
+
+    FIELDS: ClassVar[dict[str, str]] = {**STRUCTURE, **CONSTANTS, **VARIABLES}
+
+
+class Tree:
+    """A model's arrays, with workspaces to compute on them.
+
+    A workspace holds one computation; each thread has its own (:attr:`workspace`).
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        bodies = model.bodies
+        nb, nv = len(bodies), model.nv
+        self.turn = np.array([_turn(b.joint, b.reverse) for b in bodies])  # C of each body
+        self._kept: list[Any] = []  # callbacks and machine code must outlive their addresses
+        self._local = threading.local()
+
+        a: dict[str, Any] = {}
+        a["parent"] = np.array([b.parent - 1 for b in bodies])
+        a["q_at"] = _starts(b.joint.nq for b in bodies)
+        a["v_at"] = _starts(b.joint.nv for b in bodies)
+        a["p_at"] = _starts(len(b.joint.parameters) for b in bodies)
+        a["p"] = np.array([x for b in bodies for x in b.joint.parameters], dtype=float)
+        a["armature"] = np.concatenate([np.zeros(0), *[b.armature for b in bodies]])
+        a["gravity"] = np.concatenate([np.zeros(3), -model.gravity])
+        a["inertia"] = np.empty((nb, 10))
+        a["E_T"], a["r_T"] = np.empty((nb, 3, 3)), np.empty((nb, 3))
+        a["offset"] = np.zeros((nb, 2))
+        for name in ("axial", "pre", "bend", "z_free"):
+            a[name] = np.zeros(nb, dtype=np.int64)
+        a["unit"] = np.full(nv, -1)
+        a["angle"], a["shift"] = np.zeros(model.nq), np.zeros(model.nq)
+        self.S = np.zeros((nv, 6))
+        self.screws = np.zeros((nb, 3, 7))
+        for i, body in enumerate(bodies):
+            self._place(i, body, a)
+        a["elements"] = _joint_elements(model)
+        a["springs"], a["spring_bodies"] = self._springs(model)
+        self.has_elements = len(a["elements"]) + len(a["springs"]) > 0
+        a["parent_v"] = _expanded_parents(model)
+        self.arrays = {k: _as_kind(v, TreeWorkspace.FIELDS[k]) for k, v in a.items()}
+        self.arrays["plain"] = np.array([b.joint.rate_is_velocity for b in bodies], dtype=np.int64)
+        self.law_functions = [None if a["axial"][i] else _law(b) for i, b in enumerate(bodies)]
+        self.rate_functions = [
+            None if plain else _rate(b.joint) for b, plain in zip(bodies, self.arrays["plain"])
+        ]
+
+    def _place(self, i: int, body: Any, a: dict[str, Any]) -> None:
+        C = self.turn[i]
+        parent_C = self.turn[body.parent - 1] if body.parent else np.eye(3)
+        X = Plucker._of(C @ body.placement.E @ parent_C.T, parent_C @ body.placement.r)
+        rigid_transform(C, np.zeros(3), body.inertia.array, a["inertia"][i])
+        joint, at = body.joint, a["v_at"][i]
+        if joint.units and not (body.reverse and not joint.is_axial):
+            a["unit"][at : at + joint.nv] = joint.units
+            self.S[np.arange(at, at + joint.nv), list(joint.units)] = 1.0
+        a["E_T"][i], a["r_T"][i] = X.E, X.r
+        if not joint.is_axial:
+            return
+        screws = _decompose(X)
+        if screws is None:
+            return
+        (theta2, d2), (alpha, shift), (theta1, d1) = screws
+        a["axial"][i] = 1
+        a["z_free"][i] = joint.units == (2,) and body.armature[0] == 0.0
+        a["offset"][i] = theta2, d2
+        a["pre"][i], a["bend"][i] = (theta1, d1) != (0.0, 0.0), (alpha, shift) != (0.0, 0.0)
+        axial_screw(*_cos_sin(alpha), shift, self.screws[i, 1])
+        axial_screw(*_cos_sin(theta1), d1, self.screws[i, 2])
+        rest = scrx(alpha, shift) * scrz(theta1, d1)
+        a["E_T"][i], a["r_T"][i] = _exact_zeros(rest.E), rest.r
+        at_q = a["q_at"][i]
+        a["angle"][at_q : at_q + joint.nq] = joint.angle
+        a["shift"][at_q : at_q + joint.nq] = joint.shift
+        self.S[at : at + joint.nv, 2] = joint.angle
+        self.S[at : at + joint.nv, 5] = joint.shift
+
+    def _springs(self, model: Model) -> tuple[Array, Array]:
+        """Springs between points, with the points in internal body coordinates."""
+        numbers = np.empty((len(model.springs), 9))
+        bodies = np.empty((len(model.springs), 2), dtype=np.int64)
+        for s, spring in enumerate(model.springs):
+            ends = ((spring.body_a, spring.point_a), (spring.body_b, spring.point_b))
+            for k, (body, point) in enumerate(ends):
+                bodies[s, k] = body - 1
+                turned = self.turn[body - 1] @ point if body else point
+                numbers[s, 3 * k : 3 * k + 3] = turned
+            numbers[s, 6:] = spring.stiffness, spring.damping, spring.rest
+        return numbers, bodies
+
+    # ------------------------------------------------------------------ workspaces
+
+    @property
+    def workspace(self) -> TreeWorkspace:
+        """Workspace of the calling thread, for compiled kernels."""
+        found = getattr(self._local, "workspace", None)
+        if found is None:
+            found = self._local.workspace = self.make_workspace()
+        return found
+
+    def make_workspace(self) -> TreeWorkspace:
+        """Return a new workspace."""
+        laws = [self._address(f, b, True) for f, b in self._functions(self.law_functions)]
+        rates = [self._address(f, b, False) for f, b in self._functions(self.rate_functions)]
+        return TreeWorkspace(
+            **self.arrays,
+            laws=np.array(laws, dtype=np.int64),
+            rates=np.array(rates, dtype=np.int64),
+            switches=np.array([0, self.has_elements], dtype=np.int64),
+            status=np.zeros(1, dtype=np.int64),
+            **self._variables(float, 0.0),
+        )
+
+    def symbolic(self) -> SimpleNamespace:
+        """Return a workspace of objects, for kernels run on symbols (or interpreted)."""
+        return SimpleNamespace(
+            **self.arrays,
+            laws=self.law_functions,
+            rates=self.rate_functions,
+            switches=[0, int(self.has_elements)],
+            status=[0],
+            **self._variables(object, 0.0),
+        )
+
+    def _variables(self, dtype: type, zero: float) -> dict[str, Any]:
+        model = self.model
+        nb, nq, nv = model.n_bodies, model.nq, model.nv
+        most = max((b.joint.nq + b.joint.nv for b in model.bodies), default=1)
+        shapes: dict[str, tuple[int, ...]] = {
+            "t": (1,), "q": (nq,), "v": (nv,), "a_q": (nv,), "tau": (nv,), "q_dot": (nq,),
+            "f_ext": (nb, 6), "x": (max(most, 1),), "law": (24 + 36,), "E_J": (3, 3), "r_J": (3,),
+            "screws": (nb, 3, 7), "back": (nb, 3, 7), "E": (nb, 3, 3), "r": (nb, 3),
+            "E_0": (nb, 3, 3), "r_0": (nb, 3), "S": (nv, 6), "v_J": (nb, 6), "c_J": (nb, 6),
+            "vel": (nb, 6), "c": (nb, 6), "acc": (nb, 6), "force": (nb, 6), "I_c": (nb, 10),
+            "I_A": (nb, 21), "p_A": (nb, 6), "U": (nv, 6), "D_inverse": (nv,), "u": (nv,),
+            "H": (nv, nv), "spare6": (6,), "other6": (6,), "point_a": (6,), "point_b": (6,),
+            "spare10": (10,), "spare21": (21,),
+        }  # fmt: skip
+        arrays = {name: np.full(shape, zero, dtype=dtype) for name, shape in shapes.items()}
+        arrays["screws"][...] = self.screws
+        for i in range(nb):
+            for k in range(3):
+                axial_inverse(self.screws[i, k], arrays["back"][i, k])
+        arrays["S"][...] = self.S
+        return arrays
+
+    def _functions(self, functions: list[Any]) -> list[tuple[Any, Any]]:
+        return list(zip(functions, self.model.bodies))
+
+    def _address(self, function: Callable[..., Any] | None, body: Any, law: bool) -> int:
+        """Address of machine code for a law, or of a callback where it cannot be traced."""
+        if function is None:
+            return 0
+        joint = body.joint
+        size = 24 + 6 * joint.nv if law else joint.nq
+        if joint.is_traceable:
+            key = (joint.law_key(), body.reverse if law else None)
+            code = _machine_code(key, _Fresh(function), max(1, joint.nq + joint.nv),
+                                 len(joint.parameters), size)  # fmt: skip
+            self._kept.append(code)
+            return int(code.address)
+        callback = _callback(function, joint.nq + joint.nv, len(joint.parameters), size, self)
+        self._kept.append(callback)
+        return int(ctypes.cast(callback, ctypes.c_void_p).value or 0)
+
+    error: BaseException | None = None  # what a Python law raised
+
+    # ------------------------------------------------------------------ body coordinates
+
+    def to_body(self, vectors: Array) -> Array:
+        """Turn motions or forces, a row for each body, into the bodies' own coordinates."""
+        out = np.empty_like(vectors)
+        out[:, :3] = np.einsum("iba,ib->ia", self.turn, vectors[:, :3])
+        out[:, 3:] = np.einsum("iba,ib->ia", self.turn, vectors[:, 3:])
+        return out
+
+
+def _joint_elements(model: Model) -> Array:
+    """Stiffness, rest, damping, and the stops of each freedom (``multibody.dynamics.forces``)."""
+    rows = [
+        [b.stiffness[k], b.rest[k], b.damping[k], *b.limits[k]]
+        for b in model.bodies
+        for k in range(b.joint.nv)
+    ]
+    table = np.array(rows, dtype=float).reshape(-1, 7)
+    return table if table[:, [0, 2, 5, 6]].any() else np.empty((0, 7))
+
+
+def _starts(sizes: Any) -> Array:
+    return np.concatenate([[0], np.cumsum([*sizes])]).astype(np.int64)
+
+
+def _as_kind(array: Any, kind: str) -> Array:
+    dtype = np.int64 if kind[0] == "i" else np.float64
+    return np.ascontiguousarray(array, dtype=dtype)
+
+
+def _turn(joint: Joint, reverse: bool) -> Array:
+    """C of a body; a reversed axial joint is the same joint about the opposite axis."""
+    C = joint.frame
+    if reverse and joint.is_axial:
+        C = np.diag([1.0, -1.0, -1.0]) @ C + 0.0
+    return C
+
+
+def _cos_sin(angle: float) -> tuple[float, float]:
+    """Exact at multiples of a quarter turn, so that right angles cost nothing when traced."""
+    quarter = angle / (np.pi / 2)
+    if abs(quarter - round(quarter)) < 1e-14:
+        return [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)][round(quarter) % 4]
+    return float(np.cos(angle)), float(np.sin(angle))
+
+
+def _exact_zeros(E: Array) -> Array:
+    """A rotation without the rounding of right angles."""
+    return np.where(np.abs(E) < 1e-15, 0.0, np.where(np.abs(np.abs(E) - 1) < 1e-15, np.sign(E), E))
+
+
+# Below this sine of the angle between the axes the screw distances would lose digits.
+SMALLEST_BEND = 1e-2
+
+
+def _decompose(X: Plucker) -> tuple[tuple[float, float], ...] | None:
+    """Screws (θ₂, d₂), (α, a), (θ₁, d₁) with X = scrz(θ₂, d₂) scrx(α, a) scrz(θ₁, d₁).
+
+    None where z and z′ are nearly, but not exactly, parallel.
+    """
+    E, r = X.E, X.r
+    sine = float(np.hypot(E[2, 0], E[2, 1]))
+    if sine < 1e-14:  # parallel: one screw along z is enough
+        alpha = 0.0 if E[2, 2] > 0 else np.pi
+        a = float(np.hypot(r[0], r[1]))
+        theta1 = float(np.arctan2(r[1], r[0])) if a > 0.0 else 0.0
+        # E = rz(θ₂) rx(α) rz(θ₁): the first row of rz(θ₂) follows from the rest.
+        rest = scrx(alpha, 0.0).E @ scrz(theta1, 0.0).E
+        turn = E @ rest.T
+        theta2 = float(np.arctan2(turn[0, 1], turn[0, 0]))
+        d1 = float(r[2])
+        if a == 0.0 and alpha == 0.0:  # one screw: leave it to the joint's
+            return (theta2, d1), (0.0, 0.0), (0.0, 0.0)
+        if theta1 == 0.0:  # as Denavit and Hartenberg have it
+            return (theta2, d1 if alpha == 0.0 else -d1), (alpha, a), (0.0, 0.0)
+        return (theta2, 0.0), (alpha, a), (theta1, d1)
+    if sine < SMALLEST_BEND:
+        return None
+    alpha = float(np.arctan2(sine, E[2, 2]))
+    theta2 = float(np.arctan2(E[0, 2], E[1, 2]))
+    theta1 = float(np.arctan2(E[2, 0], -E[2, 1]))
+    if abs(abs(theta1) - np.pi) < 1e-14:  # the same with the x axis turned round
+        alpha, theta1 = -alpha, 0.0
+        theta2 = float(np.arctan2(-E[0, 2], -E[1, 2]))
+    x = np.array([np.cos(theta1), np.sin(theta1), 0.0])
+    a = float(x @ r)
+    d2 = float((r - a * x)[:2] @ E[2, :2]) / sine**2
+    d1 = float(r[2] - d2 * E[2, 2])
+    tiny = 1e-15 * (1.0 + float(np.abs(r).max()))
+    a, d1, d2 = (0.0 if abs(z) < tiny else z for z in (a, d1, d2))
+    theta1, theta2 = (0.0 if abs(z) < 1e-15 else z for z in (theta1, theta2))
+    return (theta2, d2), (alpha, a), (theta1, d1)
+
+
+def _expanded_parents(model: Model) -> Array:
+    """λ′: the velocity variable that each one's motion rides on, −1 for none (book, Table 6.4).
+
+    Joints without freedom are passed over, which the printed algorithm forgets.
+    """
+    last: list[int] = []  # last variable of each body or of its nearest moving ancestor
+    parents: list[int] = []
+    for body, place in zip(model.bodies, model.v_index):
+        above = last[body.parent - 1] if body.parent else -1
+        for k in range(place.start, place.stop):
+            parents.append(above)
+            above = k
+        last.append(above)
+    return np.array(parents, dtype=np.int64)
+
+
+# ---------------------------------------------------------------------- laws as functions
+
+
+def _law(body: Any) -> Callable[..., None]:
+    """jcalc as a function that writes E, r, v_J, c_J, S one after the other into `out`."""
+    joint, reverse = body.joint, body.reverse
+    nq, nv = joint.nq, joint.nv
+
+    def law(t: Any, x: Any, p: Any, out: Any) -> None:
+        q, v = x[:nq], x[nq : nq + nv]
+        E, r, S, c, sigma = joint.law(t, q, v, p)
+        columns = [[S[k][j] for k in range(6)] for j in range(nv)]
+        velocity = [0.0] * 6 if sigma is None else [sigma[k] for k in range(6)]
+        for column, speed in zip(columns, v):
+            velocity = [a + b * speed for a, b in zip(velocity, column)]
+        bias = [0.0] * 6 if c is None else [c[k] for k in range(6)]
+        E = [[E[i][j] for j in range(3)] for i in range(3)]
+        r = [r[k] for k in range(3)]
+        if reverse:  # book, Table 4.2
+            columns = [_reversed(E, r, s) for s in columns]
+            bias = _reversed(E, r, bias)
+            velocity = _reversed(E, r, velocity)
+            r = [-_dot3(E[i], r) for i in range(3)]
+            E = [[E[j][i] for j in range(3)] for i in range(3)]
+        flat = [*E[0], *E[1], *E[2], *r, *velocity, *bias]
+        for column in columns:
+            flat += column
+        for k, value in enumerate(flat):
+            out[k] = value
+
+    return law
+
+
+def _dot3(a: Any, b: Any) -> Any:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+def _reversed(E: Any, r: Any, m: Any) -> list[Any]:
+    """−X⁻¹ m: a motion of the successor seen as one of the predecessor."""
+    w = [E[0][i] * m[0] + E[1][i] * m[1] + E[2][i] * m[2] for i in range(3)]
+    u = [E[0][i] * m[3] + E[1][i] * m[4] + E[2][i] * m[5] for i in range(3)]
+    x = [r[1] * w[2] - r[2] * w[1], r[2] * w[0] - r[0] * w[2], r[0] * w[1] - r[1] * w[0]]
+    return [-a for a in w] + [-(a + b) for a, b in zip(u, x)]
+
+
+def _rate(joint: Joint) -> Callable[..., None]:
+    nq, nv = joint.nq, joint.nv
+
+    def rate(t: Any, x: Any, p: Any, out: Any) -> None:
+        value = joint.rate(t, x[:nq], x[nq : nq + nv], p)
+        for k in range(nq):
+            out[k] = value[k]
+
+    return rate
+
+
+class _Fresh:
+    """A function that a cache must not compare."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Fresh)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@cache
+def _machine_code(key: Any, law: _Fresh, n: int, k: int, size: int) -> Any:
+    """Machine code of a law; joints with the same key share it."""
+    from integrators.tracing import traced
+
+    def values(t: Any, x: Any, p: Any = ()) -> Any:
+        out = np.empty(size, dtype=object)
+        law.function(t, x, p, out)
+        return out
+
+    def without(t: Any, x: Any) -> Any:
+        return values(t, x)
+
+    function = traced(values, n=n, params=k, outputs=size) if k else traced(
+        without, n=n, outputs=size
+    )  # fmt: skip
+    return function.machine_code()
+
+
+def _callback(function: Callable[..., None], n: int, k: int, size: int, tree: Tree) -> Any:
+    def run(t: float, x: int, p: int, out: int) -> None:
+        target = np.ctypeslib.as_array((ctypes.c_double * size).from_address(out))
+        try:
+            values = [
+                np.array((ctypes.c_double * m).from_address(at)) if m else np.zeros(0)
+                for m, at in ((n, x), (k, p))
+            ]
+            function(t, values[0], values[1], target)
+        except BaseException as error:  # cannot cross compiled code; raised afterwards
+            tree.error = error
+            target[:] = np.nan
+
+    return SIGNATURE(run)

@@ -1,0 +1,156 @@
+"""Inertias of bodies: from mass, centre and central inertia, or from a shape of even density.
+
+Every function returns a :class:`~multibody.inertia.RigidInertia` in the frame in which the centre
+`com` is given. Give either `mass` or `density`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._checks import ArrayLike, real_array, real_scalar
+from .inertia import RigidInertia, mcI
+from .rotations import skew
+
+__all__ = ["Inertia", "box", "cylinder", "point_mass", "rod", "sphere"]
+
+ORIGIN = (0.0, 0.0, 0.0)
+
+
+def Inertia(
+    mass: float, com: ArrayLike = ORIGIN, I_com: ArrayLike = 0.0, *, check: bool = True
+) -> RigidInertia:
+    """Inertia of a body from mass, centre of mass and inertia about it.
+
+    Parameters
+    ----------
+    mass
+        In kg.
+    com
+        Centre of mass in the body's frame.
+    I_com
+        Inertia about the centre of mass: 3×3 matrix, three principal moments, or 0 for a point.
+    check
+        False accepts numbers that no body can have (moments that break the triangle inequality),
+        as published robot data sometimes are; symmetry and mass ≥ 0 are still required.
+
+    Examples
+    --------
+    >>> Inertia(2.0, (0.5, 0, 0), (0.01, 0.02, 0.02)).array[:4]
+    array([2., 1., 0., 0.])
+    """
+    I = np.asarray(real_array(I_com, "I_com"), dtype=float)
+    if I.ndim == 0:
+        I = I * np.eye(3)
+    elif I.shape == (3,):
+        I = np.diag(I)
+    if check:
+        return mcI(mass, com, I)
+    m, c = real_scalar(mass, "mass"), real_array(com, "com", (3,))
+    if m < 0.0 or I.shape != (3, 3) or not np.allclose(I, I.T):
+        raise ValueError(f"Inertia: expected mass ≥ 0 and a symmetric I_com, received {m}, {I}")
+    I_O = I - m * skew(c) @ skew(c)
+    return RigidInertia._of(np.concatenate([[m], m * c, I_O[np.tril_indices(3)]]))
+
+
+def _mass(volume: float, mass: float | None, density: float | None, shape: str) -> float:
+    if (mass is None) == (density is None):
+        raise TypeError(f"{shape}: expected either mass or density, received both or neither")
+    value = real_scalar(mass if density is None else density * volume, "mass")  # type: ignore[arg-type]
+    if value <= 0.0:
+        raise ValueError(f"{shape}: expected a positive mass and size, received mass {value}")
+    return value
+
+
+def box(
+    size: ArrayLike,
+    *,
+    mass: float | None = None,
+    density: float | None = None,
+    com: ArrayLike = ORIGIN,
+) -> RigidInertia:
+    """Box with edges `size` along the axes.
+
+    Examples
+    --------
+    >>> box((1, 2, 3), mass=12.0).array[4:]
+    array([13.,  0., 10.,  0.,  0.,  5.])
+    """
+    a, b, c = real_array(size, "size", (3,))
+    m = _mass(a * b * c, mass, density, "box")
+    return mcI(m, com, m / 12 * np.diag([b * b + c * c, a * a + c * c, a * a + b * b]))
+
+
+def cylinder(
+    radius: float,
+    length: float,
+    *,
+    mass: float | None = None,
+    density: float | None = None,
+    axis: ArrayLike = (0.0, 0.0, 1.0),
+    com: ArrayLike = ORIGIN,
+) -> RigidInertia:
+    """Solid cylinder along `axis`.
+
+    Examples
+    --------
+    >>> cylinder(1.0, 2.0, mass=6.0).array[4:]
+    array([3.5, 0. , 3.5, 0. , 0. , 3. ])
+    """
+    m = _mass(np.pi * radius**2 * length, mass, density, "cylinder")
+    return _about_axis(m, 0.5 * m * radius**2, m * (3 * radius**2 + length**2) / 12, axis, com)
+
+
+def rod(
+    start: ArrayLike, end: ArrayLike, *, mass: float | None = None, density: float | None = None
+) -> RigidInertia:
+    """Thin rod between two points; `density` is mass per length.
+
+    Examples
+    --------
+    >>> rod((0, 0, 0), (0, 0, -2), mass=3.0).array
+    array([ 3.,  0.,  0., -3.,  4.,  0.,  4.,  0.,  0.,  0.])
+    """
+    p, q = real_array(start, "start", (3,)), real_array(end, "end", (3,))
+    length = float(np.linalg.norm(q - p))
+    m = _mass(length, mass, density, "rod")
+    if length == 0.0:
+        raise ValueError("rod: expected two different points, received the same twice")
+    return _about_axis(m, 0.0, m * length**2 / 12, q - p, (p + q) / 2)
+
+
+def sphere(
+    radius: float,
+    *,
+    mass: float | None = None,
+    density: float | None = None,
+    com: ArrayLike = ORIGIN,
+) -> RigidInertia:
+    """Solid sphere.
+
+    Examples
+    --------
+    >>> sphere(1.0, mass=5.0).array[4:]
+    array([2., 0., 2., 0., 0., 2.])
+    """
+    m = _mass(4 / 3 * np.pi * radius**3, mass, density, "sphere")
+    return mcI(m, com, 0.4 * m * radius**2 * np.eye(3))
+
+
+def point_mass(mass: float, com: ArrayLike = ORIGIN) -> RigidInertia:
+    """All mass in one point.
+
+    Examples
+    --------
+    >>> point_mass(2.0, (0, 0, -1)).array[:4]
+    array([ 2.,  0.,  0., -2.])
+    """
+    return mcI(mass, com, np.zeros((3, 3)))
+
+
+def _about_axis(
+    m: float, along: float, across: float, axis: ArrayLike, com: ArrayLike
+) -> RigidInertia:
+    a = real_array(axis, "axis", (3,))
+    a = a / np.linalg.norm(a)
+    return mcI(m, com, across * np.eye(3) + (along - across) * np.outer(a, a))
