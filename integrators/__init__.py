@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Any
 from .control import PI, PID, Controller, I, Predictive
 from .errors import IntegrationError
 from .kernels import compiled, kernel
+from .manifold import Manifold
 from .problem import IVP, Event
 from .solution import DenseOutput, Solution, Status
 from .solve import solve
 from .tableau import ContinuousExtension, OrderCondition, Tableau
 
 if TYPE_CHECKING:
-    from . import analysis, catalogue, problems
+    from . import analysis, catalogue, groups, problems
     from .checks import check_method
     from .many import ManySolutions, solve_many
+    from .methods.lie import MuntheKaas
     from .methods.taylor import Taylor
     from .methods.user import Method
     from .tracing import Traced, TracingError, traced, where
@@ -37,8 +39,10 @@ __all__ = [
     "Event",
     "I",
     "IntegrationError",
+    "Manifold",
     "ManySolutions",
     "Method",
+    "MuntheKaas",
     "OrderCondition",
     "Predictive",
     "Solution",
@@ -51,6 +55,7 @@ __all__ = [
     "catalogue",
     "check_method",
     "compiled",
+    "groups",
     "kernel",
     "problems",
     "solve",
@@ -62,6 +67,7 @@ __all__ = [
 # Loaded on first use, to keep `import integrators` fast.
 _LATER = {
     "Method": "methods.user",
+    "MuntheKaas": "methods.lie",
     "Taylor": "methods.taylor",
     "ManySolutions": "many",
     "Traced": "tracing",
@@ -74,7 +80,7 @@ _LATER = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("analysis", "catalogue", "problems"):
+    if name in ("analysis", "catalogue", "groups", "problems"):
         return import_module(f".{name}", __name__)
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

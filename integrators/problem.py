@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .manifold import Manifold
+
 __all__ = ["IVP", "Event"]
 
 RHS = Callable[..., Any]
@@ -108,6 +110,11 @@ class IVP:
         Many-digit solution values at some times, ``{t: y}``.
     name, source
         For tables and plots; ``source`` says where the problem and its references come from.
+    state_names
+        Names of the components, for plots; y[0], y[1], … if not given.
+    manifold
+        A :class:`Manifold`, if the solution lives on one; :class:`MuntheKaas` methods solve the
+        problem there. All other methods use f.
     """
 
     f: RHS
@@ -125,10 +132,17 @@ class IVP:
     references: Mapping[float, Any] = field(default_factory=dict)
     name: str = ""
     source: str = ""
+    manifold: Manifold | None = None
+    state_names: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not callable(self.f):
             raise TypeError(f"f must be a function f(t, y); got {self.f!r}")
+        if self.manifold is not None and not isinstance(self.manifold, Manifold):
+            raise TypeError(
+                f"manifold must be an integrators.Manifold, got {self.manifold!r}; a group becomes "
+                "one by group.manifold(velocity)"
+            )
         y0 = state_array(self.y0)
         span = time_span(self.t_span)
         params = np.atleast_1d(np.asarray(self.params, dtype=np.float64))
@@ -144,6 +158,12 @@ class IVP:
         set_field(self, "events", tuple(Event.of(e) for e in events or ()))
         set_field(self, "invariants", dict(self.invariants))
         set_field(self, "references", {float(t): np.array(y) for t, y in self.references.items()})
+        set_field(self, "state_names", tuple(self.state_names))
+        if self.state_names and len(self.state_names) != y0.size:
+            raise ValueError(
+                f"state_names must have one name per component ({y0.size}), got "
+                f"{len(self.state_names)}"
+            )
         if self.index is not None:
             set_field(self, "index", _index_array(self.index, y0.size))
         if self.mass is not None:

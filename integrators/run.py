@@ -186,7 +186,7 @@ class Run:
         def state(theta: float) -> NDArray[Any]:
             if theta == 1.0:
                 return engine.from_real(y_new.copy())
-            return engine.from_real(y + theta**powers @ Q)
+            return engine.from_real(engine.move(y, theta**powers @ Q))
 
         end, ended, jump = t + h, None, None
         for occurrence in tracker.find(t, h, state):
@@ -290,7 +290,7 @@ class Run:
         if not times.size:
             return
         step = np.searchsorted(self.forward * ends, self.forward * times, side="left")
-        values = polynomials(starts, lengths, before, Q, step, times)
+        values = polynomials(starts, lengths, before, Q, step, times, self.engine.move)
         exact = times == ends[step]
         values[exact] = states[step[exact]]
         self._output(times, self.engine.from_real(values))
@@ -325,6 +325,7 @@ class Run:
                 engine.from_real(np.concatenate(self.step_polynomials)),
                 engine.dense_order,
                 end=engine.t,
+                move=engine.move,
             )
         tracker = self.tracker
         kind = self.ivp.y0.dtype

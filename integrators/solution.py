@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import IntegrationError
+from .manifold import kept, lost
 from .methods.state import Status
 
 __all__ = ["DenseOutput", "Solution", "Status"]
@@ -37,6 +39,9 @@ class DenseOutput:
         Order of the interpolant.
     end
         Where the solution ends, if that is before the end of the last step (an event).
+    move
+        ``move(y, z)`` takes the place of the sum y + z for a solution on a manifold, where the
+        polynomials are those of the tangent vector z.
     """
 
     def __init__(
@@ -47,8 +52,10 @@ class DenseOutput:
         Q: NDArray[Any],
         order: int,
         end: float | None = None,
+        move: Callable[..., NDArray[Any]] = operator.add,
     ) -> None:
         self.t, self.h, self.y, self.Q, self.order = t, h, y, Q, order
+        self.move = move
         self.end = float(t[-1] + h[-1]) if end is None else end
         self.t_min = min(float(t[0]), self.end)
         self.t_max = max(float(t[0]), self.end)
@@ -69,7 +76,12 @@ class DenseOutput:
     def _evaluate(self, times: NDArray[np.float64]) -> NDArray[Any]:
         direction = 1.0 if self.h[-1] >= 0 else -1.0
         step = np.searchsorted(direction * self.t, direction * times, side="right") - 1
-        return polynomials(self.t, self.h, self.y, self.Q, np.clip(step, 0, len(self.t) - 1), times)
+        step = np.clip(step, 0, len(self.t) - 1)
+        return polynomials(self.t, self.h, self.y, self.Q, step, times, self.move)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the functions of a manifold, which often cannot be pickled."""
+        return {**self.__dict__, "move": kept(self.move)}
 
     def __repr__(self) -> str:
         return (
@@ -85,13 +97,14 @@ def polynomials(
     Q: NDArray[Any],
     step: NDArray[np.int64],
     times: NDArray[np.float64],
+    move: Callable[..., NDArray[Any]] = operator.add,
 ) -> NDArray[Any]:
     """Evaluate the polynomials of the given steps at the given times, shape (m, n)."""
     theta = ((times - t[step]) / h[step])[:, None]
-    value = np.zeros((len(times), y.shape[1]), dtype=Q.dtype)
+    value = np.zeros((len(times), Q.shape[2]), dtype=Q.dtype)
     for j in range(Q.shape[1] - 1, -1, -1):
         value = (value + Q[step, j]) * theta
-    return value + y[step]
+    return move(y[step], value)
 
 
 class Solution:
@@ -233,6 +246,8 @@ class Solution:
         header["problem"] = getattr(self.problem, "name", self.problem or "")
         header["dense_order"] = self.dense_order
         header["events"] = len(self.t_events)
+        if self.sol is not None and self.sol.move is not operator.add:
+            header["manifold"] = True
         arrays["header"] = np.array(json.dumps(header))
         np.savez_compressed(path, **arrays)
         return path
@@ -252,10 +267,11 @@ class Solution:
             raise ValueError(f"{path} was written by a newer version; update featherstep")
         events = range(header.pop("events"))
         sol = None
+        move = lost if header.pop("manifold", False) else operator.add
         if "sol_t" in arrays:
             t, h, y, Q = (arrays[f"sol_{name}"] for name in ("t", "h", "y", "Q"))
             end = float(arrays["sol_end"])
-            sol = DenseOutput(t, h, y, Q, header["dense_order"], end=end)
+            sol = DenseOutput(t, h, y, Q, header["dense_order"], end=end, move=move)
         return cls(
             arrays["t"],
             arrays["y"],

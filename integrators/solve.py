@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .control import Controller
+from .manifold import Manifold
 from .methods.engine import Options, Stepper
 from .problem import IVP, time_span
 from .run import Run
@@ -46,6 +47,7 @@ def solve(
     mass: Any = None,
     index: Any = None,
     project: Callable[..., Any] | None = None,
+    manifold: Manifold | None = None,
     controller: Controller | None = None,
     norm: str = "rms",
     first_step: float | None = None,
@@ -68,7 +70,8 @@ def solve(
         own.
     method
         A name of the catalogue ("DOPRI5", "RADAU5", "Gauss4"; SciPy's names work too),
-        "RadauVariable", "Taylor", a :class:`Tableau` or the name of a file with one, an object
+        "RadauVariable", "Taylor", "RKMK4" and its like for a problem with a manifold
+        (:class:`MuntheKaas`), a :class:`Tableau` or the name of a file with one, an object
         with a ``step`` method (:class:`Method`), a ``scipy.integrate.OdeSolver`` class or
         "scipy:LSODA", or "assimulo:CVode" and its like.
     step
@@ -89,7 +92,7 @@ def solve(
         Event functions ``g(t, y)`` or :class:`Event` objects.
     params
         Parameters p; f and everything else is then called as ``f(t, y, p)``.
-    jac, jac_sparsity, mass, index, project
+    jac, jac_sparsity, mass, index, project, manifold
         As in :class:`IVP`.
     controller
         Step-size controller: ``I()``, ``PI()``, ``PID()``, ``Predictive()``.
@@ -125,15 +128,29 @@ def solve(
         "index": index,
         "events": events,
         "project": project,
+        "manifold": manifold,
     }
     ivp = _as_ivp(problem, t_span, y0, changes)
+    chosen = _chosen(method)
+    n = chosen.error_components(ivp) if hasattr(chosen, "error_components") else ivp.n
     options = _options(
-        ivp, rtol, atol, step, controller, norm, min_step, max_step, max_steps, dense_output, t_eval
+        ivp,
+        n,
+        rtol,
+        atol,
+        step,
+        controller,
+        norm,
+        min_step,
+        max_step,
+        max_steps,
+        dense_output,
+        t_eval,
     )
     output_times = _output_times(t_eval, ivp.t_span)
     stops = _stops(tstops, ivp.t_span)
     first = _first_step(first_step, ivp.t_span, options)
-    engine = _bind(method, ivp, options)
+    engine = _bind(chosen, ivp, options)
     run = Run(engine, ivp, output_times, stops, dense_output, callback, progress)
     solution = run.run(first)
     solution.method = method_name(method)
@@ -164,6 +181,7 @@ def _as_ivp(problem: Any, t_span: Sequence[float] | None, y0: Any, changes: dict
 
 def _options(
     ivp: IVP,
+    n: int,
     rtol: Any,
     atol: Any,
     step: Any,
@@ -179,9 +197,9 @@ def _options(
     tolerance = np.asarray(atol, dtype=np.float64)
     if not np.isfinite(rtol) or rtol < 0:
         raise ValueError(f"rtol must be a number ≥ 0, got {rtol}")
-    if tolerance.shape not in ((), (1,), (ivp.n,)):
+    if tolerance.shape not in ((), (1,), (n,)):
         raise ValueError(
-            f"atol must be a number or one for each of the {ivp.n} components, "
+            f"atol must be a number or one for each of the {n} components, "
             f"got shape {tolerance.shape}"
         )
     if not np.all(np.isfinite(tolerance)) or np.any(tolerance < 0):
@@ -194,7 +212,7 @@ def _options(
             f"use at least {SMALLEST_RTOL:.2g}"
         )
     # A component that starts at zero with atol = 0 would have to be exact.
-    weights = np.full(ivp.n, tolerance) if tolerance.size == 1 else tolerance.copy()
+    weights = np.full(n, tolerance) if tolerance.size == 1 else tolerance.copy()
     weights = np.maximum(weights, np.finfo(float).tiny)
     if step is not None:
         step = abs(_positive("step", step, allow_negative=_backwards(ivp)))
@@ -288,16 +306,21 @@ def method_name(method: Any) -> str:
     return getattr(method, "name", "") or getattr(method, "__name__", "") or type(method).__name__
 
 
+def _chosen(method: Any) -> Any:
+    """Return the method behind a name; Assimulo's are known by their names only."""
+    if isinstance(method, str) and not method.lower().startswith("assimulo:"):
+        return named_method(method)
+    return method
+
+
 def _bind(method: Any, ivp: IVP, options: Options) -> Stepper:
     """Bind whatever the user calls a method to the problem."""
     from .methods.rungekutta import engine_for
 
     if isinstance(method, str):
-        if method.lower().startswith("assimulo:"):
-            from .methods.assimulo import AssimuloEngine
+        from .methods.assimulo import AssimuloEngine
 
-            return AssimuloEngine(method.split(":", 1)[1], ivp, options)
-        method = named_method(method)
+        return AssimuloEngine(method.split(":", 1)[1], ivp, options)
     if isinstance(method, Tableau):
         return engine_for(method, ivp, options)
     if isinstance(method, type) and _is_scipy_solver(method):
@@ -329,6 +352,10 @@ def named_method(name: str) -> Any:
         from .methods.taylor import Taylor
 
         return Taylor(int(plain[6:].strip("()")) if plain != "taylor" else None)
+    if plain.startswith(("munthekaas", "rkmk")):
+        from .methods.lie import MuntheKaas
+
+        return MuntheKaas.from_name(name)
     if plain.startswith("scipy:"):
         return _scipy_solver(name.split(":", 1)[1].strip())
     if name.endswith((".toml", ".json")):

@@ -7,6 +7,7 @@ functions as pointers, and restarts the method after a jump.
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -104,7 +105,7 @@ class Stepper(ABC):
 
     States are exchanged as real vectors (:meth:`to_real`); each accepted step comes with its
     end, the state there and, if ``options.want_dense``, the coefficients Q of its interpolant
-    y + Σⱼ Q[j] θʲ⁺¹.
+    y + Σⱼ Q[j] θʲ⁺¹, where + is :attr:`move`.
 
     Attributes
     ----------
@@ -114,17 +115,24 @@ class Stepper(ABC):
         Order of the interpolants.
     failure
         What a solver from elsewhere said of its own failure.
+    move
+        ``move(y, z)``: the state that the increment z leads to from y; y + z on a vector space.
     """
 
     estimate: str
     dense_order: int
     failure: str = ""
+    move: Callable[..., NDArray[Any]] = staticmethod(operator.add)
 
     def __init__(self, problem: IVP, options: Options) -> None:
         self.problem = problem
         self.options = options
         self.complex = problem.y0.dtype.kind == "c"
-        self.n = problem.y0.size * (2 if self.complex else 1)
+        self.n = self._dimension()
+
+    def _dimension(self) -> int:
+        """Length of the real vectors that the method works with."""
+        return int(self.problem.y0.size) * (2 if self.complex else 1)
 
     @property
     @abstractmethod
@@ -179,12 +187,13 @@ class Stepper(ABC):
         y0, length, forward = self.problem.y0, abs(t1 - t0), np.sign(t1 - t0)
         if self.problem.mass is not None:  # f is not the derivative
             return min(1e-6, 1e-3 * length)
-        scale = self.options.atol + rtol * np.abs(y0)
-        d0, d1 = _rms(y0 / scale), _rms(slope / scale)
+        size = self.size(y0)
+        scale = self.options.atol + rtol * size
+        d0, d1 = _rms(size / scale), _rms(slope / scale)
         h0 = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
         h0 = min(h0, length)
         try:
-            ahead = self.slope(t0 + forward * h0, y0 + forward * h0 * slope)
+            ahead = self.slope(t0 + forward * h0, self.move(y0, forward * h0 * slope))
         except Exception:  # a trial outside f's domain is no failure of the run
             return float(max(min(1e-3 * h0, length), 1e-12 * length))
         d2 = _rms((ahead - slope) / scale) / h0
@@ -196,6 +205,10 @@ class Stepper(ABC):
         else:
             h1 = (0.01 / largest) ** (1 / (order + 1))
         return float(min(100 * h0, h1, length))
+
+    def size(self, y: NDArray[Any]) -> Array:
+        """Sizes of the components at y that relative tolerances refer to."""
+        return np.abs(y)
 
     # ------------------------------------------------------------ real and complex states
 
@@ -235,14 +248,14 @@ class Engine(Stepper):
         self.trampolines: list[Trampoline] = []
         self._prepare_state()
         self._setup()
-        self.w = self._workspace(self._shared())
-        self._advance = compiled(_loop().advance)
         degree = self.degree if options.want_dense else 0
         per_step = 8 * n * (1 + degree)
         self.chunk = int(max(1, min(MAX_CHUNK, BUFFER_BYTES // per_step)))
         self.ts = np.zeros(self.chunk)
         self.ys = np.zeros((self.chunk, n))
         self.Qs = np.zeros((self.chunk if options.want_dense else 1, self.degree, n))
+        self.w = self._workspace(self._shared())
+        self._advance = compiled(_loop().advance)
 
     # ------------------------------------------------------------ for subclasses
 
@@ -257,6 +270,10 @@ class Engine(Stepper):
     @abstractmethod
     def _workspace(self, shared: dict[str, Any]) -> Any:
         """Build the workspace from the shared arrays and the family's own."""
+
+    def _first_vector(self) -> Array:
+        """The vector w.y at the start: the initial state."""
+        return self.to_real(self.problem.y0)
 
     # ------------------------------------------------------------ set-up
 
@@ -285,7 +302,7 @@ class Engine(Stepper):
         index = np.zeros(0, dtype=np.int64) if problem.index is None else problem.index
         vectors = ("y", "y_old", "y_new", "f0", "f1", "error", "error_low", "big", "saved")
         shared: dict[str, Any] = {name: np.zeros(n) for name in vectors}
-        shared["y"][:] = self.to_real(problem.y0)
+        shared["y"][:] = self._first_vector()
         self.f_address = self._rhs_address()
         family, attempt, accepted, dense, refine = self._kernels()
         shared.update(
@@ -359,9 +376,19 @@ class Engine(Stepper):
         return float(self.clock[at.T])
 
     @property
+    def point(self) -> Array:
+        """The current state, in place."""
+        return self.w.y
+
+    @property
+    def points(self) -> Array:
+        """States after the steps of the last call of the loop."""
+        return self.ys
+
+    @property
     def y(self) -> NDArray[Any]:
         """Current state, a copy."""
-        return self.from_real(self.w.y.copy())
+        return self.from_real(self.point.copy())
 
     @property
     def h(self) -> float:
@@ -384,11 +411,11 @@ class Engine(Stepper):
         is_end = t_stop == self.problem.t_span[1]
         self.clock[at.T_LIMIT] = forward * np.inf if is_end else np.nextafter(t_stop, self.t)
         while True:
-            t, y = self.t, self.w.y.copy()
+            t, y = self.t, self.point.copy()
             code, taken = self.advance(t_stop, 1 if one_by_one else self.chunk)
             if taken:
                 Q = self.Qs[:taken].copy() if self.options.want_dense else None
-                if take(t, y, self.ts[:taken].copy(), self.ys[:taken].copy(), Q):
+                if take(t, y, self.ts[:taken].copy(), self.points[:taken].copy(), Q):
                     return at.OK
             if code == at.REACHED or code < 0:
                 return code

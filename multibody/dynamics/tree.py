@@ -136,6 +136,7 @@ class Tree:
         self.turn = np.array([_turn(b.joint, b.reverse) for b in bodies])  # C of each body
         self._kept: list[Any] = []  # callbacks and machine code must outlive their addresses
         self._local = threading.local()
+        self.traced: dict[str, Any] = {}  # functions made from the model, see multibody.rhs
 
         a: dict[str, Any] = {}
         a["parent"] = np.array([b.parent - 1 for b in bodies])
