@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 
 from . import problems
-from .solve import method_name, named_method, solve
-from .tableau import Tableau
+from .analysis.convergence_study import Curve, convergence
+from .analysis.runs import declared_order, resolve
+from .solve import method_name, solve
 
 __all__ = ["MethodReport", "check_method"]
 
 EXAMINATION = ("order_rational", "order_trigonometric", "order_exponential")
 """Nonlinear, non-autonomous, coupled problems: y' = Ay would hide most mistakes."""
 
-SLOPE_TOLERANCE = 0.5  # the observed slope, rounded, must not be less than the declared order
-ROUND_OFF = 1e-12  # relative errors below this say nothing about the order
 LINEAR_TOLERANCE = 1e-10  # y' = t: some coefficients are published to twelve digits only
 
 
@@ -38,7 +37,7 @@ class MethodReport:
     def __str__(self) -> str:
         lines = [f"{self.name}: declared order {self.declared_order}"]
         for name, slope in self.observed.items():
-            seen = "hidden by round-off" if np.isnan(slope) else f"{slope:.2f}"
+            seen = "not to be seen in doubles" if np.isnan(slope) else f"{slope:.2f}"
             lines.append(f"  {name}: observed order {seen}")
         lines += [f"  FAILED: {failure}" for failure in self.failures] or ["  all checks passed"]
         return "\n".join(lines)
@@ -64,54 +63,27 @@ def check_method(method: Any, *, order: int | None = None) -> MethodReport:
     >>> check_method(Wrong()).ok
     False
     """
-    declared = order if order is not None else _declared_order(method)
-    report = MethodReport(method_name(method), declared)
-    short = []
+    label, resolved = resolve(method)
+    declared = order if order is not None else declared_order(resolved)
+    if declared is None:
+        raise TypeError(f"{method_name(method)} does not say its order; pass order=")
+    report = MethodReport(label, declared)
+    short: list[Curve] = []
+    seen = []
     for name in EXAMINATION:
-        slope = observed_order(problems.get(name), method, declared)
-        report.observed[name] = slope
-        if slope < declared - SLOPE_TOLERANCE:
-            short.append(f"{slope:.2f} on {name}")
+        (curve,) = convergence(name, resolved, order=declared).curves
+        report.observed[name] = curve.estimate.order
+        if curve.verdict == "too low" or curve.findings:
+            short.append(curve)
+            what = f"{curve.estimate.order:.2f}" if curve.estimate.found else "none"
+            seen.append(f"{what} on {name}")
     if len(short) >= 2:  # a method of high order can look bad on one, before round-off sets in
-        report.failures.append(f"order {' and '.join(short)} instead of {declared}")
+        report.failures.append(f"order {' and '.join(seen)} instead of {declared}")
+        causes = dict.fromkeys(str(finding) for curve in short for finding in curve.findings)
+        report.failures += [f"likely cause: {cause}" for cause in causes]
     _check_times(method, report)
     _check_reversal(method, report, declared)
     return report
-
-
-def observed_order(problem: Any, method: Any, order: int) -> float:
-    """Slope of log(error) against log(h) at the finest pair of steps above round-off.
-
-    The error is the largest over all components and steps, since at a single time its leading
-    terms may happen to cancel. Steps are refined by √2 until the error nears round-off; NaN is
-    returned if too few errors are above it (an order above ten hardly shows in doubles).
-    """
-    t0, t1 = problem.t_span
-    errors: list[tuple[float, float]] = []
-    most = 3000 if order <= 2 else 600
-    intervals = 3.0
-    while intervals <= most:
-        count = round(intervals)
-        solution = solve(problem, method=method, step=abs(t1 - t0) / count)
-        exact = np.array([problem.exact(t) for t in solution.t]).T
-        error = float(np.max(np.abs(solution.y - exact)) / np.max(np.abs(exact)))
-        if error < ROUND_OFF:
-            break
-        if solution.success and np.isfinite(error):
-            errors.append((count, error))
-        intervals *= np.sqrt(2)
-    if len(errors) < 3:
-        return float("nan") if intervals < most else 0.0  # 0: it never came close
-    (n1, e1), (n2, e2) = errors[-3], errors[-1]
-    return float(np.log(e1 / e2) / np.log(n2 / n1))
-
-
-def _declared_order(method: Any) -> int:
-    if isinstance(method, str):
-        method = named_method(method)
-    if isinstance(method, Tableau) or hasattr(method, "order"):
-        return int(method.order)
-    raise TypeError(f"{method_name(method)} does not say its order; pass order=")
 
 
 def _check_times(method: Any, report: MethodReport) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ._checks import Array, ArrayLike, real_array, real_scalar
+from .connect import Connection, Entry, connect, moved
+from .graph import BASE, regular_order
 from .inertia import CentralInertia, RigidInertia
 from .joints import REGISTRY, Joint
 from .model import Body, Loop, Model, PointSpring
@@ -18,16 +19,6 @@ from .se3 import Pose
 __all__ = ["ModelBuilder"]
 
 Placement = Any  # Pose, Plucker, a translation of three numbers, or None
-
-
-@dataclass
-class _Entry:
-    parent: str
-    joint: Joint
-    placement: Plucker
-    inertia: RigidInertia
-    reverse: bool
-    forces: dict[str, Array]
 
 
 class ModelBuilder:
@@ -58,9 +49,12 @@ class ModelBuilder:
     def __init__(self, gravity: ArrayLike = (0.0, 0.0, -9.81), name: str = "model") -> None:
         self.gravity = real_array(gravity, "gravity", (3,))
         self.name = name
-        self._bodies: dict[str, _Entry] = {}
-        self._loops: dict[str, tuple[str, str, Joint, Plucker, Plucker]] = {}
-        self._springs: dict[str, tuple[str, Array, str, Array, float, float, float]] = {}
+        self._order: list[str] = []  # all bodies as they were added
+        self._bodies: dict[str, Entry] = {}
+        self._declared: dict[str, RigidInertia] = {}
+        self._joints: dict[str, Connection] = {}
+        self._loops: dict[str, Connection] = {}
+        self._springs: dict[str, tuple[Any, ...]] = {}
 
     def add_body(
         self,
@@ -107,32 +101,9 @@ class ModelBuilder:
         int
             How many bodies there are now.
         """
-        if not isinstance(name, str) or not name or name == "base":
-            raise ValueError(
-                f"name: expected a non-empty string other than 'base', received {name!r}"
-            )
-        if name in self._bodies:
-            raise ValueError(f"name: a body {name!r} exists already; names must differ")
-        if not isinstance(joint, Joint):
-            hint = f"; write {REGISTRY[joint].__name__}()" if joint in REGISTRY else ""
-            raise TypeError(f"{name}: expected a joint object, received {joint!r}{hint}")
-        forces = {
-            key: _per_freedom(value, joint, key, name)
-            for key, value in dict(
-                armature=armature, damping=damping, stiffness=stiffness, rest=rest
-            ).items()
-        }
-        for key in ("armature", "damping"):
-            if np.any(forces[key] < 0.0):
-                raise ValueError(f"{name}: expected {key} ≥ 0, received {forces[key]}")
-        if np.any(forces["stiffness"] != 0.0) and not joint.rate_is_velocity:
-            raise ValueError(
-                f"{name}: a joint spring needs velocities that are the derivatives of positions, "
-                f"which those of {type(joint).__name__} are not; use add_spring between points, "
-                "or a force function"
-            )
-        forces["limits"] = _limits(limits, joint, name)
-        self._bodies[name] = _Entry(
+        self._new_name(name)
+        forces = self._forces(name, joint, armature, damping, stiffness, rest, limits)
+        entry = Entry(
             self._reference(parent),
             joint,
             _plucker(placement, name),
@@ -140,7 +111,113 @@ class ModelBuilder:
             bool(reverse),
             forces,
         )
-        return len(self._bodies)
+        self._bodies[name] = entry
+        self._order.append(name)
+        return len(self._order)
+
+    def declare_body(self, name: str, inertia: Any = None) -> int:
+        """Add a body without saying how it hangs in the tree; `add_joint` connects it.
+
+        Parameters
+        ----------
+        name, inertia
+            As in `add_body`; the inertia is in the frame in which `add_joint` places joints.
+
+        Returns
+        -------
+        int
+            How many bodies there are now.
+        """
+        self._new_name(name)
+        self._declared[name] = _inertia(inertia, name)
+        self._order.append(name)
+        return len(self._order)
+
+    def add_joint(
+        self,
+        name: str,
+        predecessor: str | int,
+        successor: str | int,
+        joint: Joint,
+        X_P: Placement = None,
+        X_S: Placement = None,
+        *,
+        tree: bool | None = None,
+        armature: ArrayLike = 0.0,
+        damping: ArrayLike = 0.0,
+        stiffness: ArrayLike = 0.0,
+        rest: ArrayLike = 0.0,
+        limits: Any = None,
+    ) -> None:
+        """Connect two bodies, or a body and the base, whichever way the tree runs.
+
+        `build` chooses a spanning tree of least depth. Joints that it meets from their successor
+        are reversed; joints that it leaves over close loops.
+
+        Parameters
+        ----------
+        name
+            Any name that no other joint has.
+        predecessor, successor
+            Names of the bodies, which may be added later; 0 or "base" for the base.
+        joint
+            A joint object.
+        X_P, X_S
+            Where the joint's frames sit on predecessor and successor, as `placement` of
+            `add_body`. The frame on the side away from the base becomes the frame of that body
+            in the model; `frame_shift` tells how they differ.
+        tree
+            True: must belong to the tree. False: must close a loop. None: whatever suits.
+        armature, damping, stiffness, rest, limits
+            As in `add_body`; only for joints of the tree.
+
+        Examples
+        --------
+        A four-bar linkage, of which the builder decides where to cut it open:
+
+        >>> from multibody import Revolute, rod
+        >>> b = ModelBuilder(name="four-bar")
+        >>> for body, length in (("crank", 1.0), ("coupler", 2.0), ("rocker", 1.5)):
+        ...     _ = b.declare_body(body, rod((0, 0, 0), (length, 0, 0), mass=length))
+        >>> b.add_joint("A", 0, "crank", Revolute())
+        >>> b.add_joint("B", "crank", "coupler", Revolute(), (1.0, 0, 0))
+        >>> b.add_joint("C", "coupler", "rocker", Revolute(), (2.0, 0, 0), (1.5, 0, 0))
+        >>> b.add_joint("D", 0, "rocker", Revolute(), (2.2, 0, 0))
+        >>> print(b.build())
+        four-bar: 3 bodies, nq = 3, nv = 3, 1 loop
+        0 base
+        ├─ 1 crank: Revolute(), 1 kg
+        │  └─ 2 coupler: Revolute(), 2 kg
+        └─ 3 rocker: Revolute(), 1.5 kg
+        loop C: coupler to rocker by Revolute()
+        """
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"name: expected a non-empty string, received {name!r}")
+        if name in self._joints or name in self._loops:
+            raise ValueError(f"name: a joint {name!r} exists already; names must differ")
+        forces = self._forces(name, joint, armature, damping, stiffness, rest, limits)
+        self._joints[name] = Connection(
+            self._reference(predecessor),
+            self._reference(successor),
+            joint,
+            _plucker(X_P, name),
+            _plucker(X_S, name),
+            forces,
+            tree,
+        )
+
+    def frame_shift(self, body: str | int) -> Pose:
+        """Frame in which a body was described, seen from its frame in the model.
+
+        The two differ only where `add_joint` placed the joint that carries the body away from the
+        origin: a point p of the description is ``b.frame_shift(body).act(p)`` in the model.
+        """
+        name = self._reference(body)
+        shifts = self._tree()[2]
+        if name not in shifts:
+            self._unknown(name, "frame_shift", list(shifts))
+        back = shifts[name].inverse()
+        return Pose._of(back.E.T, back.r)
 
     def add_loop(
         self,
@@ -155,11 +232,11 @@ class ModelBuilder:
 
         The placements say where the joint's two frames sit on the two bodies.
         """
-        if name in self._loops:
+        if name in self._loops or name in self._joints:
             raise ValueError(f"name: a loop {name!r} exists already; names must differ")
         if not isinstance(joint, Joint):
             raise TypeError(f"{name}: expected a joint object, received {joint!r}")
-        self._loops[name] = (
+        self._loops[name] = Connection(
             self._reference(predecessor),
             self._reference(successor),
             joint,
@@ -206,19 +283,18 @@ class ModelBuilder:
             Unknown parents (with the nearest name), cyclic parents, and bodies that a force
             could accelerate without limit, because nothing beyond their joint has mass.
         """
-        order = self._order()
-        number = {"base": 0, **{name: i for i, name in enumerate(order, 1)}}
+        entries, loops, shifts = self._tree()
+        order = regular_order({name: entry.parent for name, entry in entries.items()})
+        number = {BASE: 0, **{name: i for i, name in enumerate(order, 1)}}
 
         def find(name: str, where: str) -> int:
             if name not in number:
-                near = difflib.get_close_matches(name, number, 1)
-                hint = f"did you mean {near[0]!r}?" if near else f"there are {list(number)}"
-                raise ValueError(f"{where}: no body is named {name!r}; {hint}")
+                self._unknown(name, where, list(number))
             return number[name]
 
         bodies = []
         for name in order:
-            e = self._bodies[name]
+            e = entries[name]
             bodies.append(
                 Body(
                     name,
@@ -227,21 +303,26 @@ class ModelBuilder:
                     e.placement,
                     e.inertia,
                     e.reverse,
-                    **e.forces,  # type: ignore[arg-type]
+                    **e.forces,
                 )
             )
-        loops = [
-            Loop(name, find(p, f"loop {name!r}"), find(s, f"loop {name!r}"), *rest)
-            for name, (p, s, *rest) in self._loops.items()
-        ]
-        for loop in loops:
-            if loop.predecessor == loop.successor:
-                raise ValueError(f"loop {loop.name!r}: expected two different bodies, received one")
-        springs = [
-            PointSpring(name, find(a, f"spring {name!r}"), pa, find(b, f"spring {name!r}"), *rest)
-            for name, (a, pa, b, *rest) in self._springs.items()
-        ]
-        model = Model(tuple(bodies), tuple(loops), tuple(springs), self.gravity, self.name)
+        closing = []
+        for name, c in loops.items():
+            ends = [find(body, f"loop {name!r}") for body in (c.predecessor, c.successor)]
+            if ends[0] == ends[1]:
+                raise ValueError(f"loop {name!r}: expected two different bodies, received one")
+            X_P, X_S = moved(c.X_P, shifts[c.predecessor]), moved(c.X_S, shifts[c.successor])
+            closing.append(Loop(name, ends[0], ends[1], c.joint, X_P, X_S))
+        springs = []
+        for name, (a, point_a, b, point_b, *constants) in self._springs.items():
+            numbers = [find(body, f"spring {name!r}") for body in (a, b)]
+            points = [
+                shifts[body].E @ (p - shifts[body].r) for body, p in ((a, point_a), (b, point_b))
+            ]
+            springs.append(
+                PointSpring(name, numbers[0], points[0], numbers[1], points[1], *constants)
+            )
+        model = Model(tuple(bodies), tuple(closing), tuple(springs), self.gravity, self.name)
         _check_masses(model)
         return model
 
@@ -255,56 +336,66 @@ class ModelBuilder:
             raise TypeError(f"expected a body's name, or 0 for the base, received {body!r}")
         if body == 0:
             return "base"
-        names = list(self._bodies)
+        names = self._order
         if not 1 <= body <= len(names):
             raise ValueError(f"no body has number {body} yet; {len(names)} were added")
         return names[body - 1]
 
-    def _order(self) -> list[str]:
-        """Names with parents before children, otherwise as they were added."""
-        order: list[str] = []
-        done = {"base"}
-        waiting = dict(self._bodies)
-        while waiting:
-            ready = [name for name, entry in waiting.items() if entry.parent in done]
-            if not ready:
-                self._explain_disorder(waiting)
-            for name in ready:
-                order.append(name)
-                done.add(name)
-                del waiting[name]
-        return sorted(order, key=lambda name: _rank(name, self._bodies, list(self._bodies)))
+    def _new_name(self, name: str) -> None:
+        if not isinstance(name, str) or not name or name == BASE:
+            raise ValueError(
+                f"name: expected a non-empty string other than 'base', received {name!r}"
+            )
+        if name in self._bodies or name in self._declared:
+            raise ValueError(f"name: a body {name!r} exists already; names must differ")
 
-    def _explain_disorder(self, waiting: dict[str, _Entry]) -> None:
-        for name, entry in waiting.items():
-            if entry.parent not in self._bodies:
-                near = difflib.get_close_matches(entry.parent, ["base", *self._bodies], 1)
-                hint = f"did you mean {near[0]!r}?" if near else "add it, or use 0 for the base"
-                raise ValueError(f"{name}: its parent {entry.parent!r} does not exist; {hint}")
-        name = next(iter(waiting))
-        path = [name]
-        while (name := self._bodies[name].parent) not in path:
-            path.append(name)
-        cycle = [*path[path.index(name) :], name]
-        raise ValueError(
-            f"parents form a cycle, {' → '.join(cycle)}; hang one of them on the base, and close "
-            "the loop with add_loop"
-        )
+    def _tree(self) -> tuple[dict[str, Entry], dict[str, Connection], dict[str, Plucker]]:
+        """Bodies as a tree, loops, and the shifts of body frames."""
+        given = {**self._loops}
+        if not (self._joints or self._declared):
+            same = Plucker.identity()
+            return self._bodies, given, dict.fromkeys((BASE, *self._bodies), same)
+        entries, loops, shifts = connect(self._bodies, self._declared, self._joints, self._order)
+        return entries, {**loops, **given}, shifts
 
+    @staticmethod
+    def _unknown(name: str, where: str, known: list[str]) -> None:
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {known}"
+        raise ValueError(f"{where}: no body is named {name!r}; {hint}")
 
-def _rank(name: str, bodies: dict[str, _Entry], added: list[str]) -> Any:
-    """Order of addition where that is regular already; else depth first decides."""
-    regular = all(
-        entry.parent == "base" or added.index(entry.parent) < k
-        for k, entry in enumerate(bodies.values())
-    )
-    if regular:
-        return added.index(name)
-    depth = 0
-    at = name
-    while at != "base":
-        depth, at = depth + 1, bodies[at].parent
-    return depth, added.index(name)
+    @staticmethod
+    def _forces(
+        name: str,
+        joint: Joint,
+        armature: ArrayLike,
+        damping: ArrayLike,
+        stiffness: ArrayLike,
+        rest: ArrayLike,
+        limits: Any,
+    ) -> dict[str, Array]:
+        """Check a joint and the numbers of its force elements."""
+        if not isinstance(joint, Joint):
+            known = isinstance(joint, str) and joint in REGISTRY
+            hint = f"; write {REGISTRY[joint].__name__}()" if known else ""
+            raise TypeError(f"{name}: expected a joint object, received {joint!r}{hint}")
+        forces = {
+            key: _per_freedom(value, joint, key, name)
+            for key, value in dict(
+                armature=armature, damping=damping, stiffness=stiffness, rest=rest
+            ).items()
+        }
+        for key in ("armature", "damping"):
+            if np.any(forces[key] < 0.0):
+                raise ValueError(f"{name}: expected {key} ≥ 0, received {forces[key]}")
+        if np.any(forces["stiffness"] != 0.0) and not joint.rate_is_velocity:
+            raise ValueError(
+                f"{name}: a joint spring needs velocities that are the derivatives of positions, "
+                f"which those of {type(joint).__name__} are not; use add_spring between points, "
+                "or a force function"
+            )
+        forces["limits"] = _limits(limits, joint, name)
+        return forces
 
 
 def _plucker(placement: Placement, name: str) -> Plucker:
@@ -329,7 +420,7 @@ def _inertia(inertia: Any, name: str) -> RigidInertia:
     if isinstance(inertia, RigidInertia):
         return inertia
     if isinstance(inertia, CentralInertia):
-        return inertia.to_rigid()
+        return inertia.rigid()
     try:
         return RigidInertia.from_parameters(inertia)
     except TypeError:

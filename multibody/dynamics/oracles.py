@@ -64,9 +64,7 @@ def cross_force(v: Array) -> Array:
 
 def slope(g: Callable[[float], Array], h: float = 1e-3) -> Array:
     """g′(0) by central differences, extrapolated twice: error O(h⁶), rounding about 1e-12."""
-    rows = [
-        (np.asarray(g(h / 2**k)) - np.asarray(g(-h / 2**k))) / (2 * h / 2**k) for k in range(3)
-    ]
+    rows = [(np.asarray(g(h / 2**k)) - np.asarray(g(-h / 2**k))) / (2 * h / 2**k) for k in range(3)]
     once = [(4 * fine - coarse) / 3 for coarse, fine in zip(rows, rows[1:])]
     return np.asarray((16 * once[1] - once[0]) / 15)
 
@@ -442,9 +440,7 @@ def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike) -> Array:
 # ---------------------------------------------------------------------- force elements
 
 
-def element_forces(
-    model: Model, q: ArrayLike, v: ArrayLike, t: float = 0.0
-) -> tuple[Array, Array]:
+def element_forces(model: Model, q: ArrayLike, v: ArrayLike, t: float = 0.0) -> tuple[Array, Array]:
     """Joint forces, and forces on bodies in base coordinates, of all springs, dampers and stops."""
     q, v, _ = numbers(model, q, v, None, "a")
     w = base_coordinates(model, q, v, t)

@@ -70,6 +70,8 @@ CONSTANTS = {
     "E_T": "f3",  # placement; of axial joints without its scrz(θ₂, d₂)
     "r_T": "f2",
     "inertia": "f2",
+    "reach": "f2",  # from the parent's reference point, see multibody.dynamics.newton_euler …
+    "moments": "f2",  # … and m, h, second moments about it
     "gravity": "f1",  # acceleration of the base that has the effect of gravity, −a_g
     "armature": "f1",
     "elements": "f2",  # springs, dampers and stops of the joints; empty if there are none
@@ -100,6 +102,7 @@ VARIABLES = {
     "c": "f2",  # c_J + v × v_J
     "acc": "f2",
     "force": "f2",
+    "U_matrix": "f3",  # α× + ω×ω×
     "I_c": "f2",  # composite inertia
     "I_A": "f2",  # articulated inertia …
     "p_A": "f2",  # … and bias force
@@ -157,6 +160,7 @@ class Tree:
         self.screws = np.zeros((nb, 3, 7))
         for i, body in enumerate(bodies):
             self._place(i, body, a)
+        a["reach"], a["moments"] = _reference_points(a)
         a["elements"] = _joint_elements(model)
         a["springs"], a["spring_bodies"] = self._springs(model)
         self.has_elements = len(a["elements"]) + len(a["springs"]) > 0
@@ -254,7 +258,7 @@ class Tree:
             "f_ext": (nb, 6), "x": (max(most, 1),), "law": (24 + 36,), "E_J": (3, 3), "r_J": (3,),
             "screws": (nb, 3, 7), "back": (nb, 3, 7), "E": (nb, 3, 3), "r": (nb, 3),
             "E_0": (nb, 3, 3), "r_0": (nb, 3), "S": (nv, 6), "v_J": (nb, 6), "c_J": (nb, 6),
-            "vel": (nb, 6), "c": (nb, 6), "acc": (nb, 6), "force": (nb, 6), "I_c": (nb, 10),
+            "vel": (nb, 6), "c": (nb, 6), "acc": (nb, 6), "force": (nb, 6), "U_matrix": (nb, 3, 3), "I_c": (nb, 10),
             "I_A": (nb, 21), "p_A": (nb, 6), "U": (nv, 6), "D_inverse": (nv,), "u": (nv,),
             "H": (nv, nv), "spare6": (6,), "other6": (6,), "point_a": (6,), "point_b": (6,),
             "spare10": (10,), "spare21": (21,),
@@ -296,6 +300,25 @@ class Tree:
         out[:, :3] = np.einsum("iba,ib->ia", self.turn, vectors[:, :3])
         out[:, 3:] = np.einsum("iba,ib->ia", self.turn, vectors[:, 3:])
         return out
+
+
+def _reference_points(a: dict[str, Any]) -> tuple[Array, Array]:
+    """Constants of the three-dimensional inverse dynamics (``newton_euler``)."""
+    nb = len(a["parent"])
+    reach, moments = a["r_T"].copy(), np.empty((nb, 10))
+    for i in range(nb):
+        p = a["parent"][i]
+        if p >= 0:
+            reach[i, 2] += a["offset"][p, 1]
+        shifted = np.empty(10)
+        rigid_transform(
+            np.eye(3), np.array([0.0, 0.0, -a["offset"][i, 1]]), a["inertia"][i], shifted
+        )
+        xx, _, yy, _, _, zz = shifted[4:]
+        second = -shifted[4:]
+        second[[0, 2, 5]] += (xx + yy + zz) / 2  # J = ½ tr(I) 1 − I
+        moments[i] = [*shifted[:4], *second]
+    return reach, moments
 
 
 def _joint_elements(model: Model) -> Array:

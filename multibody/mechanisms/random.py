@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +14,123 @@ from ..build import ModelBuilder
 from ..inertia import RigidInertia
 from ..joints import REGISTRY, Joint, joint_names
 from ..model import Model
-from ..rotations import from_quaternion
 from ..se3 import Pose
 from ..shapes import Inertia
 
-__all__ = ["random_tree"]
+__all__ = ["random_joint", "random_tree"]
+
+#: Sequences from which a joint of kind "angles" is drawn.
+SEQUENCES = ("zyx", "zxz", "xyz", "yz")
+
+
+def random_tree(
+    n: int,
+    seed: int | np.random.Generator = 0,
+    joints: str | Joint | Sequence[str | Joint] | None = None,
+    *,
+    root: str | Joint | None = None,
+    branching: float = 0.5,
+    reverse: float = 0.2,
+    gravity: ArrayLike = (0.0, 0.0, -9.81),
+) -> Model:
+    """Random kinematic tree: placements, inertias, joints and connections follow from the seed.
+
+    Parameters
+    ----------
+    n
+        Number of bodies.
+    seed
+        A number, or a generator to go on drawing from. The same seed gives the same tree.
+    joints
+        What to draw from: names of registered joints (axis and parameters are then drawn, too)
+        or joint objects (used as they are). By default all registered joints that need no
+        functions.
+    root
+        Joint of the first body, if it is to be a particular one: ``root="free"`` makes a
+        floating base, on which all other bodies hang.
+    branching
+        Probability that a body hangs on any earlier body (or the base) and not on the last one:
+        0 makes a chain.
+    reverse
+        Probability that a joint is reversed.
+    gravity
+        In base coordinates.
+
+    Examples
+    --------
+    >>> model = random_tree(12, seed=1, joints=["revolute", "spherical"])
+    >>> model.n_bodies, model == random_tree(12, seed=1, joints=["revolute", "spherical"])
+    (12, True)
+    """
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise ValueError(f"n: expected a whole number of bodies ≥ 1, received {n!r}")
+    for name, value in (("branching", branching), ("reverse", reverse)):
+        if not 0.0 <= real_scalar(value, name) <= 1.0:
+            raise ValueError(f"{name}: expected a probability, 0 to 1, received {value!r}")
+    rng = np.random.default_rng(seed)
+    if joints is None:
+        pool: list[str | Joint] = [kind for kind in joint_names() if _numbers_of(kind) is not None]
+    else:
+        pool = [joints] if isinstance(joints, str | Joint) else list(joints)
+    if not pool:
+        raise ValueError("joints: expected at least one joint, received none; leave it out for all")
+    label = f", seed {seed}" if isinstance(seed, int | np.integer) else ""
+    builder = ModelBuilder(gravity, name=f"random tree of {n}{label}")
+    for i in range(1, n + 1):
+        anywhere = rng.random() < branching
+        lowest = 0 if root is None else min(1, i - 1)
+        parent = int(rng.integers(lowest, i)) if anywhere else i - 1
+        kind = root if root is not None and i == 1 else pool[int(rng.integers(len(pool)))]
+        joint = kind if isinstance(kind, Joint) else random_joint(kind, rng)
+        turned = rng.random() < reverse and not (root is not None and i == 1)
+        builder.add_body(
+            f"body{i}", parent, joint, _random_pose(rng), _random_inertia(rng), bool(turned)
+        )
+    return builder.build()
+
+
+def random_joint(kind: str, rng: np.random.Generator) -> Joint:
+    """Joint of a registered kind, with axis and parameters drawn at random.
+
+    Examples
+    --------
+    >>> random_joint("cylindrical", np.random.default_rng(0)).nv
+    2
+    """
+    if kind not in REGISTRY:
+        raise ValueError(f"joints: expected names among {joint_names()}, received {kind!r}")
+    required = _numbers_of(kind)
+    if required is None:
+        raise ValueError(
+            f"joints: {kind!r} needs more than numbers; give a joint object in place of its name"
+        )
+    arguments: dict[str, Any] = {name: float(rng.uniform(0.1, 0.5)) for name in required}
+    names = REGISTRY[kind].arguments
+    if "sequence" in names:
+        arguments["sequence"] = SEQUENCES[int(rng.integers(len(SEQUENCES)))]
+    if "axis" in names:
+        # Every third axis is a coordinate axis: there the general formulae have special cases.
+        along = np.eye(3)[int(rng.integers(3))] * rng.choice([-1.0, 1.0])
+        arguments["axis"] = along if rng.random() < 1 / 3 else rng.standard_normal(3)
+    return REGISTRY[kind](**arguments)
+
+
+def _numbers_of(kind: str) -> list[str] | None:
+    """Names of the numbers that a joint of this kind needs; None if it needs anything else."""
+    parameters = inspect.signature(REGISTRY[kind]).parameters.values()
+    required = [p for p in parameters if p.default is p.empty]
+    return [p.name for p in required] if all(p.annotation == "float" for p in required) else None
+
+
+def _random_pose(rng: np.random.Generator) -> Pose:
+    R: Array = quaternions.to_matrix(quaternions.normalise(rng.standard_normal(4)))
+    return Pose(R, rng.uniform(-0.5, 0.5, 3))
+
+
+def _random_inertia(rng: np.random.Generator) -> RigidInertia:
+    """Body of about 1 kg and 0.3 m: second moments of mass along turned principal axes."""
+    mass = float(rng.uniform(0.5, 2.0))
+    second = mass * rng.uniform(0.02, 0.1, 3)
+    R = quaternions.to_matrix(quaternions.normalise(rng.standard_normal(4)))
+    I_com = R @ np.diag(second.sum() - second) @ R.T
+    return Inertia(mass, rng.uniform(-0.3, 0.3, 3), (I_com + I_com.T) / 2)
