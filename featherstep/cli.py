@@ -7,24 +7,32 @@ once. Exit codes: 0 success, 1 failure, 2 wrong usage, 130 Ctrl-C.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import difflib
 import os
 import re
-import signal
 import sys
-import textwrap
-import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from . import studies
+from .options import (
+    FAILURE,
+    INTERRUPTED,
+    METHODS_HELP,
+    USAGE,
+    add_problem_options,
+    add_timing_options,
+    check_files,
+    complain,
+    numbers,
+    prints_data,
+    shown_progress,
+    text_block,
+    write,
+)
+
 __all__ = ["main"]
-
-FAILURE, USAGE, INTERRUPTED = 1, 2, 130
-
-PICTURES = (".png", ".pdf", ".svg")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,19 +59,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        return _complain("interrupted", INTERRUPTED, debug)
+        return complain("interrupted", INTERRUPTED, debug)
     except ValueError as error:
-        return _complain(str(error), USAGE, debug)
+        return complain(str(error), USAGE, debug)
     except Exception as error:  # the last line of defence: a line instead of a traceback
         text = str(error) or "no message"
-        return _complain(f"{type(error).__name__}: {text} (--debug shows where)", FAILURE, debug)
-
-
-def _complain(message: str, code: int, debug: bool) -> int:
-    if debug:
-        traceback.print_exc()
-    sys.stderr.write(f"featherstep: {' '.join(message.split())}\n")
-    return code
+        return complain(f"{type(error).__name__}: {text} (--debug shows where)", FAILURE, debug)
 
 
 # -------------------------------------------------------------------- the commands
@@ -82,20 +83,16 @@ def _problems(arguments: argparse.Namespace) -> int:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    _check_files(arguments)
+    check_files(arguments)
+    if arguments.atol is not None and arguments.step is not None:
+        raise ValueError("--atol goes with --rtol; a fixed --step has no tolerances")
     from integrators import problems
 
     from .compare import compare
-    from .terminal import Screen, progress, show_comparison
+    from .terminal import Screen, show_comparison
 
     entry = problems.entry(arguments.problem)
-    with progress(f"comparing on {entry.name}") as show, _heed_ctrl_c() as check:
-
-        def report(done: int, total: int, label: str) -> None:
-            check()
-            if show is not None:
-                show(done, total, label)
-
+    with shown_progress(f"comparing on {entry.name}") as report:
         comparison = compare(
             entry.name,
             arguments.methods,
@@ -110,10 +107,10 @@ def _compare(arguments: argparse.Namespace) -> int:
             illustrate=arguments.plot is not None,
             report=report,
         )
-    if not {"-"} & {arguments.csv, arguments.json}:
+    if not prints_data(arguments):
         show_comparison(Screen(), comparison, entry.description)
-    _write(arguments.csv, comparison.to_csv)
-    _write(arguments.json, comparison.to_json)
+    write(arguments.csv, comparison.to_csv)
+    write(arguments.json, comparison.to_json)
     if arguments.plot is not None and comparison.rows:
         from .plot import save_comparison
 
@@ -124,60 +121,8 @@ def _compare(arguments: argparse.Namespace) -> int:
             if row.exception is not None:
                 traceback.print_exception(row.exception)
     if comparison.interrupted:
-        return _complain(
-            "interrupted; the table above is what was done by then", INTERRUPTED, False
-        )
+        return complain("interrupted; the table above is what was done by then", INTERRUPTED, False)
     return 0 if any(row.ok for row in comparison.rows) else FAILURE
-
-
-@contextlib.contextmanager
-def _heed_ctrl_c() -> Iterator[Callable[[], None]]:
-    """Remember Ctrl-C: pressed while code is compiled, the compiler's callbacks swallow it.
-
-    The function yielded raises KeyboardInterrupt if that has happened.
-    """
-    pressed = False
-
-    def note(signal_number: int, frame: Any) -> NoReturn:
-        nonlocal pressed
-        pressed = True
-        raise KeyboardInterrupt
-
-    def check() -> None:
-        if pressed:
-            raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():  # signals go to the main thread
-        yield check
-        return
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield check
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _check_files(arguments: argparse.Namespace) -> None:
-    """Refuse a file that cannot be written before the work, not after it."""
-    if arguments.plot is not None and Path(arguments.plot).suffix.lower() not in PICTURES:
-        raise ValueError(
-            f"--plot needs a name ending in {', '.join(PICTURES)}, got {arguments.plot}"
-        )
-    if arguments.csv == "-" and arguments.json == "-":
-        raise ValueError("--csv - and --json - cannot share standard output")
-    if arguments.atol is not None and arguments.step is not None:
-        raise ValueError("--atol goes with --rtol; a fixed --step has no tolerances")
-    for name in (arguments.plot, arguments.csv, arguments.json):
-        if name not in (None, "-") and not Path(name).absolute().parent.is_dir():
-            raise ValueError(f"cannot write {name}: there is no folder {Path(name).parent}")
-
-
-def _write(name: str | None, text: Any) -> None:
-    if name == "-":
-        sys.stdout.write(text())
-    elif name is not None:
-        Path(name).write_text(text(), encoding="utf-8")
-        sys.stderr.write(f"wrote {name}\n")
 
 
 # -------------------------------------------------------------------- arguments
@@ -219,9 +164,11 @@ def _parser() -> _Parser:
     parser = _Parser(
         prog="featherstep",
         description="Integrate differential equations, and see what each method costs.",
-        epilog=_text("""
+        epilog=text_block("""
             start here:
               featherstep compare                       five methods on Arenstorf's orbit
+              featherstep converge                      which order do methods show?
+              featherstep workprecision                 what does each digit cost?
               featherstep methods --search dormand      find a scheme
               featherstep problems --stiff              find a problem
               featherstep COMMAND --help                examples for each command
@@ -231,6 +178,8 @@ def _parser() -> _Parser:
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_compare(commands, shared)
+    studies.add_converge(commands, shared)
+    studies.add_workprecision(commands, shared)
     _add_methods(commands, shared)
     _add_problems(commands, shared)
 
@@ -260,12 +209,12 @@ def _add_compare(commands: Any, shared: argparse.ArgumentParser) -> None:
         "compare",
         parents=[shared],
         help="solve a problem by several methods; table of errors, evaluations, times",
-        description=_text("""
+        description=text_block("""
             Solve one reference problem by several methods and print what each digit cost:
             the error at the end against the known solution, steps, evaluations, time.
             A method that fails is shown with the reason.
         """),
-        epilog=_text("""
+        epilog=text_block("""
             examples:
               featherstep compare
                   five explicit methods on Arenstorf's orbit
@@ -277,52 +226,25 @@ def _add_compare(commands: Any, shared: argparse.ArgumentParser) -> None:
                   a work-precision diagram
               featherstep compare pleiades --methods my_scheme.toml,DOPRI5 --csv -
                   your own tableau against a classic, as data
-
-            methods:
-              a name that `featherstep methods` lists      DOPRI5, Gauss4, Kvaerno5
-              a solver of SciPy                            scipy:RK45, scipy:Radau, scipy:LSODA
-              a solver of Assimulo                         assimulo:CVode, assimulo:Radau5ODE
-              a file with a Butcher tableau                my_scheme.toml, my_scheme.json
-
-            The exit code is 0 if any method succeeded, 1 if none did, 2 for wrong usage.
-        """),
+        """)
+        + METHODS_HELP
+        + "\nThe exit code is 0 if any method succeeded, 1 if none did, 2 for wrong usage.",
     )
-    parser.add_argument(
-        "problem",
-        nargs="?",
-        metavar="PROBLEM",
-        default=DEFAULT_PROBLEM,
-        help=f"a name that `featherstep problems` lists (default {DEFAULT_PROBLEM})",
-    )
-    parser.add_argument(
-        "--methods",
-        metavar="A,B,…",
-        type=_names,
-        help="methods, separated by commas (default: some that suit the problem)",
-    )
+    add_problem_options(parser, DEFAULT_PROBLEM)
     size = parser.add_mutually_exclusive_group()
     size.add_argument(
         "--rtol",
         metavar="R,…",
-        type=_numbers,
+        type=numbers,
         help="relative tolerances (default 1e-6,1e-9)",
     )
-    size.add_argument("--step", metavar="H,…", type=_numbers, help="fixed steps, in their place")
+    size.add_argument("--step", metavar="H,…", type=numbers, help="fixed steps, in their place")
     parser.add_argument(
         "--atol",
         metavar="A,…",
-        type=_numbers,
+        type=numbers,
         help="absolute tolerances: one, or one for each rtol (default rtol/1000)",
     )
-    parser.add_argument("--t-end", metavar="T", type=float, help="another end of the interval")
-    parser.add_argument(
-        "--param",
-        metavar="NAME=VALUE",
-        type=_parameter,
-        action="append",
-        help="a parameter of the problem, such as mu=1000; may be repeated",
-    )
-    parser.add_argument("--traced", action="store_true", help="trace f and run it as machine code")
     parser.add_argument(
         "--plot",
         metavar="FILE",
@@ -330,16 +252,7 @@ def _add_compare(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--csv", metavar="FILE", help="write the table; - for standard output")
     parser.add_argument("--json", metavar="FILE", help="the same as JSON")
-    parser.add_argument(
-        "--repeat",
-        metavar="N",
-        type=int,
-        help="timed runs, of which the median is shown (default: 5, fewer if they are long); "
-        "a first run, which may compile, is never timed",
-    )
-    parser.add_argument(
-        "--max-steps", metavar="N", type=int, help="give a run up after so many (default 200000)"
-    )
+    add_timing_options(parser)
     parser.set_defaults(run=_compare, debug=False)
 
 
@@ -349,7 +262,7 @@ def _add_methods(commands: Any, shared: argparse.ArgumentParser) -> None:
         parents=[shared],
         help="list the Runge–Kutta schemes of the catalogue",
         description="List the schemes of the catalogue, or show one with its tableau.",
-        epilog=_text("""
+        epilog=text_block("""
             examples:
               featherstep methods --kind explicit --min-order 6 --embedded
               featherstep methods --stability L --kind dirk
@@ -397,7 +310,7 @@ def _add_problems(commands: Any, shared: argparse.ArgumentParser) -> None:
         parents=[shared],
         help="list the reference problems",
         description="List the reference problems, or show one with its parameters and source.",
-        epilog=_text("""
+        epilog=text_block("""
             examples:
               featherstep problems --stiff
               featherstep problems --kind dae
@@ -416,39 +329,6 @@ def _add_data_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--search", metavar="TEXT", help="words in names, titles and sources")
     parser.add_argument("--json", action="store_true", help="print JSON in place of a table")
     parser.add_argument("--csv", action="store_true", help="print CSV in place of a table")
-
-
-# -------------------------------------------------------------------- values
-
-
-def _text(block: str) -> str:
-    return textwrap.dedent(block).strip("\n")
-
-
-def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if not names:
-        raise argparse.ArgumentTypeError("expected names separated by commas")
-    return names
-
-
-def _numbers(text: str) -> list[float]:
-    try:
-        return [float(item) for item in text.split(",")]
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"expected numbers separated by commas, got {text!r}"
-        ) from None
-
-
-def _parameter(text: str) -> tuple[str, float | int]:
-    name, _, value = text.partition("=")
-    for kind in (int, float):
-        try:
-            return name.strip(), kind(value)
-        except ValueError:
-            continue
-    raise argparse.ArgumentTypeError(f"expected NAME=NUMBER, such as mu=1000, got {text!r}")
 
 
 if __name__ == "__main__":

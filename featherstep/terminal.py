@@ -13,9 +13,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from .compare import Comparison
+from integrators.analysis.convergence_study import Convergence
+from integrators.analysis.work_precision_study import WorkPrecision
 
-__all__ = ["Screen", "progress", "show_comparison", "table"]
+__all__ = ["Screen", "progress", "show_comparison", "show_convergence", "table"]
 
 PIPE_WIDTH = 200  # lines into a pipe or a file are not folded to the width of a terminal
 
@@ -73,7 +74,7 @@ def table(
     return made
 
 
-def show_comparison(screen: Screen, comparison: Comparison, description: str) -> None:
+def show_comparison(screen: Screen, comparison: WorkPrecision, description: str) -> None:
     """Print what was solved, the table, what errors mean, and why runs failed."""
     ivp = comparison.problem
     t0, t1 = ivp.t_span
@@ -81,13 +82,14 @@ def show_comparison(screen: Screen, comparison: Comparison, description: str) ->
     screen.say(f"{ivp.name or 'problem'}: {description}" if description else ivp.name, "bold")
     screen.say(about)
     screen.say()
-    made = table(comparison.headings, [], left=("method", "status"), folded=("status",))
+    rows = comparison.table
+    made = table(rows.headings, [], left=("method", "status"), folded=("status",))
     last = None
-    for row in comparison.rows:
+    for row, cells in zip(comparison.rows, rows.cells):
         if last is not None and row.setting != last:
             made.add_section()
         last = row.setting
-        made.add_row(*map(escape, row.cells()), style=None if row.ok else "red")
+        made.add_row(*map(escape, cells), style=None if row.ok else "red")
     if comparison.rows:
         screen.print(made)
     screen.say()
@@ -95,6 +97,24 @@ def show_comparison(screen: Screen, comparison: Comparison, description: str) ->
     for text in comparison.complaints():
         screen.paragraph(text, "red")
     for text in comparison.notes():
+        screen.paragraph(text, "yellow")
+
+
+def show_convergence(
+    screen: Screen, study: Convergence, description: str, *, every_run: bool = False
+) -> None:
+    """Print what was solved, the orders, and why some are missing or too low."""
+    ivp = study.problem
+    t0, t1 = ivp.t_span
+    screen.say(f"{ivp.name}: {description}" if description else ivp.name, "bold")
+    screen.say(f"n = {ivp.n}, t from {t0:g} to {t1:.6g}")
+    screen.say()
+    for rows in (study.table, study.summary) if every_run else (study.summary,):
+        left = [column.heading for column in rows.columns if column.text]
+        screen.print(table(rows.headings, rows.cells, left=left, folded=("verdict",)))
+        screen.say()
+    screen.paragraph(study.error_measure())
+    for text in study.remarks():
         screen.paragraph(text, "yellow")
 
 

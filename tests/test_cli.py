@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 from featherstep import terminal
-from featherstep.cli import _heed_ctrl_c, main
+from featherstep.cli import main
 from featherstep.compare import Comparison, Reference, compare, default_methods, resolve
+from featherstep.options import heed_ctrl_c
 from featherstep.references import _sources, authors_and_year, citation
 from integrators import IVP, catalogue, problems, solve
 
@@ -46,7 +47,7 @@ def one_line(text: str) -> bool:
 
 def test_help_loads_nothing_heavy():
     program = (
-        "import sys; from featherstep.cli import _heed_ctrl_c, main; code = main(['--help']);"
+        "import sys; from featherstep.cli import main; code = main(['--help']);"
         "heavy = {'numpy', 'scipy', 'numba', 'matplotlib', 'rich', 'integrators'};"
         "sys.exit(code or bool(heavy & set(sys.modules)))"
     )
@@ -269,7 +270,7 @@ def test_missing_libraries_are_shown(monkeypatch):
     def missing(*_, **__):
         raise ImportError("assimulo is not installed: pip install featherstep[assimulo]")
 
-    monkeypatch.setattr("featherstep.compare.solve", missing)
+    monkeypatch.setattr("integrators.analysis.runs.solve", missing)
     (row,) = compare("kepler", ["assimulo:CVode"], rtol=1e-6).rows
     assert (row.method, row.status, row.error) == ("assimulo:CVode", "missing", None)
     assert "pip install" in row.message
@@ -429,7 +430,7 @@ def test_ctrl_c_inside_a_run():
 
 def test_ctrl_c_that_was_swallowed_is_heeded():
     before = signal.getsignal(signal.SIGINT)
-    with _heed_ctrl_c() as check:
+    with heed_ctrl_c() as check:
         check()
         with suppress(KeyboardInterrupt):  # as a callback of the compiler would
             signal.raise_signal(signal.SIGINT)

@@ -20,6 +20,7 @@ from .aba import aba_kernel, find_singular_body
 from .crba import crba_kernel
 from .forces import element_energy, element_forces
 from .kinematics import forward, joint, motion_to_child, pose, position_rates, velocity
+from .newton_euler import newton_euler_kernel
 from .rnea import rnea_kernel
 from .tree import HAVE_ELEMENTS, HAVE_FORCES, TreeWorkspace
 
@@ -125,16 +126,22 @@ def forward_dynamics(w: Any) -> Any:
 
 
 @kernel
+def joint_force_elements(w: Any) -> None:
+    """Put the forces of the model's elements into f_ext and, for the joints, into u."""
+    forward(w)
+    for k in range(w.tau.shape[0]):
+        w.tau[k] = 0.0
+    element_forces(w)
+    for k in range(w.tau.shape[0]):
+        w.u[k] = w.tau[k]
+
+
+@kernel
 def inverse_dynamics(w: Any) -> None:
     """tau from q, v, a_q, f_ext: what must act besides the model's force elements."""
     if w.switches[HAVE_ELEMENTS]:
-        forward(w)
-        for k in range(w.tau.shape[0]):
-            w.tau[k] = 0.0
-        element_forces(w)
-        for k in range(w.tau.shape[0]):
-            w.u[k] = w.tau[k]
-    rnea_kernel(w)
+        joint_force_elements(w)
+    newton_euler_kernel(w)
     if w.switches[HAVE_ELEMENTS]:
         for k in range(w.tau.shape[0]):
             w.tau[k] = w.tau[k] - w.u[k]
@@ -312,8 +319,13 @@ def joint_forces(
     array (n_bodies, 6)
         Couple and force at the origin of each body, in its coordinates.
     """
-    ID(model, q, v, a, f_ext, t=t)
-    return model.tree.to_body(model.tree.workspace.force)
+    w = load(model, q, v, t)
+    _vector(model, "a", a, w.a_q)
+    load_forces(model, w, f_ext)
+    if model.tree.has_elements:
+        compiled(joint_force_elements)(w)
+    compiled(rnea_kernel)(w)
+    return model.tree.to_body(w.force)
 
 
 def position_rate(model: Model, q: ArrayLike, v: ArrayLike, *, t: float = 0.0) -> Array:

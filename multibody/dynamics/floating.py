@@ -141,7 +141,7 @@ def _bodies(model: Model, q: Array, v: Array, f_ext: ArrayLike | None, t: float)
 
 
 def _joint_vector(model: Model, name: str, value: ArrayLike | None) -> Array:
-    """Vector of the joints without the base: nv − 6 numbers, or nv, of which the first are 0."""
+    """Vector of the joints without the base: nv − 6 numbers; zeros for None."""
     n = model.nv - 6
     if value is None:
         return np.zeros(n)
@@ -340,8 +340,9 @@ def floating_inverse_dynamics(
 
 
 def floating_jacobian(model: Model, q: ArrayLike, body: str | int, *, t: float = 0.0) -> Array:
-    """J_i^fl = J_i − ⁱX₀ (I₀^c)⁻¹ F (Ex 9.4): velocity of a body, in its coordinates, when joints
-    move and the momentum of the whole stays zero.
+    """J_i^fl = J_i − ⁱX₀ (I₀^c)⁻¹ F (Ex 9.4): what joints do to a body when the base gives way.
+
+    J^fl q̇ is the velocity of the body, in its coordinates, while the momentum of the whole is zero.
 
     Examples
     --------

@@ -20,6 +20,7 @@ external forces; springs, dampers and stops. Loop joints are left out, as `FD` l
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -48,10 +49,11 @@ class MaximalSystem(NamedTuple):
 
     Attributes
     ----------
-    matrix, right
-        Of size 6 N_B + Σ (6 − n_i).
     blocks
-        Nonzero blocks (row, column, array) of the matrix, from which a sparse one is made.
+        Nonzero blocks of the matrix: (row, column, array). :attr:`matrix` and :meth:`sparse` are
+        made of them; blocks at the same place add up.
+    right
+        Right-hand side, 6 N_B + Σ (6 − n_i) numbers.
     T, T_active, bias
         For each joint in base coordinates: constraint forces, active forces, c_J + v_s × v_J.
     ends
@@ -141,9 +143,7 @@ def maximal_system(
     sizes = [6 - body.joint.nv for body in model.bodies]
     starts = 6 * n + np.concatenate([[0], np.cumsum(sizes)]).astype(int)
     right = np.zeros(starts[-1])
-    system = MaximalSystem(
-        [], right, [], [], [], [], [slice(a, b) for a, b in zip(starts, starts[1:])]
-    )
+    system = MaximalSystem([], right, [], [], [], [], [slice(a, b) for a, b in pairwise(starts)])
     for i in range(n):
         system.blocks.append((6 * i, 6 * i, w.inertia[i]))
         bias = cross_force(w.v[i]) @ w.inertia[i] @ w.v[i]

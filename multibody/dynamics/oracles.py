@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -65,7 +66,7 @@ def cross_force(v: Array) -> Array:
 def slope(g: Callable[[float], Array], h: float = 1e-3) -> Array:
     """g′(0) by central differences, extrapolated twice: error O(h⁶), rounding about 1e-12."""
     rows = [(np.asarray(g(h / 2**k)) - np.asarray(g(-h / 2**k))) / (2 * h / 2**k) for k in range(3)]
-    once = [(4 * fine - coarse) / 3 for coarse, fine in zip(rows, rows[1:])]
+    once = [(4 * fine - coarse) / 3 for coarse, fine in pairwise(rows)]
     return np.asarray((16 * once[1] - once[0]) / 15)
 
 

@@ -11,8 +11,25 @@ from typing import Any
 # Public name → module of this package that defines it; loaded on first use.
 _WHERE: dict[str, str] = {
     # the method
+    "amplification": "method",
+    "dispersion_curves": "method",
+    "report_figure": "method",
+    "stability_region": "method",
     # the problem and the error
+    "difference_quotients": "problem",
+    "eigenvalues": "problem",
+    "euler_bounds": "problem",
+    "global_error": "problem",
+    "local_errors": "problem",
+    "picard_iterates": "problem",
+    "richardson_table": "problem",
+    "several_solutions": "problem",
+    "step_limits": "problem",
+    "taylor_polynomials": "problem",
     # the studies
+    "convergence": "study",
+    "tolerance": "study",
+    "work_precision": "study",
 }
 
 __all__ = sorted(_WHERE)
