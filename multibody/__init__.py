@@ -17,6 +17,9 @@ named by their intrinsic axes; SI units and radians.
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from . import (
     angles,
     frames,
@@ -97,10 +100,15 @@ from .plucker import (
 )
 from .points import Point, Vector
 from .rates import convert
+from .rhs import FD_derivatives, FD_x, ID_derivatives, as_ivp, quaternion_drift
 from .screws import Twist, Wrench
 from .se3 import Pose
 from .shapes import Inertia, box, cylinder, point_mass, rod, sphere
+from .simulate import energies, positions, simulate
 from .spatial import Force, Motion, crf, crm
+
+if TYPE_CHECKING:
+    from . import animate, mechanisms, plot
 
 __all__ = [
     "FD",
@@ -113,12 +121,15 @@ __all__ = [
     "Cylindrical",
     "Driven",
     "Energy",
+    "FD_derivatives",
+    "FD_x",
     "Fixed",
     "Force",
     "Frame",
     "FrameMoving",
     "Free",
     "Helical",
+    "ID_derivatives",
     "Inertia",
     "InverseInertia",
     "Joint",
@@ -147,6 +158,8 @@ __all__ = [
     "XtoV",
     "aba",
     "angles",
+    "animate",
+    "as_ivp",
     "bias_forces",
     "body_jacobian",
     "box",
@@ -158,6 +171,7 @@ __all__ = [
     "crf",
     "crm",
     "cylinder",
+    "energies",
     "energy",
     "frames",
     "gravity_forces",
@@ -169,15 +183,19 @@ __all__ = [
     "kinematics",
     "label_checks",
     "mcI",
+    "mechanisms",
     "momentum",
     "natural",
     "planar",
+    "plot",
     "plucker",
     "point_jacobian",
     "point_mass",
     "point_position",
     "points",
     "position_rate",
+    "positions",
+    "quaternion_drift",
     "quaternions",
     "rates",
     "rnea",
@@ -195,7 +213,18 @@ __all__ = [
     "scry",
     "scrz",
     "se3",
+    "simulate",
     "spatial",
     "sphere",
     "xlt",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("animate", "mechanisms", "plot"):  # loaded on first use
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

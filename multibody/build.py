@@ -233,7 +233,7 @@ class ModelBuilder:
         The placements say where the joint's two frames sit on the two bodies.
         """
         if name in self._loops or name in self._joints:
-            raise ValueError(f"name: a loop {name!r} exists already; names must differ")
+            raise ValueError(f"name: a loop or joint {name!r} exists already; names must differ")
         if not isinstance(joint, Joint):
             raise TypeError(f"{name}: expected a joint object, received {joint!r}")
         self._loops[name] = Connection(

@@ -503,13 +503,16 @@ def jacobian_rate(
 
 
 class Energy(NamedTuple):
-    """Kinetic and potential energy, in joules; the potential includes springs and stops."""
+    """Kinetic and potential energy, in joules; the potential includes springs and stops.
 
-    kinetic: float
-    potential: float
+    Numbers for a state, arrays for a solution.
+    """
+
+    kinetic: Any
+    potential: Any
 
     @property
-    def total(self) -> float:
+    def total(self) -> Any:
         """Sum of both."""
         return self.kinetic + self.potential
 
@@ -562,8 +565,15 @@ def _totals(model: Model, q: ArrayLike, v: ArrayLike | None, t: float) -> Array:
     return out
 
 
-def energy(model: Model, q: ArrayLike, v: ArrayLike, *, t: float = 0.0) -> Energy:
+def energy(model: Model, q: Any, v: ArrayLike | None = None, *, t: float = 0.0) -> Energy:
     """Kinetic and potential energy (zero potential at the base's origin).
+
+    Parameters
+    ----------
+    q
+        Position, or a `Solution`: then the energies are arrays, an entry for each of its times.
+    v
+        Velocity; zero if not given.
 
     Examples
     --------
@@ -571,6 +581,10 @@ def energy(model: Model, q: ArrayLike, v: ArrayLike, *, t: float = 0.0) -> Energ
     >>> energy(mechanisms.pendulum(), [0.0], [2.0])
     Energy(kinetic=2.0, potential=-9.81)
     """
+    if hasattr(q, "t") and hasattr(q, "y"):
+        from ..simulate import energies
+
+        return energies(model, q)
     kinetic, potential = _totals(model, q, v, t)[:2]
     return Energy(float(kinetic), float(potential))
 

@@ -55,8 +55,13 @@ def joint(w: Any, i: int) -> None:
         for k in range(q0, q1):
             theta = theta + w.angle[k] * w.q[k]
             d = d + w.shift[k] * w.q[k]
-        axial_screw(np.cos(theta), np.sin(theta), d, w.screws[i, 0])
-        axial_inverse(w.screws[i, 0], w.back[i, 0])
+        c, s = np.cos(theta), np.sin(theta)
+        if w.by_screws[i]:
+            axial_screw(c, s, d, w.screws[i, 0])
+            axial_inverse(w.screws[i, 0], w.back[i, 0])
+        else:
+            w.screws[i, 0, 0], w.screws[i, 0, 1], w.screws[i, 0, 2] = c, s, d
+            axial_transform(w, i)
         turning = 0.0 * theta
         sliding = 0.0 * theta
         for k in range(v0, v1):
@@ -83,6 +88,17 @@ def joint(w: Any, i: int) -> None:
         for k in range(v1 - v0):
             for m in range(6):
                 w.S[v0 + k, m] = w.law[24 + 6 * k + m]
+
+
+@kernel
+def axial_transform(w: Any, i: int) -> None:
+    """X_λ of an axial joint as (E, r)."""
+    c, s, d = w.screws[i, 0, 0], w.screws[i, 0, 1], w.screws[i, 0, 2]
+    for k in range(3):
+        w.E[i, 0, k] = c * w.E_T[i, 0, k] + s * w.E_T[i, 1, k]
+        w.E[i, 1, k] = c * w.E_T[i, 1, k] - s * w.E_T[i, 0, k]
+        w.E[i, 2, k] = w.E_T[i, 2, k]
+        w.r[i, k] = w.r_T[i, k] + w.E_T[i, 2, k] * d
 
 
 @kernel
@@ -117,7 +133,7 @@ def velocity(w: Any, i: int) -> None:
 @kernel
 def motion_to_child(w: Any, i: int, v: Any, out: Any) -> None:
     """Write X_λ v: from the parent's coordinates to those of body i."""
-    if w.axial[i]:
+    if w.by_screws[i]:
         if w.pre[i]:
             axial_motion(2, w.screws[i, 2], v, out)
         else:
@@ -133,7 +149,7 @@ def motion_to_child(w: Any, i: int, v: Any, out: Any) -> None:
 @kernel
 def force_to_parent(w: Any, i: int, f: Any, out: Any) -> None:
     """Write X_λᵀ f: from body i to its parent's coordinates."""
-    if w.axial[i]:
+    if w.by_screws[i]:
         axial_force(2, w.back[i, 0], f, out)
         if w.bend[i]:
             axial_force(0, w.back[i, 1], out, out)
@@ -146,7 +162,7 @@ def force_to_parent(w: Any, i: int, f: Any, out: Any) -> None:
 @kernel
 def rigid_to_parent(w: Any, i: int, inertia: Any, out: Any) -> None:
     """Write X_λᵀ I X_λ for a rigid inertia."""
-    if w.axial[i]:
+    if w.by_screws[i]:
         axial_rigid(2, w.back[i, 0], inertia, out)
         if w.bend[i]:
             axial_rigid(0, w.back[i, 1], out, out)
@@ -159,13 +175,13 @@ def rigid_to_parent(w: Any, i: int, inertia: Any, out: Any) -> None:
 @kernel
 def articulated_to_parent(w: Any, i: int, inertia: Any, out: Any) -> None:
     """Write X_λᵀ I^a X_λ for an articulated inertia."""
-    if w.z_free[i]:  # the revolute joint has emptied its third row and column
+    if w.by_screws[i] and w.z_free[i]:  # the joint has emptied the third row and column
         axial_articulated_z_free(2, w.back[i, 0], inertia, out)
         if w.bend[i]:
             axial_articulated_z_free(0, w.back[i, 1], out, out)
         if w.pre[i]:
             axial_articulated(2, w.back[i, 2], out, out)
-    elif w.axial[i]:
+    elif w.by_screws[i]:
         axial_articulated(2, w.back[i, 0], inertia, out)
         if w.bend[i]:
             axial_articulated(0, w.back[i, 1], out, out)
@@ -178,13 +194,8 @@ def articulated_to_parent(w: Any, i: int, inertia: Any, out: Any) -> None:
 @kernel
 def pose(w: Any, i: int) -> None:
     """X_0 of body i as (E_0, r_0): from base to body coordinates, by X_0 = X_λ · X_0 of λ."""
-    if w.axial[i]:
-        c, s, d = w.screws[i, 0][0], w.screws[i, 0][1], w.screws[i, 0][2]
-        for k in range(3):
-            w.E[i, 0, k] = c * w.E_T[i, 0, k] + s * w.E_T[i, 1, k]
-            w.E[i, 1, k] = c * w.E_T[i, 1, k] - s * w.E_T[i, 0, k]
-            w.E[i, 2, k] = w.E_T[i, 2, k]
-            w.r[i, k] = w.r_T[i, k] + w.E_T[i, 2, k] * d
+    if w.by_screws[i]:
+        axial_transform(w, i)
     p = w.parent[i]
     if p < 0:
         for k in range(3):

@@ -14,7 +14,11 @@ Joints keep the direction in which they were made (a reversed one has the parent
 successor), gravity is a force on each body, and nothing is recursive but the positions. So this
 shares no formula with the recursive algorithms, and agrees with them only if both are right.
 
-Supported: all joints, reversed or not, without freedom or with six, moved by time; armature;
+:func:`forward_dynamics_projected` solves the same problem with explicit constraints (Eq 3.18–3.23):
+the motions that joints allow are a = G v̇ + g, and the equations of free bodies are projected on
+them, GᵀIG v̇ = τ + Gᵀ(f − p − I g).
+
+Supported by both: all joints, reversed or not, without freedom or with six, moved by time; armature;
 external forces; springs, dampers and stops. Loop joints are left out, as `FD` leaves them out.
 """
 
@@ -27,6 +31,7 @@ import numpy as np
 
 from .._checks import Array, ArrayLike
 from .oracles import (
+    BaseCoordinates,
     base_coordinates,
     cross_force,
     cross_motion,
@@ -38,7 +43,13 @@ from .oracles import (
 if TYPE_CHECKING:
     from ..model import Model
 
-__all__ = ["MaximalMotion", "MaximalSystem", "forward_dynamics_maximal", "maximal_system"]
+__all__ = [
+    "MaximalMotion",
+    "MaximalSystem",
+    "forward_dynamics_maximal",
+    "forward_dynamics_projected",
+    "maximal_system",
+]
 
 #: From this number of bodies the sparse solver is used; below, it costs more than it saves.
 SPARSE_FROM = 30
@@ -132,22 +143,16 @@ def maximal_system(
     >>> maximal_system(b.build(), [0.0], [0.0]).matrix.shape  # 6 + 5
     (11, 11)
     """
-    q, v, tau_all = numbers(model, q, v, tau, "tau")
-    w = base_coordinates(model, q, v, t)
-    known = external_forces(model, f_ext)
-    if model.springs or any(_has_elements(body) for body in model.bodies):
-        tau_e, f_e = element_forces(model, q, v, t)
-        tau_all, known = tau_all + tau_e, known + f_e
-    gravity = np.concatenate([np.zeros(3), model.gravity])
+    w, v, tau_all, forces = _known(model, q, v, tau, f_ext, t)
     n = model.n_bodies
+    q = model.check("q", q)
     sizes = [6 - body.joint.nv for body in model.bodies]
     starts = 6 * n + np.concatenate([[0], np.cumsum(sizes)]).astype(int)
     right = np.zeros(starts[-1])
     system = MaximalSystem([], right, [], [], [], [], [slice(a, b) for a, b in pairwise(starts)])
     for i in range(n):
         system.blocks.append((6 * i, 6 * i, w.inertia[i]))
-        bias = cross_force(w.v[i]) @ w.inertia[i] @ w.v[i]
-        right[6 * i : 6 * i + 6] = known[i] + w.inertia[i] @ gravity - bias
+        right[6 * i : 6 * i + 6] = forces[i]
     for j, body in enumerate(model.bodies):
         at_q, at_v = model.q_index[j], model.v_index[j]
         move = body.joint.motion(q[at_q], v[at_v], t)
@@ -186,8 +191,23 @@ def maximal_system(
     return system
 
 
-def _has_elements(body: Any) -> bool:
-    return bool(body.stiffness.any() or body.damping.any() or body.limits[:, 2:].any())
+def _known(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike | None,
+    f_ext: ArrayLike | None,
+    t: float,
+) -> tuple[BaseCoordinates, Array, Array, Array]:
+    """Positions and velocities, v, joint forces and f − p of all bodies, elements included."""
+    q, v, tau_all = numbers(model, q, v, tau, "tau")
+    w = base_coordinates(model, q, v, t)
+    tau_e, f_e = element_forces(model, q, v, t)
+    forces = external_forces(model, f_ext) + f_e
+    gravity = np.concatenate([np.zeros(3), model.gravity])
+    for i, (I, v_i) in enumerate(zip(w.inertia, w.v)):
+        forces[i] += I @ gravity - cross_force(v_i) @ I @ v_i
+    return w, v, tau_all + tau_e, forces
 
 
 def forward_dynamics_maximal(
@@ -232,8 +252,7 @@ def forward_dynamics_maximal(
     n = model.n_bodies
     accelerations = x[: 6 * n].reshape(n, 6)
     _, v_all, tau_all = numbers(model, q, v, tau, "tau")
-    if model.springs or any(_has_elements(body) for body in model.bodies):
-        tau_all = tau_all + element_forces(model, q, v_all, t)[0]
+    tau_all = tau_all + element_forces(model, q, v_all, t)[0]
     v_dot = np.empty(model.nv)
     forces = np.empty((n, 6))
     multipliers = []
@@ -247,3 +266,33 @@ def forward_dynamics_maximal(
         force = active + system.T[j] @ multipliers[j]
         forces[j] = -force if body.reverse else force
     return MaximalMotion(accelerations, v_dot, multipliers, forces)
+
+
+def forward_dynamics_projected(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike | None = None,
+    f_ext: ArrayLike | None = None,
+    *,
+    t: float = 0.0,
+) -> Array:
+    """v̇ from the equations of all free bodies, projected on the joints' freedoms (Eq 3.20).
+
+    Examples
+    --------
+    >>> from multibody import ModelBuilder, Revolute, rod
+    >>> b = ModelBuilder()
+    >>> _ = b.add_body("rod", 0, Revolute("y"), inertia=rod((0, 0, 0), (1, 0, 0), mass=1.0))
+    >>> (forward_dynamics_projected(b.build(), [0.0], [0.0]) / 9.81).round(9)
+    array([1.5])
+    """
+    w, _, tau_all, forces = _known(model, q, v, tau, f_ext, t)
+    armature = np.concatenate([np.zeros(0), *[body.armature for body in model.bodies]])
+    H, right = np.diag(armature), tau_all.copy()
+    for i in range(model.n_bodies):
+        G = w.jacobian(i)
+        g = sum((w.c[j] for j in w.support(i)), np.zeros(6))
+        H += G.T @ w.inertia[i] @ G
+        right += G.T @ (forces[i] - w.inertia[i] @ g)
+    return np.asarray(np.linalg.solve(H, right))

@@ -31,7 +31,7 @@ __all__ = ["newton_euler_kernel"]
 @kernel
 def rotate_to_child(w: Any, i: int, v: Any, out: Any) -> None:
     """E v, by at most three plane rotations for an axial joint."""
-    if w.axial[i]:
+    if w.by_screws[i]:
         x, y, z = v[0], v[1], v[2]
         if w.pre[i]:
             c, s = w.screws[i, 2, 0], w.screws[i, 2, 1]
@@ -50,7 +50,7 @@ def rotate_to_child(w: Any, i: int, v: Any, out: Any) -> None:
 @kernel
 def rotate_to_parent(w: Any, i: int, v: Any, out: Any) -> None:
     """Eᵀ v."""
-    if w.axial[i]:
+    if w.by_screws[i]:
         x, y, z = v[0], v[1], v[2]
         c, s = w.screws[i, 0, 0], w.screws[i, 0, 1]
         x, y = c * x - s * y, c * y + s * x

@@ -11,8 +11,10 @@ Joints come in two forms.
 
       X_λ = scrz(θ + θ₂, d + d₂) · scrx(α, a) · scrz(θ₁, d₁),
 
-  where the last factor is missing if the placement is that of Denavit and Hartenberg. Screws
-  transform inertias at half the price of a general transform.
+  where the last factor is missing if the placement is that of Denavit and Hartenberg. On symbols
+  the transforms are made from these screws, at half the operations of a general transform; the
+  compiled kernels use (E, r), because a processor takes one long formula faster than three short
+  ones that wait for each other.
 - All others have a *law* (``multibody.joints.base``), called through its address.
 """
 
@@ -50,7 +52,8 @@ STRUCTURE = {
     "q_at": "i1",  # first position variable of each joint, and their number
     "v_at": "i1",
     "p_at": "i1",
-    "axial": "i1",  # 1 if the joint is axial
+    "axial": "i1",  # 1 if the joint is axial …
+    "by_screws": "i1",  # … and 1 if its transforms are made as products of screws
     "pre": "i1",  # 1 if the placement has a screw about the parent's z
     "bend": "i1",  # 1 if it has a screw about x
     "z_free": "i1",  # 1 for a revolute joint without armature: I^a has an empty third row
@@ -231,6 +234,7 @@ class Tree:
         rates = [self._address(f, b, False) for f, b in self._functions(self.rate_functions)]
         return TreeWorkspace(
             **self.arrays,
+            by_screws=np.zeros(self.model.n_bodies, dtype=np.int64),
             laws=np.array(laws, dtype=np.int64),
             rates=np.array(rates, dtype=np.int64),
             switches=np.array([0, self.has_elements], dtype=np.int64),
@@ -242,6 +246,7 @@ class Tree:
         """Return a workspace of objects, for kernels run on symbols (or interpreted)."""
         return SimpleNamespace(
             **self.arrays,
+            by_screws=self.arrays["axial"],
             laws=self.law_functions,
             rates=self.rate_functions,
             switches=[0, int(self.has_elements)],
