@@ -35,6 +35,7 @@ from .tracing import where
 __all__ = [
     "Group",
     "euclidean",
+    "planar_motions",
     "product",
     "rigid_motions",
     "rotations_by_matrix",
@@ -377,6 +378,54 @@ def rigid_motions() -> Group:
     array([0.        , 1.27323954, 0.        ])
     """
     return Group(7, 6, _retract_motion, _rate_of_motion, _difference_motion, _scale_motion)
+
+
+# -------------------------------------------------------------------- motions of the plane
+
+
+def _retract_planar(y: Any, z: Any) -> Any:
+    """(φ, p) ⊞ (θ, u) = (φ + θ, p + R(φ) V u), V = [sin θ, cos θ − 1; 1 − cos θ, sin θ]/θ."""
+    s = z[0] * z[0]
+    cosine, sine = _half_angle(s)
+    along, across = 2.0 * sine * cosine, 2.0 * sine * sine * z[0]
+    x, w = along * z[1] - across * z[2], across * z[1] + along * z[2]
+    c, d = np.cos(y[0]), np.sin(y[0])
+    return np.array([y[0] + z[0], y[1] + c * x - d * w, y[2] + d * x + c * w])
+
+
+def _rate_of_planar(z: Any, xi: Any) -> Any:
+    """v + ½ J w − θ A w with w = θ v − ω u, J the quarter turn: all brackets are multiples of w."""
+    x, y = z[0] * xi[1] - xi[0] * z[1], z[0] * xi[2] - xi[0] * z[2]
+    second = z[0] * _second(z[0] * z[0])
+    return np.array([xi[0], xi[1] - 0.5 * y - second * x, xi[2] + 0.5 * x - second * y])
+
+
+def _difference_planar(y: Any, y1: Any) -> Any:
+    turn = y1[0] - y[0]
+    c, s = np.cos(y[0]), np.sin(y[0])
+    x, w = y1[1] - y[1], y1[2] - y[2]
+    x, w = c * x + s * w, c * w - s * x
+    # V⁻¹ = (θ/2) cot(θ/2) − (θ/2) J
+    along = 1.0 - turn * turn * _second(turn * turn)
+    return np.array([turn, along * x + 0.5 * turn * w, along * w - 0.5 * turn * x])
+
+
+def _scale_planar(y: Any) -> Any:
+    distance = np.sqrt(y[1] * y[1] + y[2] * y[2])
+    return np.array([1.0, distance, distance])
+
+
+def planar_motions() -> Group:
+    """Motions of the plane as angle and position (n = m = 3): (φ, x, y) ⊞ (θ, u_x, u_y).
+
+    The tangent vector is (ω, v_x, v_y) with the velocity in body axes. The angle counts whole turns.
+
+    Examples
+    --------
+    >>> planar_motions().retract(np.zeros(3), np.array([np.pi, 2.0, 0.0])).round(12) + 0.0
+    array([3.14159265, 0.        , 1.27323954])
+    """
+    return Group(3, 3, _retract_planar, _rate_of_planar, _difference_planar, _scale_planar)
 
 
 # -------------------------------------------------------------------- products

@@ -128,6 +128,19 @@ def _unbox_workspace(workspace_type: Any, value: Any, c: Any) -> NativeValue:
     return NativeValue(native, is_error=cgutils.is_not_null(c.builder, c.pyapi.err_occurred()))
 
 
+def workspace_cast(family: type[Workspace]) -> Any:
+    """Return a function for compiled code that takes a workspace's address for the workspace."""
+
+    @intrinsic
+    def cast(typing_context: Any, address: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            return args[0]
+
+        return WorkspaceType(family.__name__)(types.int64), codegen
+
+    return cast
+
+
 @infer_getattr
 class _WorkspaceAttributes(AttributeTemplate):
     key = WorkspaceType

@@ -30,7 +30,14 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar
 
-__all__ = ["address_of", "cache_directory", "compiled", "interpreting", "kernel"]
+__all__ = [
+    "OnWorkspace",
+    "address_of",
+    "cache_directory",
+    "compiled",
+    "interpreting",
+    "kernel",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -99,6 +106,48 @@ def _compiled(function: Callable[..., Any], nogil: bool, parallel: bool) -> Any:
     options = {"nogil": nogil, "parallel": parallel, "error_model": "numpy"}
     with _registered_and_cached(function) as cached:
         return numba.njit(cache=cached, **options)(function)
+
+
+class OnWorkspace:
+    """A kernel(w), compiled at its first call for one family of workspaces.
+
+    Calling it takes a tenth of the time of calling what :func:`compiled` returns, which must find
+    out the type of `w` each time: what counts where the kernel itself takes a microsecond.
+
+    Parameters
+    ----------
+    function
+        A kernel of one argument; returns nothing, or a float if `returns` is true.
+    family
+        Class of the workspaces.
+    """
+
+    def __init__(self, function: Callable[..., Any], family: type, returns: bool = False) -> None:
+        self.function, self.family, self.returns = function, family, returns
+        self._code: Any = None
+
+    def __call__(self, w: Any) -> Any:
+        """Run the kernel."""
+        if self._code is None:
+            if interpreting():
+                return self.function(w)
+            self._code = self._compile()
+        return self._code(w.address)
+
+    def _compile(self) -> Any:
+        import ctypes
+
+        import numba
+
+        from .intrinsics import WorkspaceType
+
+        kind = numba.float64 if self.returns else numba.void
+        signature = kind(WorkspaceType(self.family.__name__))
+        with _registered_and_cached(self.function) as cached:
+            code = numba.cfunc(signature, cache=cached, error_model="numpy")(self.function)
+        _kept.append(code)  # the code lives as long as this object
+        result = ctypes.c_double if self.returns else None
+        return ctypes.CFUNCTYPE(result, ctypes.c_int64)(int(code.address))
 
 
 def address_of(function: Callable[..., Any], family: type) -> Any:

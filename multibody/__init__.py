@@ -22,8 +22,11 @@ from typing import TYPE_CHECKING, Any
 
 from . import (
     angles,
+    dh,
     frames,
+    graph,
     inertia,
+    io,
     joints,
     kernels,
     natural,
@@ -63,6 +66,7 @@ from .dynamics.compute import (
 )
 from .frames import Frame, FrameMoving, label_checks
 from .inertia import ArticulatedInertia, CentralInertia, InverseInertia, RigidInertia, mcI
+from .io import ModelFileError, load_model, save_model
 from .joints import (
     AngleSequence,
     ConstantVelocity,
@@ -137,6 +141,7 @@ __all__ = [
     "Loop",
     "Model",
     "ModelBuilder",
+    "ModelFileError",
     "Motion",
     "Planar",
     "Plucker",
@@ -171,17 +176,21 @@ __all__ = [
     "crf",
     "crm",
     "cylinder",
+    "dh",
     "energies",
     "energy",
     "frames",
+    "graph",
     "gravity_forces",
     "inertia",
+    "io",
     "jacobian_rate",
     "joint_forces",
     "joints",
     "kernels",
     "kinematics",
     "label_checks",
+    "load_model",
     "mcI",
     "mechanisms",
     "momentum",
@@ -208,6 +217,7 @@ __all__ = [
     "rx",
     "ry",
     "rz",
+    "save_model",
     "screws",
     "scrx",
     "scry",

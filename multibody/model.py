@@ -287,7 +287,13 @@ class Model:
     def _digest(self) -> str:
         parts: list[Any] = [self.name, self.gravity.tobytes()]
         for b in self.bodies:
-            numbers = (b.placement.E, b.placement.r, b.inertia.array, b.armature, b.damping)
+            numbers: tuple[Array, ...] = (
+                b.placement.E,
+                b.placement.r,
+                b.inertia.array,
+                b.armature,
+                b.damping,
+            )
             numbers += (b.stiffness, b.rest, b.limits)
             parts += [b.name, b.parent, b.reverse, repr(b.joint), *(x.tobytes() for x in numbers)]
         for c in self.loops:

@@ -17,11 +17,10 @@ from .dynamics.compute import (
     FD,
     ForcesLike,
     energy,
-    forward_dynamics,
-    inverse_dynamics,
     momentum,
     position_rate,
 )
+from .dynamics.compute_kernels import forward_dynamics, inverse_dynamics
 from .dynamics.kinematics import position_rates
 from .dynamics.tree import HAVE_FORCES
 
@@ -246,7 +245,8 @@ def as_ivp(
     -------
     IVP
         With an exact Jacobian if traced, invariants (energy, momentum) where they are conserved,
-        and names of the states.
+        names of the states, and the manifold of positions, for Munthe-Kaas methods (such as
+        ``method="RKMK4"``), which keep quaternions unit vectors by themselves.
 
     Examples
     --------
@@ -268,6 +268,7 @@ def as_ivp(
     f = _right_hand_side(model, tau_law, force_law, params, gain, traced)
     places = model.quaternion_places
     conservative = tau is None and f_ext is None
+    on_manifold = any(set(b.joint.groups) - {"R", "SO2"} for b in model.bodies)
     return IVP(
         f,
         np.concatenate([q0, v0]),
@@ -276,6 +277,7 @@ def as_ivp(
         project=_renormaliser(places) if places and quaternions == "renormalise" else None,
         invariants=_invariants(model) if conservative else {},
         name=model.name,
+        manifold=_manifold(model, tau_law, force_law, params, f) if on_manifold else None,
         state_names=(*model.q_names, *model.v_names),
     )
 
@@ -395,6 +397,57 @@ def _right_hand_side(
             if trace:
                 raise
     return numeric if len(params) else lambda t, x: numeric(t, x)
+
+
+def _manifold(
+    model: Model,
+    tau_law: Callable[..., Any] | None,
+    force_law: Callable[..., Any] | None,
+    params: Array,
+    f: Any,
+) -> Any:
+    """Positions on their groups, velocities as vectors; the motion of both, traced if f is."""
+    from integrators import groups, traced
+    from integrators.tracing import Traced
+
+    kinds = {
+        "R": groups.euclidean(1),
+        "SO2": groups.euclidean(1),
+        "SO3": groups.rotations_by_quaternion(),
+        "SE2": groups.planar_motions(),
+        "SE3": groups.rigid_motions(),
+    }
+    parts = [kinds[g] for b in model.bodies for g in b.joint.groups]
+    space = groups.product(*parts, groups.euclidean(model.nv))
+    nq = model.nq
+
+    def directions(t: Any, q: Any, v: Any) -> list[Any]:
+        return [
+            np.asarray(b.joint.group_velocity(t, q[i], v[k]))
+            for b, i, k in zip(model.bodies, model.q_index, model.v_index)
+        ]
+
+    def symbolic(t: Any, x: Any, p: Any = ()) -> Any:
+        w = _symbolic_state(model, t, x)
+        q, v = x[:nq], x[nq:]
+        joint_force = None if tau_law is None else tau_law(t, q, v, p)
+        _set_forces(model, w, joint_force, None if force_law is None else force_law(t, q, v))
+        forward_dynamics(w)
+        return np.concatenate([*directions(t, q, v), w.a_q])
+
+    def numeric(t: float, x: Array, p: Any = ()) -> Array:
+        q, v = x[:nq], x[nq:]
+        joint_force = None if tau_law is None else tau_law(t, q, v, p)
+        a = FD(model, q, v, joint_force, None if force_law is None else force_law(t, q, v), t=t)
+        return np.concatenate([*directions(t, q, v), a])
+
+    if not isinstance(f, Traced):
+        return space.manifold(numeric if len(params) else lambda t, x: numeric(t, x))
+    # Traced at its first use only: most runs do not need it.
+    options = dict(n=None, outputs=space.dimension)
+    if len(params):
+        return space.manifold(traced(symbolic, params=len(params), **options))  # type: ignore[arg-type]
+    return space.manifold(traced(lambda t, x: symbolic(t, x), **options))  # type: ignore[arg-type]
 
 
 def _renormaliser(places: tuple[int, ...]) -> Callable[..., Any]:

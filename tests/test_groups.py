@@ -97,3 +97,24 @@ def test_traced_groups_equal_plain_ones(group, size):
     if size == 0.0:  # ∂/∂z of ½ [z, ξ] is all that is left
         linear = np.array([group.rate(e, xi) - group.rate(-e, xi) for e in np.eye(m)]).T / 2
         assert np.allclose(rate.jacobian()(0.0, z, xi), linear, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("angle", ANGLES)
+def test_planar_motions_are_rigid_motions_of_the_plane(angle):
+    rng = np.random.default_rng(int(1000 * angle) + 1)
+    plane = groups.planar_motions()
+    z, xi = np.array([angle, *rng.normal(size=2)]), rng.normal(size=3)
+
+    def embedded(v):
+        return np.array([0, 0, v[0], v[1], v[2], 0.0])
+
+    start = np.array([0.4, 1.0, -2.0])
+    space = np.array([np.cos(0.2), 0, 0, np.sin(0.2), 1.0, -2.0, 0.0])
+    moved, expected = plane.retract(start, z), MOTION.retract(space, embedded(z))
+    assert np.allclose(moved[1:], expected[4:6], rtol=0, atol=4 * ROUNDING)
+    assert moved[0] == start[0] + angle
+    rate = MOTION.rate(embedded(z), embedded(xi))[2:5]
+    size = np.abs(rate).max()
+    assert np.allclose(plane.rate(z, xi), rate, rtol=0, atol=4 * ROUNDING * size)
+    if angle < np.pi:
+        assert np.allclose(plane.difference(start, moved), z, rtol=0, atol=4 * ROUNDING)

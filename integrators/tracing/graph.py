@@ -165,19 +165,24 @@ def evaluate(
     inputs
         The values of the inputs.
     algebra
-        What each operation does.
+        What each operation does. If it has a "square", that is used for the product of a node
+        with itself, which intervals must tell from a product of equal intervals.
     constant
         How a float becomes a number of this kind.
     """
     values: list[Any] = []
     push = values.append
+    square = algebra.get("square")
     for op, a in zip(ops, args):
         if op == "const":
             push(constant(a[0]))
         elif op == "input":
             push(inputs[a[0]])
         elif len(a) == 2:
-            push(algebra[op](values[a[0]], values[a[1]]))
+            if square is not None and op == "mul" and a[0] == a[1]:
+                push(square(values[a[0]]))
+            else:
+                push(algebra[op](values[a[0]], values[a[1]]))
         elif len(a) == 1:
             push(algebra[op](values[a[0]]))
         else:

@@ -68,11 +68,15 @@ def _times(x: float, y: float) -> float:
 def _mul(a: Interval, b: Interval) -> Interval:
     if _empty(a, b):
         return _NOTHING
-    if a is b:
-        lo, hi = _abs(a)
-        return max(0.0, math.nextafter(lo * lo, -_INF)), math.nextafter(hi * hi, _INF)
     corners = [_times(x, y) for x in a for y in b]
     return _out(min(corners), max(corners))
+
+
+def _square(a: Interval) -> Interval:
+    if _empty(a):
+        return _NOTHING
+    lo, hi = _abs(a)
+    return max(0.0, math.nextafter(lo * lo, -_INF)), math.nextafter(hi * hi, _INF)
 
 
 def _quotient(x: float, y: float) -> float:
@@ -251,6 +255,7 @@ INTERVALS: dict[str, Callable[..., Interval]] = {
     "add": _add,
     "sub": _sub,
     "mul": _mul,
+    "square": _square,
     "div": _div,
     "neg": _neg,
     "abs": _abs,

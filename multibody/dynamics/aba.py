@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from integrators.kernels import compiled, kernel
+from integrators.kernels import OnWorkspace, kernel
 
 from .._checks import Array
 from ..kernels.inertia import articulated_apply, articulated_from_rigid, rigid_bias
 from ..kernels.spatial import dot
+from .crba import crba_kernel
 from .kinematics import (
     articulated_to_parent,
     force_to_body,
@@ -25,7 +26,7 @@ from .kinematics import (
     pose,
     velocity,
 )
-from .tree import HAVE_FORCES
+from .tree import HAVE_FORCES, TreeWorkspace
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -180,16 +181,18 @@ def articulated_inertias(w: Any) -> None:
                 w.I_A[parent, m] = w.I_A[parent, m] + w.spare21[m]
 
 
+_run_articulated = OnWorkspace(articulated_inertias, TreeWorkspace)
+_run_crba = OnWorkspace(crba_kernel, TreeWorkspace)
+
+
 def find_singular_body(model: Model, q: Array, t: float = 0.0) -> int:
     """Number of the first body whose freedom moves no mass at this position; 0 if there is none."""
-    from .crba import crba_kernel
-
     w = model.tree.workspace
     w.q[:], w.v[:], w.t[0] = q, 0.0, t
-    compiled(crba_kernel)(w)
+    _run_crba(w)
     scale = np.diag(w.H).copy()
     with np.errstate(all="ignore"):
-        compiled(articulated_inertias)(w)
+        _run_articulated(w)
         pivots = 1.0 / w.D_inverse
     bad = ~(pivots > SINGULAR * np.maximum(scale, np.finfo(float).tiny))
     if not bad.any():

@@ -12,17 +12,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from integrators.kernels import compiled, kernel
+from integrators.kernels import OnWorkspace
 
 from .._checks import Array, ArrayLike, one_of, real_array
 from ..se3 import Pose
-from .aba import aba_kernel, find_singular_body
+from .aba import find_singular_body
+from .compute_kernels import (
+    accelerations_kernel,
+    energy_kernel,
+    forward_dynamics,
+    inverse_dynamics,
+    joint_force_elements,
+)
 from .crba import crba_kernel
-from .forces import element_energy, element_forces
-from .kinematics import forward, joint, motion_to_child, pose, position_rates, velocity
-from .newton_euler import newton_euler_kernel
+from .kinematics import forward, position_rates
 from .rnea import rnea_kernel
-from .tree import HAVE_ELEMENTS, HAVE_FORCES, TreeWorkspace
+from .tree import HAVE_FORCES, TreeWorkspace
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -112,39 +117,13 @@ def _vector(model: Model, name: str, value: ArrayLike | None, out: Array) -> Non
         out[:] = model.check(name, value)
 
 
-@kernel
-def forward_dynamics(w: Any) -> Any:
-    """a_q from q, v, tau, f_ext and the model's force elements; returns Σ a_q as a check."""
-    if w.switches[HAVE_ELEMENTS]:
-        forward(w)
-        element_forces(w)
-    aba_kernel(w)
-    total = 0.0
-    for k in range(w.a_q.shape[0]):
-        total = total + w.a_q[k]
-    return total
-
-
-@kernel
-def joint_force_elements(w: Any) -> None:
-    """Put the forces of the model's elements into f_ext and, for the joints, into u."""
-    forward(w)
-    for k in range(w.tau.shape[0]):
-        w.tau[k] = 0.0
-    element_forces(w)
-    for k in range(w.tau.shape[0]):
-        w.u[k] = w.tau[k]
-
-
-@kernel
-def inverse_dynamics(w: Any) -> None:
-    """tau from q, v, a_q, f_ext: what must act besides the model's force elements."""
-    if w.switches[HAVE_ELEMENTS]:
-        joint_force_elements(w)
-    newton_euler_kernel(w)
-    if w.switches[HAVE_ELEMENTS]:
-        for k in range(w.tau.shape[0]):
-            w.tau[k] = w.tau[k] - w.u[k]
+_run_forward_dynamics = OnWorkspace(forward_dynamics, TreeWorkspace, returns=True)
+_run_inverse_dynamics = OnWorkspace(inverse_dynamics, TreeWorkspace)
+_run_elements = OnWorkspace(joint_force_elements, TreeWorkspace)
+_run_rnea = OnWorkspace(rnea_kernel, TreeWorkspace)
+_run_crba = OnWorkspace(crba_kernel, TreeWorkspace)
+_run_rates = OnWorkspace(position_rates, TreeWorkspace)
+_run_forward = OnWorkspace(forward, TreeWorkspace)
 
 
 # ---------------------------------------------------------------------- dynamics
@@ -194,11 +173,15 @@ def FD(
     >>> FD(model, [np.pi / 2], [0.0]).round(6)  # horizontal: −g/L
     array([-9.81])
     """
+    if f_ext is None and method is None and t == 0.0:
+        a = model.tree.fast_forward_dynamics(q, v, tau)
+        if a is not None:
+            return a
     w = load(model, q, v, t)
     _vector(model, "tau", tau, w.tau)
     load_forces(model, w, f_ext)
     if method is None or method == "aba":
-        total = compiled(forward_dynamics)(w)
+        total = _run_forward_dynamics(w)
         if total - total != 0.0:
             _explain(model, w)
         return w.a_q.copy()
@@ -257,7 +240,7 @@ def ID(
     w = load(model, q, v, t)
     _vector(model, "a", a, w.a_q)
     load_forces(model, w, f_ext)
-    compiled(inverse_dynamics)(w)
+    _run_inverse_dynamics(w)
     return w.tau.copy()
 
 
@@ -275,7 +258,7 @@ def crba(model: Model, q: ArrayLike, *, t: float = 0.0) -> Array:
     array([[1.]])
     """
     w = load(model, q, None, t)
-    compiled(crba_kernel)(w)
+    _run_crba(w)
     return w.H.copy()
 
 
@@ -323,15 +306,15 @@ def joint_forces(
     _vector(model, "a", a, w.a_q)
     load_forces(model, w, f_ext)
     if model.tree.has_elements:
-        compiled(joint_force_elements)(w)
-    compiled(rnea_kernel)(w)
+        _run_elements(w)
+    _run_rnea(w)
     return model.tree.to_body(w.force)
 
 
 def position_rate(model: Model, q: ArrayLike, v: ArrayLike, *, t: float = 0.0) -> Array:
     """q̇ from v, joint by joint."""
     w = load(model, q, v, t)
-    compiled(position_rates)(w)
+    _run_rates(w)
     return w.q_dot.copy()
 
 
@@ -355,24 +338,7 @@ class Kinematics(NamedTuple):
     accelerations: Array | None
 
 
-@kernel
-def accelerations_kernel(w: Any) -> None:
-    """Body accelerations from joint accelerations, without gravity."""
-    for i in range(w.parent.shape[0]):
-        joint(w, i)
-        pose(w, i)
-        velocity(w, i)
-        p = w.parent[i]
-        if p < 0:
-            for k in range(6):
-                w.acc[i, k] = w.c[i, k]
-        else:
-            motion_to_child(w, i, w.acc[p], w.acc[i])
-            for k in range(6):
-                w.acc[i, k] = w.acc[i, k] + w.c[i, k]
-        for k in range(w.v_at[i], w.v_at[i + 1]):
-            for m in range(6):
-                w.acc[i, m] = w.acc[i, m] + w.S[k, m] * w.a_q[k]
+_run_accelerations = OnWorkspace(accelerations_kernel, TreeWorkspace)
 
 
 def kinematics(
@@ -393,7 +359,7 @@ def kinematics(
     """
     w = load(model, q, v, t)
     _vector(model, "a", a, w.a_q)
-    compiled(accelerations_kernel)(w)
+    _run_accelerations(w)
     tree = model.tree
     poses = [Pose.identity()]
     for i in range(model.n_bodies):
@@ -419,7 +385,7 @@ def point_position(
 
 def _loaded_forward(model: Model, q: ArrayLike, v: ArrayLike | None, t: float) -> TreeWorkspace:
     w = load(model, q, v, t)
-    compiled(forward)(w)
+    _run_forward(w)
     return w
 
 
@@ -517,52 +483,13 @@ class Energy(NamedTuple):
         return self.kinetic + self.potential
 
 
-@kernel
-def energy_kernel(w: Any, out: Any) -> None:
-    """Kinetic energy, potential energy, mass, first moment and momentum in base coordinates."""
-    forward(w)
-    for k in range(12):
-        out[k] = 0.0
-    for i in range(w.parent.shape[0]):
-        I, v = w.inertia[i], w.vel[i]
-        h = w.spare6
-        h[0] = I[4] * v[0] + I[5] * v[1] + I[7] * v[2] + (I[2] * v[5] - I[3] * v[4])
-        h[1] = I[5] * v[0] + I[6] * v[1] + I[8] * v[2] + (I[3] * v[3] - I[1] * v[5])
-        h[2] = I[7] * v[0] + I[8] * v[1] + I[9] * v[2] + (I[1] * v[4] - I[2] * v[3])
-        h[3] = I[0] * v[3] - (I[2] * v[2] - I[3] * v[1])
-        h[4] = I[0] * v[4] - (I[3] * v[0] - I[1] * v[2])
-        h[5] = I[0] * v[5] - (I[1] * v[1] - I[2] * v[0])
-        for k in range(6):
-            out[0] = out[0] + 0.5 * v[k] * h[k]
-        out[2] = out[2] + I[0]
-        E, r = w.E_0[i], w.r_0[i]
-        x, y, z = 0.0, 0.0, 0.0  # linear momentum in base axes
-        for k in range(3):
-            moment = E[0, k] * I[1] + E[1, k] * I[2] + E[2, k] * I[3] + I[0] * r[k]
-            out[3 + k] = out[3 + k] + moment
-            out[1] = out[1] + w.gravity[3 + k] * moment
-            out[6 + k] = out[6 + k] + E[0, k] * h[0] + E[1, k] * h[1] + E[2, k] * h[2]
-            linear = E[0, k] * h[3] + E[1, k] * h[4] + E[2, k] * h[5]
-            out[9 + k] = out[9 + k] + linear
-            if k == 0:
-                x = linear
-            elif k == 1:
-                y = linear
-            else:
-                z = linear
-        out[6] = out[6] + r[1] * z - r[2] * y
-        out[7] = out[7] + r[2] * x - r[0] * z
-        out[8] = out[8] + r[0] * y - r[1] * x
-    for k in range(w.v.shape[0]):
-        out[0] = out[0] + 0.5 * w.armature[k] * w.v[k] * w.v[k]
-    out[1] = out[1] + element_energy(w)
+_run_energy = OnWorkspace(energy_kernel, TreeWorkspace)
 
 
 def _totals(model: Model, q: ArrayLike, v: ArrayLike | None, t: float) -> Array:
     w = load(model, q, v, t)
-    out = np.empty(12)
-    compiled(energy_kernel)(w, out)
-    return out
+    _run_energy(w)
+    return w.totals.copy()
 
 
 def energy(model: Model, q: Any, v: ArrayLike | None = None, *, t: float = 0.0) -> Energy:

@@ -144,6 +144,14 @@ def _inputs(H: ArrayLike, parent: ArrayLike) -> tuple[Array, Array]:
     return matrix, tree
 
 
+def _rows(x: ArrayLike, n: int) -> Array:
+    """Fresh vector of n numbers, or matrix of n rows."""
+    out = np.array(x, dtype=float)
+    if out.ndim not in (1, 2) or out.shape[0] != n:
+        raise ValueError(f"x: expected {n} numbers, or {n} rows of them, received {out.shape}")
+    return out
+
+
 def ltl(H: ArrayLike, parent: ArrayLike) -> Array:
     """Lower triangular L with H = LᵀL and the sparsity of H.
 
@@ -156,7 +164,7 @@ def ltl(H: ArrayLike, parent: ArrayLike) -> Array:
     """
     L, tree = _inputs(H, parent)
     compiled(ltl_kernel)(L, tree)
-    if not np.all(np.isfinite(np.diag(L))):
+    if not np.all(np.diag(L) > 0.0):  # false for NaN, too
         raise np.linalg.LinAlgError("H is not positive definite; some freedom moves no inertia")
     return np.tril(L)
 
@@ -175,8 +183,8 @@ def ltdl(H: ArrayLike, parent: ArrayLike) -> tuple[Array, Array]:
 
 def _in_place(operation: Any, L: Array, parent: ArrayLike, x: ArrayLike, unit: bool) -> Array:
     matrix, tree = _inputs(L, parent)
-    out = np.array(x, dtype=float)
-    columns = out.reshape(tree.size, -1)
+    out = _rows(x, tree.size)
+    columns = out if out.ndim == 2 else out[:, None]
     for k in range(columns.shape[1]):
         column = np.ascontiguousarray(columns[:, k])
         compiled(operation)(matrix, tree, column, unit)
@@ -207,7 +215,9 @@ def lt_multiply(L: Array, parent: ArrayLike, x: ArrayLike, *, unit: bool = False
 def inertia_multiply(H: ArrayLike, parent: ArrayLike, x: ArrayLike) -> Array:
     """H x, reading the lower triangle where branches allow an entry."""
     matrix, tree = _inputs(H, parent)
-    vector = np.ascontiguousarray(x, dtype=float)
+    vector = _rows(x, tree.size)
+    if vector.ndim != 1:
+        raise ValueError(f"x: expected a vector, received shape {vector.shape}")
     out = np.empty_like(vector)
     compiled(inertia_multiply_kernel)(matrix, tree, vector, out)
     return out

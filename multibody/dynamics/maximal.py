@@ -18,8 +18,8 @@ shares no formula with the recursive algorithms, and agrees with them only if bo
 the motions that joints allow are a = G v̇ + g, and the equations of free bodies are projected on
 them, GᵀIG v̇ = τ + Gᵀ(f − p − I g).
 
-Supported by both: all joints, reversed or not, without freedom or with six, moved by time; armature;
-external forces; springs, dampers and stops. Loop joints are left out, as `FD` leaves them out.
+Supported by both: all joints, reversed or not, without freedom or with six, moved by time;
+armature; external forces; springs, dampers and stops. Loop joints are left out, as by `FD`.
 """
 
 from __future__ import annotations

@@ -175,7 +175,8 @@ def base_coordinates(
         out.v_J.append(v_J)
         out.v.append(v_i)
         out.c.append(back @ c_J + cross_motion(v_i) @ v_J)
-        out.inertia.append(X.T @ body.inertia.matrix() @ X)
+        I = X.T @ body.inertia.matrix() @ X
+        out.inertia.append((I + I.T) / 2)
     return out
 
 

@@ -117,6 +117,7 @@ VARIABLES = {
     "other6": "f1",
     "point_a": "f1",
     "point_b": "f1",
+    "totals": "f1",  # energies, mass, first moment and momentum of all bodies
     "spare10": "f1",
     "spare21": "f1",
     "status": "i1",  # 0, or number of the body where the articulated inertia is singular
@@ -263,12 +264,16 @@ class Tree:
             "f_ext": (nb, 6), "x": (max(most, 1),), "law": (24 + 36,), "E_J": (3, 3), "r_J": (3,),
             "screws": (nb, 3, 7), "back": (nb, 3, 7), "E": (nb, 3, 3), "r": (nb, 3),
             "E_0": (nb, 3, 3), "r_0": (nb, 3), "S": (nv, 6), "v_J": (nb, 6), "c_J": (nb, 6),
-            "vel": (nb, 6), "c": (nb, 6), "acc": (nb, 6), "force": (nb, 6), "U_matrix": (nb, 3, 3), "I_c": (nb, 10),
+            "vel": (nb, 6), "c": (nb, 6), "acc": (nb, 6), "force": (nb, 6),
+            "U_matrix": (nb, 3, 3), "I_c": (nb, 10),
             "I_A": (nb, 21), "p_A": (nb, 6), "U": (nv, 6), "D_inverse": (nv,), "u": (nv,),
             "H": (nv, nv), "spare6": (6,), "other6": (6,), "point_a": (6,), "point_b": (6,),
+            "totals": (12,),
             "spare10": (10,), "spare21": (21,),
         }  # fmt: skip
-        arrays = {name: np.full(shape, zero, dtype=dtype) for name, shape in shapes.items()}
+        arrays: dict[str, Array] = {
+            name: np.full(shape, zero, dtype=dtype) for name, shape in shapes.items()
+        }
         arrays["screws"][...] = self.screws
         for i in range(nb):
             for k in range(3):
@@ -296,6 +301,23 @@ class Tree:
         return int(ctypes.cast(callback, ctypes.c_void_p).value or 0)
 
     error: BaseException | None = None  # what a Python law raised
+
+    def fast_forward_dynamics(self, q: Any, v: Any, tau: Any) -> Array | None:
+        """Accelerations by the shortest way, or None if it does not apply."""
+        found = getattr(self._local, "fast", None)
+        if found is None:
+            from .entry import fast_forward_dynamics
+
+            found = (fast_forward_dynamics(), self.workspace.address, np.zeros(self.model.nv))
+            self._local.fast = found
+        function, address, zeros = found
+        if function is None:
+            return None
+        try:
+            a = function(address, q, v, zeros if tau is None else tau)
+        except TypeError:
+            return None
+        return a if len(a) else None
 
     # ------------------------------------------------------------------ body coordinates
 

@@ -74,6 +74,10 @@ class _FromPose(Joint):
         sigma = self._velocity(t, x, *more) - S @ v if self.is_rheonomic else None
         return E, r, S, c, sigma
 
+    def __getstate__(self) -> Any:
+        # The traced velocity holds functions that cannot be pickled; it is made again when needed.
+        return {name: value for name, value in self.__dict__.items() if name != "_velocity"}
+
 
 def _some(x: Any) -> Any:
     """At least one number: traced functions need a state, even if they do not look at it."""

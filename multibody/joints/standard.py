@@ -8,7 +8,7 @@ and velocities in the successor's, so S is constant and q̇ = Q(q) v.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -313,7 +313,7 @@ class AngleSequence(Joint):
     """
 
     kind = "angles"
-    arguments = ("sequence", "axis")
+    arguments: ClassVar[tuple[str, ...]] = ("sequence", "axis")
 
     def __init__(self, sequence: str = "zyx", axis: ArrayLike = (0.0, 0.0, 1.0)) -> None:
         super().__init__(axis)

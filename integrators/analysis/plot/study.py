@@ -1,0 +1,290 @@
+"""Figures of the studies: convergence with slope triangles, work against precision."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..convergence_study import Convergence, Curve
+from ..runs import Row
+from ..work_precision_study import WorkPrecision
+from .style import INK, LEGEND, QUIET, curve_style, label_counts, new_axes, tex, tidy, widen
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["convergence", "tolerance", "work_precision"]
+
+LARGEST_ERROR = 1e2  # relative; beyond it a run has nothing to do with the solution any more
+SMALLEST_ERROR = 1e-17  # an error of zero, on a logarithmic axis
+LINE = 80  # characters below a picture
+TRIANGLE = 0.3  # width of a slope triangle, in decades at most
+COSTS = {"nfev": "evaluations of $f$", "seconds": "time in seconds (median)"}
+
+
+# -------------------------------------------------------------------- convergence
+
+
+def convergence(study: Convergence, ax: Axes | None = None) -> Axes:
+    """Draw errors against step sizes, both logarithmic, with slope triangles.
+
+    Filled markers are the asymptotic range; hollow ones were set aside. A cross at the lower edge
+    is a run that failed.
+
+    Parameters
+    ----------
+    study
+        What :func:`integrators.analysis.convergence` returned.
+    ax
+        Where to draw; by default in a new figure.
+    """
+    ax = new_axes(ax)
+    for k, curve in enumerate(study.curves):
+        _draw_curve(ax, curve, k)
+    if ax.lines:
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        _leave_out_astray(ax, study)
+        widen(ax)
+        drawn: list[tuple[float, float]] = []
+        for k, curve in enumerate(study.curves):
+            _draw_triangle(ax, curve, k, drawn)
+            _draw_gaps(ax, curve, k)
+        ax.legend(fontsize=9.5, **LEGEND)
+    else:
+        ax.text(0.5, 0.5, "no run succeeded", transform=ax.transAxes, ha="center", color=QUIET)
+    ax.set_xlabel("step size $h$")
+    ax.set_ylabel(study.measure.label)
+    ax.set_title(study.problem.name, loc="left", fontweight="bold", color=INK)
+    tidy(ax)
+    return ax
+
+
+def _draw_curve(ax: Axes, curve: Curve, k: int) -> None:
+    style = curve_style(k)
+    known = [
+        (h, max(e, SMALLEST_ERROR), mark)
+        for h, e, mark in zip(curve.steps, curve.errors, curve.estimate.marks)
+        if e is not None and np.isfinite(e)
+    ]
+    if not known:
+        return
+    h, e = [x[0] for x in known], [x[1] for x in known]
+    ax.plot(h, e, color=style["color"], ls=style["ls"], lw=0.9, alpha=0.6, zorder=2)
+    hollow = [x for x in known if x[2] != "used"]
+    filled = [x for x in known if x[2] == "used"]
+    ax.plot(
+        [x[0] for x in hollow],
+        [x[1] for x in hollow],
+        style["marker"],
+        ms=5,
+        mfc="white",
+        mec=style["color"],
+        mew=1.0,
+        zorder=3,
+    )
+    ax.plot(
+        [x[0] for x in filled] or [np.nan],
+        [x[1] for x in filled] or [np.nan],
+        **{**style, "ls": "none"},
+        zorder=4,
+        label=_legend(curve),
+    )
+
+
+def _leave_out_astray(ax: Axes, study: Convergence) -> None:
+    """Errors that have nothing to do with the solution any more must not set the scale."""
+    errors = [
+        max(e, SMALLEST_ERROR) for curve in study.curves for e in curve.errors if e is not None
+    ]
+    if min(errors) < LARGEST_ERROR < max(errors):
+        ax.set_ylim(min(errors) / 3, LARGEST_ERROR)
+
+
+def _legend(curve: Curve) -> str:
+    seen = str(curve.estimate) if curve.estimate.found else "no order"
+    theory = "" if curve.expected is None else f" (theory {curve.expected})"
+    return f"{curve.method}: {seen}{theory}"
+
+
+def _draw_triangle(ax: Axes, curve: Curve, k: int, drawn: list[tuple[float, float]]) -> None:
+    """A right-angled triangle below the asymptotic range, with its slope beside it."""
+    used = [
+        (h, e)
+        for h, e, mark in zip(curve.steps, curve.errors, curve.estimate.marks)
+        if mark == "used" and e
+    ]
+    if not curve.estimate.found or len(used) < 2:
+        return
+    order = round(curve.estimate.order)
+    if order not in curve.estimate:
+        return  # between two integers: a triangle would claim too much
+    x, y = np.log10(np.array(used)).T
+    width = min(TRIANGLE, float(x.max() - x.min()) / 2)
+    right = float(x.max() + x.min()) / 2 + width / 2
+    top = float(np.interp(right, x[::-1], y[::-1])) - 0.35
+    if any(abs(right - a) < width and abs(top - b) < 0.7 for a, b in drawn):
+        return  # it would cover another one
+    drawn.append((right, top))
+    low, high, left = 10 ** (top - order * width), 10**top, 10 ** (right - width)
+    ax.fill(
+        [left, 10**right, 10**right],
+        [low, low, high],
+        fc="none",
+        ec=curve_style(k)["color"],
+        lw=1.1,
+        zorder=3,
+    )
+    middle = np.sqrt(low * high)
+    ax.annotate(
+        str(order),
+        (10**right, middle),
+        (4, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=10,
+        color=curve_style(k)["color"],
+    )
+
+
+def _draw_gaps(ax: Axes, curve: Curve, k: int) -> None:
+    gaps = [h for h, e in zip(curve.steps, curve.errors) if e is None]
+    if gaps:
+        ax.plot(
+            gaps,
+            [0.015] * len(gaps),
+            "x",
+            color=curve_style(k)["color"],
+            ms=6,
+            transform=ax.get_xaxis_transform(),
+            clip_on=False,
+        )
+
+
+# -------------------------------------------------------------------- work and precision
+
+
+def work_precision(result: WorkPrecision, against: str = "nfev", ax: Axes | None = None) -> Axes:
+    """Draw the error against what it cost; failed runs are named below.
+
+    Parameters
+    ----------
+    result
+        What :func:`integrators.analysis.work_precision` returned.
+    against
+        "nfev" for evaluations of f, "seconds" for time.
+    ax
+        Where to draw; by default in a new figure.
+    """
+    if against not in COSTS:
+        raise ValueError(f"against must be {' or '.join(map(repr, COSTS))}, got {against!r}")
+    ax = new_axes(ax)
+    good = [row for row in result.rows if row.ok and row.error is not None]
+    for k, label in enumerate(result.methods):
+        rows = [row for row in good if row.method == label and getattr(row, against)]
+        if rows:
+            style = curve_style(k)
+            if len(rows) == 1:
+                style["ls"] = "none"
+            costs = [getattr(row, against) for row in rows]
+            ax.plot(costs, [max(row.error or 0.0, SMALLEST_ERROR) for row in rows],
+                    **style, label=label)  # fmt: skip
+    if ax.lines:
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        widen(ax)
+        if against == "nfev":
+            label_counts(ax)
+        _mark_uncertainty(ax, result)
+        ax.legend(fontsize=10, **LEGEND)
+    else:
+        reason = "no run succeeded" if result.failures else "no reference to compare with"
+        ax.text(0.5, 0.5, reason, transform=ax.transAxes, ha="center", color=QUIET)
+    ax.set_xlabel(COSTS[against])
+    ax.set_ylabel(_error_label(result))
+    if result.rows:
+        ax.set_title(_settings(result), loc="left", color=INK)
+    tidy(ax)
+    _name_failures(ax, result)
+    return ax
+
+
+def tolerance(result: WorkPrecision, ax: Axes | None = None) -> Axes:
+    """Draw the error achieved against the tolerance asked for; on the diagonal both are equal."""
+    if result.fixed:
+        raise ValueError("runs with fixed steps have no tolerance to draw against")
+    ax = new_axes(ax)
+    for k, label in enumerate(result.methods):
+        rows = [r for r in result.rows if r.method == label and r.ok and r.error is not None]
+        if rows:
+            ax.plot(
+                [row.rtol or 0.0 for row in rows],
+                [max(row.error or 0.0, SMALLEST_ERROR) for row in rows],
+                **curve_style(k),
+                label=label,
+            )
+    if ax.lines:
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        widen(ax)
+        low, high = ax.get_xlim()
+        ax.plot([low, high], [low, high], color=QUIET, lw=1.0, ls=":", zorder=1)
+        ax.set_xlim(low, high)
+        ax.legend(fontsize=10, **LEGEND)
+    ax.set_xlabel("tolerance asked for (rtol)")
+    ax.set_ylabel(_error_label(result))
+    ax.set_title("dotted: error = tolerance", loc="left", color=INK)
+    tidy(ax)
+    return ax
+
+
+def _error_label(result: WorkPrecision) -> str:
+    if result.measure.observable is None and result.measure.over == "end":
+        kind = "relative" if result.reference.relative else "absolute"
+        return f"{kind} error at $t$ = {tex(result.problem.t_span[1])}"
+    return result.measure.label
+
+
+def _mark_uncertainty(ax: Axes, result: WorkPrecision) -> None:
+    """Shade the errors that the reference cannot resolve."""
+    low, high = ax.get_ylim()
+    if low < result.uncertainty < high:
+        ax.axhspan(low, result.uncertainty, color=QUIET, alpha=0.12, lw=0, zorder=1)
+        ax.set_ylim(low, high)
+
+
+def _settings(result: WorkPrecision) -> str:
+    values = [row.step if result.fixed else row.rtol for row in result.rows]
+    numbers = [x for x in dict.fromkeys(values) if x is not None]
+    name = "step" if result.fixed else "rtol"
+    if len(numbers) == 1:
+        return f"{name} = {tex(numbers[0])}"
+    return f"{name} from {tex(max(numbers))} to {tex(min(numbers))}"
+
+
+def setting_of(row: Row) -> str:
+    """The tolerance or step of a run, for a figure."""
+    return f"rtol = {tex(row.rtol or 0)}" if row.step is None else f"step = {tex(row.step)}"
+
+
+def _name_failures(ax: Axes, result: WorkPrecision) -> None:
+    failed: dict[str, list[Row]] = {}
+    for row in result.failures:
+        failed.setdefault(f"{row.method} ({row.status})", []).append(row)
+    total = len({row.setting for row in result.rows})
+    texts = [
+        name if len(rows) == total else f"{name} at {', '.join(map(setting_of, rows))}"
+        for name, rows in failed.items()
+    ]
+    if texts:
+        ax.text(
+            0.0,
+            -0.17,
+            textwrap.fill("not shown: " + "; ".join(texts), LINE),
+            transform=ax.transAxes,
+            fontsize=9,
+            color=QUIET,
+            va="top",
+        )

@@ -1,0 +1,93 @@
+"""What all figures share: colours, markers, light axes, numbers as they are read.
+
+Colours are those of Okabe and Ito, which people with any kind of colour vision can tell apart;
+curves differ by their markers as well.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["COLOURS", "MARKERS", "curve_style", "new_axes", "tex", "tidy"]
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+INK, QUIET, GRID = "#222222", "#6b6b6b", "#e4e4e4"
+LEGEND: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "framealpha": 0.85}
+SIZE = (6.4, 4.6)  # inches
+
+
+def new_axes(ax: Axes | None) -> Axes:
+    """Return the axes given, or fresh ones in a figure of their own, made without pyplot."""
+    if ax is not None:
+        return ax
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=SIZE, layout="constrained").add_subplot()
+
+
+def curve_style(k: int) -> dict[str, Any]:
+    """Colour, marker and line of the k-th curve."""
+    return {
+        "color": COLOURS[k % len(COLOURS)],
+        "marker": MARKERS[k % len(MARKERS)],
+        "ls": ("-", "--")[k // len(COLOURS) % 2],
+        "lw": 1.6,
+        "ms": 7,
+        "mec": "white",
+        "mew": 0.8,
+    }
+
+
+def tidy(ax: Axes) -> None:
+    """Leave out what is not needed: two of the spines, dark grid lines."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(True, color=GRID, lw=0.8, zorder=0)
+    ax.set_axisbelow(True)
+    ax.tick_params(colors=INK, labelsize=10)
+
+
+def widen(ax: Axes, x_decades: float = 1.0, y_decades: float = 2.0) -> None:
+    """Let logarithmic axes span some decades: a few per cent must not look like a world."""
+    axes = ((ax.get_xlim(), ax.set_xlim, x_decades), (ax.get_ylim(), ax.set_ylim, y_decades))
+    for limits, set_limits, least in axes:
+        low, high = np.log10(limits)
+        missing = max(0.0, least - (high - low)) / 2 + 0.05
+        set_limits(10 ** (low - missing), 10 ** (high + missing))
+
+
+def tex(x: float) -> str:
+    """Write 0.05 as it is, 1e-06 and 3.6e-05 as powers of ten.
+
+    Examples
+    --------
+    >>> tex(0.05), tex(1e-6)
+    ('0.05', '$10^{-6}$')
+    """
+    mantissa, _, exponent = f"{x:.4g}".partition("e")
+    if not exponent and (x == 0 or abs(x) >= 1e-2):
+        return mantissa
+    mantissa, _, exponent = f"{x:.1e}".partition("e")
+    power = f"10^{{{int(exponent)}}}"
+    return f"${power}$" if mantissa == "1.0" else rf"${mantissa}\cdot {power}$"
+
+
+def label_counts(ax: Axes) -> None:
+    """Write 1000 and 20 000 at the ticks; powers of ten alone are too few on a short axis."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = ax.get_xlim()
+    decades = np.log10(high / low)
+    subs = (1.0,) if decades > 2.5 else (1.0, 3.0) if decades > 1.2 else (1.0, 2.0, 5.0)
+    ax.xaxis.set_major_locator(LogLocator(subs=subs))
+    ax.xaxis.set_major_formatter(FuncFormatter(_count))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _count(x: float, _: Any) -> str:
+    return f"{x:,.0f}".replace(",", "\u2009") if x < 1e6 else f"{x / 1e6:g} million"

@@ -1,0 +1,310 @@
+"""The order that errors show: a slope with its range of validity and its uncertainty.
+
+Errors of a method of order p follow, over some range of step sizes,
+
+    e(h) = C hᵖ (1 + D h + …) .
+
+Steps too long are outside of it, because further terms matter; steps too short, because round-off
+or the reference does. :func:`estimate_order` finds the range in three moves:
+
+1. Points below the *floor* (round-off, accuracy of the reference) are set aside, and so is a tail
+   along which the error has stopped falling.
+2. For every window that ends at the finest point left, ln e is fitted by ln C + p ln h (a line)
+   and by ln C + p ln h + D h (the next term included). The half-width of the confidence interval
+   adds what the scatter gives (Student's t at 95 %) to the difference of the two slopes, which is
+   what the next term does to p, and to what a further term E h² may do.
+3. The window with the narrowest interval is looked for at the fine end, over steps whose ratio is
+   at most eight. Longer steps join as long as they agree with it: that is the asymptotic range. If
+   the interval cannot tell neighbouring integers apart, no order is claimed, and the reason is
+   said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["OrderEstimate", "estimate_order", "round_off_floor"]
+
+Array = NDArray[np.float64]
+
+FEWEST = 3  # points that an order needs: with two, any error has a slope
+WIDEST = 0.5  # half-width up to which an interval tells neighbouring integers apart
+NARROWEST = 0.02, 0.01  # of the half-width, however well a line fits: this, and 1 % of the slope
+FLAT = 0.3  # a slope below this at the fine end means that the error has stopped falling
+CLEAR_OF_FLOOR = 10.0  # a floor changes errors at this multiple of it by a tenth
+LEAST_FALL = 2.0  # by which the error must fall within the range
+CONFIDENCE = 0.95
+ROUND_OFF = 30.0  # floor in units of ε √N: there a random walk of roundings is 3 % of the error
+NEAR, FAR = 2.0, 8.0  # least and largest ratio of the steps of a window
+
+USED, OPEN, COARSE, ROUNDING, REFERENCE, STALLED, GAP = (
+    "used",
+    "not used",
+    "pre-asymptotic",
+    "round-off",
+    "reference",
+    "stalled",
+    "failed",
+)
+
+
+@dataclass(frozen=True)
+class OrderEstimate:
+    """What errors at several step sizes say about the order.
+
+    Attributes
+    ----------
+    order : float
+        Slope in the asymptotic range, NaN if none was found.
+    low, high : float
+        Confidence interval, 95 %.
+    marks : tuple of str
+        For each point "used", or why it is not: "pre-asymptotic", "round-off", "reference" (below
+        the accuracy of the reference), "stalled" (the error has stopped falling), "failed";
+        "not used" if no order was found.
+    slopes : tuple of float
+        Slope from each point to the next finer valid one, NaN at the last.
+    reason : str
+        Why no order is claimed; empty if one is.
+    stalled_at : float
+        Error at which a run of points got stuck far above round-off, else NaN.
+    """
+
+    order: float
+    low: float
+    high: float
+    marks: tuple[str, ...]
+    slopes: tuple[float, ...] = field(repr=False)
+    reason: str = ""
+    stalled_at: float = float("nan")
+
+    @property
+    def found(self) -> bool:
+        """Whether an order is claimed."""
+        return not self.reason
+
+    def __contains__(self, order: float) -> bool:
+        """Whether an order lies in the confidence interval."""
+        return bool(self.low <= order <= self.high)
+
+    def __str__(self) -> str:
+        if not self.found:
+            return f"no order: {self.reason}"
+        return f"{self.order:.2f} ± {(self.high - self.low) / 2:.2f}"
+
+
+def round_off_floor(steps: int) -> float:
+    """Relative error that rounding may leave after so many steps.
+
+    Examples
+    --------
+    >>> f"{round_off_floor(100):.1e}"
+    '6.7e-14'
+    """
+    return float(ROUND_OFF * np.finfo(float).eps * np.sqrt(max(steps, 1)))
+
+
+def estimate_order(
+    steps: Sequence[float],
+    errors: Sequence[float | None],
+    floors: Sequence[float] | float = 0.0,
+    *,
+    uncertainty: float = 0.0,
+) -> OrderEstimate:
+    """Estimate the order from errors at several step sizes.
+
+    Parameters
+    ----------
+    steps
+        Step sizes h > 0, in any order, no two equal.
+    errors
+        The error at each; None or NaN where a run failed.
+    floors
+        Level of round-off, one for each step size or one for all.
+    uncertainty
+        Error of what the errors were measured against.
+
+    Returns
+    -------
+    OrderEstimate
+        With an order only if the data support one.
+
+    Raises
+    ------
+    ValueError
+        For step sizes that are not positive or not different, and lists of different lengths.
+
+    Examples
+    --------
+    >>> h = [0.1, 0.05, 0.025, 0.0125]
+    >>> estimate = estimate_order(h, [3 * x**4 * (1 + x) for x in h])
+    >>> print(estimate)
+    4.00 ± 0.14
+    >>> print(estimate_order(h, [2e-16, 3e-16, 1e-16, 2e-16], 1e-14))
+    no order: all errors are at the level of round-off; take longer steps
+    """
+    h, e, floor = _checked(steps, errors, floors)
+    sorting = np.argsort(-h)
+    marks = np.array([GAP] * h.size, dtype=object)
+    valid = [i for i in sorting if np.isfinite(e[i])]
+    failed = h.size - len(valid)
+    for i in valid:
+        limit = CLEAR_OF_FLOOR * uncertainty
+        marks[i] = ROUNDING if e[i] <= floor[i] else REFERENCE if e[i] <= limit else USED
+    left = [i for i in valid if marks[i] == USED]
+    stalled = _set_tail_aside(left, h, e, floor, marks)
+    left = [i for i in left if marks[i] == USED]
+    slopes = _slopes(valid, h, e)
+    order = half = float("nan")
+    reason = _too_few(left, marks, failed)
+    if not reason:
+        start, order, half = _best_window(np.log(h[left]), np.log(e[left]))
+        marks[left[:start]] = COARSE
+        cut = bool(np.any(marks == ROUNDING))
+        reason = _not_convincing(order, half, e[left[start:]], slopes[left[start:-1]], cut)
+    if reason:
+        marks[left] = OPEN
+        order = half = float("nan")
+    return OrderEstimate(
+        order, order - half, order + half, tuple(marks), tuple(map(float, slopes)), reason, stalled
+    )
+
+
+def _checked(
+    steps: Sequence[float], errors: Sequence[float | None], floors: object
+) -> tuple[Array, Array, Array]:
+    h = np.array(steps, dtype=np.float64)
+    e = np.array([np.nan if x is None else x for x in errors], dtype=np.float64)
+    if h.ndim != 1 or h.shape != e.shape:
+        raise ValueError(f"got {h.size} step sizes and {e.size} errors; give one error for each")
+    if not (np.all(np.isfinite(h)) and np.all(h > 0)):
+        raise ValueError(f"step sizes must be positive and finite, got {list(steps)}")
+    if np.unique(h).size != h.size:
+        raise ValueError(f"step sizes must differ from each other, got {list(steps)}")
+    if np.any(e < 0):
+        raise ValueError("errors must not be negative; take their absolute values")
+    return h, e, np.broadcast_to(np.asarray(floors, dtype=np.float64), h.shape)
+
+
+def _slopes(valid: Sequence[int], h: Array, e: Array) -> Array:
+    slopes = np.full(h.size, np.nan)
+    for i, j in pairwise(valid):
+        if e[i] > 0 and e[j] > 0:
+            slopes[i] = np.log(e[i] / e[j]) / np.log(h[i] / h[j])
+    return slopes
+
+
+def _set_tail_aside(
+    left: Sequence[int], h: Array, e: Array, floor: Array, marks: NDArray[np.object_]
+) -> float:
+    """Mark the fine end where errors no longer fall; return the level if it is not round-off."""
+    end = len(left)
+    while end >= 2:
+        i, j = left[end - 2], left[end - 1]
+        if np.log(e[i] / e[j]) / np.log(h[i] / h[j]) >= FLAT:
+            break
+        end -= 1
+    if end == len(left):
+        return float("nan")
+    level = float(np.median(e[left[end:]]))
+    rounding = level <= 100 * float(np.max(floor[left]))
+    for k, i in enumerate(left):
+        if k >= end or e[i] < CLEAR_OF_FLOOR * level:
+            marks[i] = ROUNDING if rounding else STALLED
+    return float("nan") if rounding else level
+
+
+def _too_few(left: Sequence[int], marks: NDArray[np.object_], failed: int) -> str:
+    """Say why there are not enough points, or nothing."""
+    if len(left) >= FEWEST:
+        return ""
+    counts = {mark: int(np.sum(marks == mark)) for mark in (ROUNDING, REFERENCE, STALLED)}
+    if marks.size < FEWEST:
+        return f"an order needs at least {FEWEST} step sizes, got {marks.size}"
+    if failed > marks.size - FEWEST:
+        return f"runs failed at {failed} of {marks.size} step sizes; take shorter steps"
+    if counts[STALLED] >= max(counts.values()):
+        return "the error does not fall with the step size"
+    if counts[ROUNDING] == marks.size:
+        return "all errors are at the level of round-off; take longer steps"
+    what = "round-off" if counts[ROUNDING] >= counts[REFERENCE] else "the error of the reference"
+    above = len(left) if left else "none"
+    return f"{above} of {marks.size} errors are above {what}; take more and longer steps"
+
+
+def _best_window(x: Array, y: Array) -> tuple[int, float, float]:
+    """Return start, slope and half-width of the asymptotic range."""
+    fewest = min(FEWEST + 1, len(x))
+    best, narrowest, settled = (0, float("nan"), float("inf")), float("inf"), float("nan")
+    for start in range(len(x) - fewest, -1, -1):
+        span = float(np.exp(x[start] - x[-1]))
+        if start > 0 and span < NEAR * (1 - 1e-9):
+            continue
+        order, half = _fit(x[start:], y[start:])
+        if span <= FAR * (1 + 1e-9) or not np.isfinite(narrowest):
+            if half < narrowest:
+                narrowest, settled = half, order
+        elif narrowest > WIDEST:
+            break  # the fine end has not settled: nothing that came before it can help
+        if half <= narrowest + NARROWEST[0] and abs(order - settled) <= _least(settled):
+            best = start, order, half
+    return best
+
+
+def _fit(x: Array, y: Array) -> tuple[float, float]:
+    """Slope of y over x = ln h and the half-width of its interval."""
+    straight, scatter = _least_squares(np.column_stack([x, np.ones_like(x)]), y)
+    if len(x) == FEWEST:
+        # Not enough to fit the next term: let the two slopes tell how far they still move. With
+        # s(h) = p + D h and steps in the ratio r, their mean is off by (s₁−s₂)(r+1)/(2(r−1)).
+        first, last = np.diff(y) / np.diff(x)
+        ratio = float(np.exp((x[0] - x[-1]) / 2))
+        factor = max(2.0, (ratio + 1) / (2 * (ratio - 1)))
+        return straight, scatter + factor * abs(float(last - first)) + _least(straight)
+    h = np.exp(x - x[0])
+    curved, scatter = _least_squares(np.column_stack([x, np.ones_like(x), h]), y)
+    first_term = abs(curved - straight)
+    further = first_term
+    if len(x) > FEWEST + 1:
+        more, _ = _least_squares(np.column_stack([x, np.ones_like(x), h, h * h]), y)
+        further = min(first_term, 2 * abs(more - curved))
+    return curved, scatter + first_term + further + _least(curved)
+
+
+def _least(slope: float) -> float:
+    return NARROWEST[0] + NARROWEST[1] * abs(slope)
+
+
+def _least_squares(columns: Array, y: Array) -> tuple[float, float]:
+    """Return the first coefficient and its half-width by Student's t."""
+    solution, *_ = np.linalg.lstsq(columns, y, rcond=None)
+    residual = y - columns @ solution
+    freedom = max(1, len(y) - columns.shape[1])
+    variance = float(residual @ residual) / freedom
+    covariance = np.linalg.pinv(columns.T @ columns)
+    return float(solution[0]), _quantile(freedom) * float(np.sqrt(variance * covariance[0, 0]))
+
+
+@cache
+def _quantile(freedom: int) -> float:
+    from scipy.stats import t as student
+
+    return float(student.ppf(0.5 + CONFIDENCE / 2, freedom))
+
+
+def _not_convincing(order: float, half: float, e: Array, slopes: Array, cut: bool) -> str:
+    seen = f"slopes from {np.min(slopes):.2f} to {np.max(slopes):.2f}"
+    if half > WIDEST:
+        return f"the slope has not settled ({seen}); take shorter steps, or more of them"
+    if e[0] < LEAST_FALL * e[-1] or order - half < FLAT:
+        return f"the error hardly falls ({seen}); take step sizes further apart"
+    if cut and np.floor(order + half) < order - half:
+        # Orders are integers, but for solutions that are not smooth: this is on the way to one.
+        return f"round-off sets in before the slope has settled on an integer ({seen})"
+    return ""

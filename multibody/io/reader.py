@@ -1,0 +1,215 @@
+"""Model files to models: every complaint says file, line and key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._checks import one_of
+from ..build import ModelBuilder
+from ..model import Model
+from .parts import FORCES, forces_from, inertia_from, joint_from, placement_from
+from .source import FORMATS, KeyPath, Source, read_text
+from .table import Table, reference, said
+
+__all__ = ["FORMAT", "format_of", "load_model", "loads"]
+
+#: Version of the schema.
+FORMAT = 1
+
+LOOP = ("predecessor", "successor", "joint", "placement_predecessor", "placement_successor")
+
+
+def load_model(path: str | PathLike[str], format: str | None = None) -> Model:
+    """Read a model from a TOML or JSON file.
+
+    Parameters
+    ----------
+    path
+        The file; its ending ``.toml`` or ``.json`` says what it is.
+    format
+        "toml" or "json", for files with another ending.
+
+    Raises
+    ------
+    ModelFileError
+        With file, line and key of what is wrong.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from multibody import mechanisms, save_model
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "pendulum.toml"
+    ...     save_model(mechanisms.pendulum(), file)
+    ...     load_model(file) == mechanisms.pendulum()
+    True
+    """
+    file = Path(path)
+    kind = format_of(file, format)
+    return _model(Source(read_text(file), kind, str(file)))
+
+
+def loads(text: str, format: str = "toml", name: str = "<text>") -> Model:
+    """Read a model from text; `name` stands for the file in messages.
+
+    Examples
+    --------
+    >>> model = loads('''
+    ... name = "pendulum"
+    ... [[bodies]]
+    ... name = "rod"
+    ... parent = "base"
+    ... joint = { kind = "revolute", axis = "y" }
+    ... inertia = { shape = "rod", start = [0, 0, 0], end = [0, 0, -1], mass = 2.0 }
+    ... ''')
+    >>> print(model)
+    pendulum: 1 body, nq = 1, nv = 1
+    0 base
+    └─ 1 rod: Revolute(axis=[0.0, 1.0, 0.0]), 2 kg
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"text: expected a string, received {type(text).__name__}")
+    return _model(Source(text, one_of(format, "format", FORMATS), name))
+
+
+def format_of(path: Path, format: str | None) -> str:
+    """Format of a file, from its ending unless it is given."""
+    if format is not None:
+        return one_of(format, "format", FORMATS)
+    ending = path.suffix.lower().removeprefix(".")
+    if ending not in FORMATS:
+        raise ValueError(
+            f"path: expected a name that ends in .toml or .json, received {path.name!r}; or say "
+            'format="toml"'
+        )
+    return ending
+
+
+# ---------------------------------------------------------------------- the model
+
+
+def _model(source: Source) -> Model:
+    top = Table(
+        source,
+        (),
+        source.data,
+        ("format", "name", "units", "gravity", "bodies", "joints", "loops", "springs"),
+    )
+    if top.take("format", FORMAT) != FORMAT:
+        raise top.error(
+            "format",
+            f"this version reads format {FORMAT}, the file has {said(top.take('format'))}; get a "
+            "newer version of the program",
+        )
+    if top.text("units", "SI") != "SI":
+        raise top.error("units", "expected 'SI': metres, kilograms, seconds, radians")
+    gravity = top.numbers("gravity", [(3,)], (0.0, 0.0, -9.81))
+    builder = ModelBuilder(gravity, top.text("name", "model"))
+    bodies = top.items("bodies")
+    if not bodies:
+        raise source.error((), "the file has no bodies; write at least one table [[bodies]]")
+    names = _names(source, bodies)
+    for path, data in bodies:
+        _add_body(source, builder, path, data, names)
+    taken = _names(source, [*top.items("joints"), *top.items("loops")])
+    for path, data in top.items("joints"):
+        _add_joint(source, builder, path, data, names)
+    for path, data in top.items("loops"):
+        table = Table(source, path, data, ("name", *LOOP))
+        with source.at(path):
+            builder.add_loop(table.text("name"), *_ends(source, table, names))
+    _names(source, top.items("springs"))
+    for path, data in top.items("springs"):
+        _add_spring(source, builder, path, data, names)
+    try:
+        return builder.build()
+    except (TypeError, ValueError) as error:
+        # The message names what is wrong; the line is that of the first name in it.
+        quoted = re.findall(r"'([^']*)'", str(error)) + re.split(r"[: ,→]+", str(error))
+        known = {**taken, **names}
+        raise source.error(
+            next((known[word] for word in quoted if word in known), ()), str(error)
+        ) from error
+
+
+def _names(source: Source, items: list[tuple[KeyPath, Any]]) -> dict[str, KeyPath]:
+    """Names of tables, which must differ, with their places."""
+    found: dict[str, KeyPath] = {}
+    for path, data in items:
+        name = data.get("name") if isinstance(data, dict) else None
+        if not isinstance(name, str):
+            continue  # complained about where the table is read
+        if name in found:
+            line = source.line((*found[name], "name"))
+            raise source.error(
+                (*path, "name"), f"the name {name!r} is taken in line {line}; choose another"
+            )
+        found[name] = path
+    return found
+
+
+def _add_body(
+    source: Source, builder: ModelBuilder, path: KeyPath, data: Any, names: Collection[str]
+) -> None:
+    known = ("name", "inertia", "parent", "joint", "placement", "reverse", *FORCES)
+    table = Table(source, path, data, known)
+    name = table.text("name")
+    inertia = inertia_from(source, (*path, "inertia"), table.take("inertia", None))
+    if not set(table.data) - {"name", "inertia"}:  # connected by [[joints]]
+        with source.at(path):
+            builder.declare_body(name, inertia)
+        return
+    parent = reference(table, "parent", names)
+    joint = joint_from(source, (*path, "joint"), table.take("joint"))
+    placement = placement_from(source, (*path, "placement"), table.take("placement", None))
+    reverse = table.flag("reverse", False)
+    with source.at(path):
+        builder.add_body(
+            name, parent, joint, placement, inertia, reverse, **forces_from(table, joint)
+        )
+
+
+def _ends(source: Source, table: Table, names: Collection[str]) -> tuple[Any, ...]:
+    path = table.path
+    return (
+        reference(table, "predecessor", names),
+        reference(table, "successor", names),
+        joint_from(source, (*path, "joint"), table.take("joint")),
+        *(placement_from(source, (*path, key), table.take(key, None)) for key in LOOP[3:]),
+    )
+
+
+def _add_joint(
+    source: Source, builder: ModelBuilder, path: KeyPath, data: Any, names: Collection[str]
+) -> None:
+    table = Table(source, path, data, ("name", *LOOP, "tree", *FORCES))
+    ends = _ends(source, table, names)
+    with source.at(path):
+        builder.add_joint(
+            table.text("name"), *ends, tree=table.flag("tree", None), **forces_from(table, ends[2])
+        )
+
+
+def _add_spring(
+    source: Source, builder: ModelBuilder, path: KeyPath, data: Any, names: Collection[str]
+) -> None:
+    known = ("name", "body_a", "point_a", "body_b", "point_b", "stiffness", "damping", "rest")
+    table = Table(source, path, data, known)
+    with source.at(path):
+        builder.add_spring(
+            table.text("name"),
+            reference(table, "body_a", names),
+            table.numbers("point_a", [(3,)], np.zeros(3)),
+            reference(table, "body_b", names),
+            table.numbers("point_b", [(3,)], np.zeros(3)),
+            table.numbers("stiffness"),
+            table.numbers("damping", default=0.0),
+            table.numbers("rest", default=0.0),
+        )
