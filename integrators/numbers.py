@@ -38,7 +38,8 @@ def parse(value: Any) -> Number:
     value
         An integer, a ``Fraction``, a ``Decimal``, a float, or a string: "1/3", "0.25",
         "(3-sqrt(3))/6", "0.43586652150845899941601945". Strings know ``+ - * / **``,
-        parentheses, ``sqrt``, ``cos`` and ``pi``.
+        parentheses, ``sqrt``, ``cos`` and ``pi``. A short decimal string is exact; a
+        ``Decimal`` is known to the digits that it has, so write "0.3", not Decimal("0.3").
 
     Examples
     --------

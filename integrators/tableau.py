@@ -165,7 +165,7 @@ class Tableau:
         """Number of stages s."""
         return len(self.b)
 
-    @property
+    @cached_property
     def is_exact(self) -> bool:
         """Whether every coefficient is a fraction."""
         return all(isinstance(x, Fraction) for x in self._coefficients())
@@ -362,7 +362,12 @@ class Tableau:
 
     @cached_property
     def _relative_uncertainty(self) -> float:
-        return max(uncertainty(x) for x in self._coefficients())
+        # Row sums are left out: a sum that cancels has few digits, but no less is known of it.
+        derived = {i for i, row in enumerate(self.A) if _sum(row) == self.c[i]}
+        given = [x for i, x in enumerate(self.c) if i not in derived]
+        extra = [*(self.b_hat or ()), *(self.b_low or ())]
+        numbers = [*(a for row in self.A for a in row), *self.b, *given, *extra]
+        return max((uncertainty(x) for x in numbers), default=0.0)
 
     @cached_property
     def _working(self) -> tuple[list[list[Any]], list[Any]]:
@@ -556,7 +561,8 @@ def _matrix(A: Any, s: int) -> tuple[tuple[Number, ...], ...]:
 
 
 def _finite(x: Number, label: str) -> Number:
-    if isinstance(x, float) and not np.isfinite(x):
+    finite = x.is_finite() if isinstance(x, Decimal) else np.isfinite(float(x))
+    if not finite:
         raise ValueError(f"{label} is {x}; coefficients must be finite")
     return x
 

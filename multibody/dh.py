@@ -253,6 +253,20 @@ def add_chain(
         Body (its frame in the model) that carries the chain; 0 for the base.
     armature, damping
         One number for all joints, or one for each joint.
+
+    Examples
+    --------
+    An arm of two links on a cart that rolls along x:
+
+    >>> from multibody import Prismatic, sphere
+    >>> b = ModelBuilder(name="cart with arm")
+    >>> b.add_body("cart", 0, Prismatic("x"), inertia=sphere(0.1, mass=5.0))
+    1
+    >>> bob = sphere(0.1, mass=1.0)
+    >>> add_chain(b, [(0.5,), (0.4,)], "standard", inertias=[bob, bob], parent="cart")
+    ['link 1', 'link 2']
+    >>> b.build().nv
+    3
     """
     one_of(convention, "convention", CONVENTIONS)
     links = _links(rows)

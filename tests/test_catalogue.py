@@ -23,9 +23,9 @@ DENSE = [e for e in ENTRIES if e.tableau.dense is not None]
 ROUNDING = 1e-13
 """Sums of a dozen doubles of moderate size."""
 
-DAMPED = 1e-3
-"""|R(∞)| below this counts as 0. Published digits leave 1e-4 in the sixteen-stage method, and
-methods that are not damped have 0.5 and more."""
+DAMPED = 1e-5
+"""|R(∞)| below this counts as 0: coefficients of 15 digits leave less than 1e-9, of 11 digits
+less than 1e-6; the least of the others has 1.4e-4."""
 
 
 def of(entries):

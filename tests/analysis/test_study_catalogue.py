@@ -2,7 +2,7 @@
 
 Three problems, nonlinear, non-autonomous and coupled, in doubles. Where doubles are too short to
 show an order (all errors between the first asymptotic step and round-off fit into one or two
-steps), the same study runs on a program that computes with 50 digits.
+steps), the same study runs on a program that computes with 60 digits.
 """
 
 from functools import cache
@@ -74,7 +74,7 @@ def test_where_no_order_is_claimed_round_off_is_near(problem):
 
 
 def many_digits(scheme):
-    """A program that integrates with 50 digits."""
+    """A program that integrates with 60 digits."""
     from mpmath import mp, mpf
 
     tableau = catalogue.get(scheme)
@@ -82,7 +82,7 @@ def many_digits(scheme):
     def run(problem, step):
         t0, t1 = problem.t_span
         steps = round((t1 - t0) / step)
-        with mp.workdps(50):
+        with mp.workdps(60):
             end = integrate(problem.f, problem.y0, mpf(t0), mpf(t1), steps, tableau, mpf)
         return np.array([mpf(t0), mpf(t1)]), np.column_stack([problem.y0.astype(object), end])
 
@@ -114,7 +114,7 @@ def test_what_doubles_leave_open_shows_in_many_digits():
     seen = {c.method for p in PROBLEMS for c in study(p).values() if c.estimate.found}
     left_open = [name for name in catalogue.names() if name not in seen]
     assert 0 < len(left_open) < 8
-    with mp.workdps(50):
+    with mp.workdps(60):
         for name in left_open:
             counts = np.geomspace(*FEWEST_AND_MOST.get(name, (12, 64)), 7).round()
             steps = [1.0 / n for n in np.unique(counts)]

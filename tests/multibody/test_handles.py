@@ -107,7 +107,7 @@ def test_three_assembly_formulae_agree(n):
     close(standard.I @ a1 + standard.p, f)
     if n:  # identities of §7.2.2: I^a S = 0, and TWTᵀ is I^a
         I_a = standard.I - first.I
-        close(I_a @ S, np.zeros((6, n)), scale=np.abs(I_a).max())
+        close(I_a @ S, np.zeros((6, n)), scale=np.abs(second.I).max())
 
 
 def test_assembly_is_gluing_for_a_joint_without_freedom():

@@ -598,6 +598,7 @@ def test_files_that_are_none(tmp_path, monkeypatch):
         return caught.value
 
     refused("missing.toml", None, "does not exist")
+    refused("x" * 5000 + ".toml", None, "cannot be read: File name too long")
     refused("empty.toml", b"", "the file is empty")
     refused("blank.json", b" \n\n", "the file is empty")
     refused("comment.toml", b"# nothing\n", "no bodies")
