@@ -38,8 +38,9 @@ PAGE = string.Template("""\
   <input id="slider" type="range" min="0" value="0" step="1" aria-label="Time">
   <output id="time"></output>
   <label>speed <select id="speed">
-    <option value="0.1">0.1</option><option value="0.25">0.25</option><option value="0.5">0.5</option>
-    <option value="1" selected>1</option><option value="2">2</option><option value="4">4</option>
+    <option value="0.1">0.1</option><option value="0.25">0.25</option>
+    <option value="0.5">0.5</option><option value="1" selected>1</option>
+    <option value="2">2</option><option value="4">4</option>
   </select></label>
 </footer>
 <script>
@@ -75,7 +76,7 @@ for (const points of scene.points) for (const p of points) for (let k = 0; k < 3
 }
 const middle = low.map((x, k) => (x + high[k]) / 2);
 
-// Half of the width and of the height to show. In 3-D it is a sphere's, so that turning keeps the scale.
+// Half of the width and of the height to show: in 3-D those of a sphere, the same from everywhere.
 function extent() {
   const half = low.map((x, k) => (high[k] - x) / 2);
   const radius = Math.hypot(...half) || 1;

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import pickle
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -303,7 +302,7 @@ class Model:
         for s in self.springs:
             parts += [s.name, s.body_a, s.point_a.tobytes(), s.body_b, s.point_b.tobytes()]
             parts += [s.stiffness, s.damping, s.rest]
-        return hashlib.sha256(pickle.dumps(parts)).hexdigest()
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Model) and self._digest == other._digest

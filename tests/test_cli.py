@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager, suppress
+from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +56,9 @@ def test_help_loads_nothing_heavy():
     assert run.returncode == 0, run.stderr
 
 
-@pytest.mark.parametrize("command", ["", "compare", "methods", "problems"])
+@pytest.mark.parametrize(
+    "command", ["", "compare", "converge", "workprecision", "methods", "problems"]
+)
 def test_help_teaches_by_example(capsys, command):
     code, out, _ = featherstep(capsys, f"{command} --help")
     examples = [line for line in out.splitlines() if line.startswith("  featherstep ")]
@@ -96,6 +99,16 @@ def test_version(capsys):
         ("compare --csv /no/such/folder/table.csv", "folder"),
         ("compare --csv - --json -", "share"),
         ("compare kepler --param e=2", "ellipse"),
+        ("converge --steps 0.1,0.05", "at least 3"),
+        ("converge --steps 0.1,0.05,x", "numbers"),
+        ("converge --steps 0.1,0.05,0.01 --intervals 3,4,5", "not allowed"),
+        ("converge --intervals -3,4,0", "at least 3"),
+        ("converge kepler --measure enrgy --methods RK4", "energy"),
+        ("converge --csv - --latex -", "share"),
+        ("converge --plot picture.gif", ".png"),
+        ("converge --html /no/such/folder/report.html", "folder"),
+        ("workprecision --rtol 1e-4 --measure y99", "0 first"),
+        ("workprecision --methods DOPRI55", "DOPRI5"),
         ("methods --kind explicitly", "explicit"),
         ("methods --show DOPRI", "DOPRI5"),
         ("methods --order 99", "filters"),
@@ -389,6 +402,133 @@ def test_picture_without_any_success():
     figure = comparison_figure(result)
     figure.canvas.draw()
     assert "no run succeeded" in {text.get_text() for text in figure.axes[0].texts}
+
+
+# -------------------------------------------------------------------- studies
+
+
+def test_converge_prints_orders(capsys):
+    code, out, err = featherstep(
+        capsys, "converge minus_2ty2 --methods Heun,RK4 --steps 0.1,0.05,0.025,0.0125"
+    )
+    assert code == 0
+    assert err == ""
+    assert out.count("as expected") == 2
+    assert "0.0125" in out
+
+
+def test_converge_names_the_cause_and_fails(capsys):
+    code, out, _ = featherstep(
+        capsys,
+        "converge prothero_robinson --methods SDIRK4 --t-end 1 --intervals 4,6,8,12,16,24 --all",
+    )
+    assert code == 1
+    assert "order reduction by stiffness" in out
+    assert "too low" in out
+
+
+def test_a_tableau_from_a_file_is_judged(capsys, tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('name = "mine"\nA = [[], ["1/2"]]\nb = ["1/4", "3/4"]\n')
+    code, out, _ = featherstep(
+        capsys, "converge minus_2ty2 --steps 0.02,0.01,0.005,0.0025 --order 2 --methods", str(path)
+    )
+    assert code == 1
+    assert "wrong weights" in out
+
+
+class Links(HTMLParser):
+    """Collects what a page would fetch, its tables and its headings."""
+
+    def __init__(self):
+        super().__init__()
+        self.fetched, self.tags = [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        for name, value in attributes:
+            if name in ("src", "href", "xlink:href") and not value.startswith("#"):
+                self.fetched.append(value)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "converge logistic --methods Heun,RK4 --steps 0.4,0.2,0.1,0.05",
+        "workprecision logistic --methods DOPRI5,scipy:RK45 --rtol 1e-4,1e-6 --repeat 1",
+    ],
+)
+def test_studies_write_all_their_files(capsys, tmp_path, command):
+    names = {
+        option: tmp_path / f"study.{ending}"
+        for option, ending in {
+            "plot": "svg", "csv": "csv", "markdown": "md", "latex": "tex", "html": "html"
+        }.items()
+    }  # fmt: skip
+    options = [word for option, path in names.items() for word in (f"--{option}", str(path))]
+    code, _, err = featherstep(capsys, command, *options)
+    assert code == 0
+    assert err.count("wrote") == 5
+    assert "<svg" in names["plot"].read_text(encoding="utf-8")
+    rows = list(csv.DictReader(names["csv"].open(encoding="utf-8")))
+    assert {row["method"] for row in rows} == set(command.split()[3].split(","))
+    assert names["markdown"].read_text(encoding="utf-8").startswith("| method |")
+    assert r"\end{tabular}" in names["latex"].read_text(encoding="utf-8")
+
+
+def test_the_report_needs_nothing_but_itself(capsys, tmp_path):
+    page = tmp_path / "report.html"
+    featherstep(
+        capsys,
+        "converge logistic --methods Heun,RK4 --steps 0.4,0.2,0.1,0.05 --html",
+        str(page),
+    )
+    text = page.read_text(encoding="utf-8")
+    links = Links()
+    links.feed(text)
+    assert links.fetched == []
+    assert "@import" not in text
+    assert {"svg", "table", "script", "th"} <= set(links.tags)
+    assert links.tags.count("table") == 2
+    assert links.tags.count("tr") == (1 + 2) + (1 + 8)  # orders and runs, with their headings
+    assert 'data-value="0.4"' in text
+
+
+def test_data_alone_on_standard_output(capsys):
+    command = "converge minus_2ty2 --methods RK4 --steps 0.1,0.05,0.025 --csv -"
+    code, out, _ = featherstep(capsys, command)
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert code == 0
+    assert [float(row["step"]) for row in rows] == [0.1, 0.05, 0.025]
+
+
+def test_workprecision_shows_failures(capsys):
+    code, out, _ = featherstep(
+        capsys,
+        "workprecision vdp1000 --methods DOPRI5,RADAU5 --rtol 1e-4 --max-steps 500 --repeat 1",
+    )
+    assert code == 0
+    assert "too many steps" in out
+    assert "error/rtol" in out
+
+
+def test_ctrl_c_between_methods_of_a_study(capsys, monkeypatch):
+    @contextmanager
+    def interrupting(title):
+        def report(done, total, label):
+            if done == 1:
+                raise KeyboardInterrupt
+
+        yield report
+
+    monkeypatch.setattr(terminal, "progress", interrupting)
+    code, out, err = featherstep(
+        capsys, "converge minus_2ty2 --methods RK4,Heun --steps 0.1,0.05,0.025"
+    )
+    assert code == 130
+    assert "RK4" in out
+    assert "Heun" not in out
+    assert one_line(err)
 
 
 # -------------------------------------------------------------------- interruptions

@@ -207,6 +207,10 @@ def method_check(answer: Any, *, order: int) -> Grade:
     return Grade(False, failed[0] if failed else str(curve.estimate))
 
 
+def _is_number(answer: Any) -> bool:
+    return isinstance(answer, int | float) and math.isfinite(answer)
+
+
 # -------------------------------------------------------------------- Euler and its error
 
 EULER_TOLERANCE = 1e-2
@@ -285,7 +289,7 @@ def _best_gamma(answer: Any) -> Grade:
         options={"xatol": 1e-6},
     )  # fmt: skip
     verdict = number_check(answer, float(found.x))
-    if verdict or not isinstance(answer, int | float) or answer == 0:
+    if verdict or not _is_number(answer) or answer == 0:
         return verdict
     norm = error_norm(catalogue.rk2(answer))
     return Grade(False, f"its A⁽³⁾ is {norm:.4f}; the smallest is {found.fun:.4f}")
@@ -319,7 +323,7 @@ DECAY = 50.0
 def _rk4_step(answer: Any) -> Grade:
     truth = stability_interval("RK4").value / DECAY
     verdict = number_check(answer, truth)
-    if verdict or not isinstance(answer, int | float):
+    if verdict or not _is_number(answer):
         return verdict
     z = -DECAY * float(answer)
     factor = stability_function("RK4")(z)
@@ -338,7 +342,7 @@ def _rk4_step(answer: Any) -> Grade:
 def _l_stable(answer: Any) -> Grade:
     # Σ bᵢ cᵢ = 1/2 reads γ² − 2γ + 1/2 = 0: a decimal number near a root stands for the root.
     roots = ("1-sqrt(1/2)", "1+sqrt(1/2)")
-    if isinstance(answer, int | float):
+    if _is_number(answer):
         near = [r for r, x in zip(roots, (1 - 0.5**0.5, 1 + 0.5**0.5)) if abs(answer - x) < CLOSE]
         answer = near[0] if near else answer
     try:

@@ -62,13 +62,6 @@ def joint_from(source: Source, path: KeyPath, value: Any) -> Joint:
             table.take(name)  # says that it is missing
     with source.at(path):
         joint = cls(**arguments)
-    return _with_exact_axis(joint, arguments.get("axis"))
-
-
-def _with_exact_axis(joint: Joint, axis: Any) -> Joint:
-    """Undo the rounding of a second normalisation, so that a written model comes back exactly."""
-    if isinstance(axis, list) and abs(np.linalg.norm(axis) - 1.0) <= 4 * np.finfo(float).eps:
-        joint.axis = np.array(axis, dtype=float)
     return joint
 
 

@@ -308,7 +308,8 @@ def _unit(axis: ArrayLike) -> Array:
     norm = float(np.linalg.norm(a)) if a.shape == (3,) else 0.0
     if norm == 0.0:
         raise ValueError(f"axis: expected three numbers that are not all zero, received {axis!r}")
-    return a / norm + 0.0
+    # An axis that is a unit vector already keeps its last digits, so that files give it back.
+    return (a if abs(norm - 1.0) <= 4 * np.finfo(float).eps else a / norm) + 0.0
 
 
 def _frame_of(axis: Array) -> Array:
