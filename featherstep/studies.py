@@ -49,6 +49,7 @@ def _problem(arguments: argparse.Namespace) -> tuple[IVP, bool, str]:
 def _converge(arguments: argparse.Namespace) -> int:
     check_files(arguments)
     from integrators.analysis import convergence
+    from integrators.analysis.work_precision_study import positive_numbers
 
     from .terminal import Screen, show_convergence
 
@@ -56,7 +57,7 @@ def _converge(arguments: argparse.Namespace) -> int:
     steps = arguments.steps
     if arguments.intervals is not None:
         length = abs(ivp.t_span[1] - ivp.t_span[0])
-        steps = [length / n for n in arguments.intervals if n > 0] or arguments.intervals
+        steps = [length / n for n in positive_numbers("--intervals", arguments.intervals)]
     implicit = stiff or ivp.mass is not None
     methods = arguments.methods or (CONVERGE_STIFF if implicit else CONVERGE_METHODS)
     with shown_progress(f"convergence on {ivp.name}") as report:

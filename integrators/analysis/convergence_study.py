@@ -70,7 +70,10 @@ class Curve:
 
     @property
     def verdict(self) -> str:
-        """ "as expected", "too low", "higher", "order found" (nothing was expected), "no order"."""
+        """How the observed order compares with the expected one.
+
+        "as expected", "too low", "higher", "order found" if nothing was expected, "no order".
+        """
         if not self.estimate.found:
             return "no order"
         if self.expected is None:

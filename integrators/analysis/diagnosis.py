@@ -293,9 +293,7 @@ def _order_reduction(case: Case) -> Finding | None:
     low, high = min(case.considered) * left, max(case.considered) * left
     if high < STIFF:
         return None
-    evidence = (
-        f"an eigenvalue λ of ∂f/∂y has size {left:.2g}, h|λ| is {low:.2g} to {high:.2g}"
-    )
+    evidence = f"an eigenvalue λ of ∂f/∂y has size {left:.2g}, h|λ| is {low:.2g} to {high:.2g}"
     if isinstance(case.method, Tableau):
         stage_order = case.method.simplifying_assumptions()[1]
         evidence += f"; the stage order of {case.method.name or 'the method'} is {stage_order}"

@@ -133,8 +133,7 @@ def _as_reference(
 
 def _exact_along(problem: IVP) -> States:
     """Evaluate ``exact`` at many times: at once if it can, else one by one."""
-    exact = problem.exact
-    assert exact is not None
+    exact: Any = problem.exact  # declared for one time; many take a vector as well
 
     def along(times: Array) -> NDArray[Any]:
         with contextlib.suppress(Exception):  # written for one time: try that below

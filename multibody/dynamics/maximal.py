@@ -71,6 +71,8 @@ class MaximalSystem(NamedTuple):
         Predecessor and successor of each joint as numbers of bodies, 0 for the base.
     rows
         Place of λ of each joint among the unknowns.
+    tau
+        Joint forces, those of joint springs, dampers and stops included.
     """
 
     blocks: list[tuple[int, int, Array]]
@@ -80,6 +82,7 @@ class MaximalSystem(NamedTuple):
     bias: list[Array]
     ends: list[tuple[int, int]]
     rows: list[slice]
+    tau: Array
 
     @property
     def matrix(self) -> Array:
@@ -149,7 +152,9 @@ def maximal_system(
     sizes = [6 - body.joint.nv for body in model.bodies]
     starts = 6 * n + np.concatenate([[0], np.cumsum(sizes)]).astype(int)
     right = np.zeros(starts[-1])
-    system = MaximalSystem([], right, [], [], [], [], [slice(a, b) for a, b in pairwise(starts)])
+    system = MaximalSystem(
+        [], right, [], [], [], [], [slice(a, b) for a, b in pairwise(starts)], tau_all
+    )
     for i in range(n):
         system.blocks.append((6 * i, 6 * i, w.inertia[i]))
         right[6 * i : 6 * i + 6] = forces[i]
@@ -202,7 +207,7 @@ def _known(
     """Positions and velocities, v, joint forces and f − p of all bodies, elements included."""
     q, v, tau_all = numbers(model, q, v, tau, "tau")
     w = base_coordinates(model, q, v, t)
-    tau_e, f_e = element_forces(model, q, v, t)
+    tau_e, f_e = element_forces(model, q, v, t, seen=w)
     forces = external_forces(model, f_ext) + f_e
     gravity = np.concatenate([np.zeros(3), model.gravity])
     for i, (I, v_i) in enumerate(zip(w.inertia, w.v)):
@@ -251,8 +256,6 @@ def forward_dynamics_maximal(
         x = np.linalg.solve(system.matrix, system.right)
     n = model.n_bodies
     accelerations = x[: 6 * n].reshape(n, 6)
-    _, v_all, tau_all = numbers(model, q, v, tau, "tau")
-    tau_all = tau_all + element_forces(model, q, v_all, t)[0]
     v_dot = np.empty(model.nv)
     forces = np.empty((n, 6))
     multipliers = []
@@ -262,7 +265,7 @@ def forward_dynamics_maximal(
         a_p = accelerations[predecessor - 1] if predecessor else np.zeros(6)
         v_dot[at] = system.T_active[j].T @ (a_s - a_p - system.bias[j])
         multipliers.append(-x[system.rows[j]])
-        active = system.T_active[j] @ (tau_all[at] - body.armature * v_dot[at])
+        active = system.T_active[j] @ (system.tau[at] - body.armature * v_dot[at])
         force = active + system.T[j] @ multipliers[j]
         forces[j] = -force if body.reverse else force
     return MaximalMotion(accelerations, v_dot, multipliers, forces)

@@ -442,10 +442,15 @@ def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike) -> Array:
 # ---------------------------------------------------------------------- force elements
 
 
-def element_forces(model: Model, q: ArrayLike, v: ArrayLike, t: float = 0.0) -> tuple[Array, Array]:
-    """Joint forces, and forces on bodies in base coordinates, of all springs, dampers and stops."""
+def element_forces(
+    model: Model, q: ArrayLike, v: ArrayLike, t: float = 0.0, *, seen: BaseCoordinates | None = None
+) -> tuple[Array, Array]:
+    """Joint forces, and forces on bodies in base coordinates, of all springs, dampers and stops.
+
+    `seen` saves time if the base coordinates at q, v and t are known already.
+    """
     q, v, _ = numbers(model, q, v, None, "a")
-    w = base_coordinates(model, q, v, t)
+    w = base_coordinates(model, q, v, t) if seen is None else seen
     tau, forces = np.zeros(model.nv), np.zeros((model.n_bodies, 6))
     for body, at_q, at_v in zip(model.bodies, model.q_index, model.v_index):
         tau[at_v] = -body.damping * v[at_v]

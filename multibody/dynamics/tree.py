@@ -34,6 +34,7 @@ from integrators.methods.workspace import Workspace
 
 from .._checks import Array
 from ..joints import Joint
+from ..joints.loops import constraint_count, loop_law
 from ..kernels.axial import axial_inverse, axial_screw
 from ..kernels.inertia import rigid_transform
 from ..plucker import Plucker, scrx, scrz
@@ -64,6 +65,11 @@ STRUCTURE = {
     "plain": "i1",  # … and 1 where q̇ = v
     "switches": "i1",
     "spring_bodies": "i2",
+    "loop_p": "i1",  # predecessor and successor of each loop joint
+    "loop_s": "i1",
+    "loop_at": "i1",  # first constraint of each loop
+    "loop_q_at": "i1",  # first parameter of each loop joint
+    "loop_laws": "i1",
 }
 CONSTANTS = {
     "p": "f1",  # parameters of the laws
@@ -79,6 +85,11 @@ CONSTANTS = {
     "armature": "f1",
     "elements": "f2",  # springs, dampers and stops of the joints; empty if there are none
     "springs": "f2",  # springs between points
+    "loop_q": "f1",  # parameters of the loop joints
+    "loop_E_P": "f3",  # placements of their frames
+    "loop_r_P": "f2",
+    "loop_E_S": "f3",
+    "loop_r_S": "f2",
 }
 VARIABLES = {
     "t": "f1",
@@ -120,6 +131,22 @@ VARIABLES = {
     "totals": "f1",  # energies, mass, first moment and momentum of all bodies
     "spare10": "f1",
     "spare21": "f1",
+    "loop_x": "f1",  # argument and value of a loop joint's law
+    "loop_out": "f1",
+    "end_p": "f1",  # velocity and acceleration of the two sides of a loop joint, and poses
+    "end_s": "f1",
+    "E_p": "f2",
+    "r_p": "f1",
+    "E_s": "f2",
+    "r_s": "f1",
+    "E_rel": "f2",
+    "r_rel": "f1",
+    "S_0": "f2",  # freedoms in base coordinates
+    "T_0": "f2",  # constraint forces in base coordinates
+    "delta": "f1",
+    "K": "f2",
+    "nu": "f1",
+    "gamma": "f1",
     "status": "i1",  # 0, or number of the body where the articulated inertia is singular
 }
 
@@ -168,6 +195,7 @@ class Tree:
         a["elements"] = _joint_elements(model)
         a["springs"], a["spring_bodies"] = self._springs(model)
         self.has_elements = len(a["elements"]) + len(a["springs"]) > 0
+        self._loops(model, a)
         a["parent_v"] = _expanded_parents(model)
         self.arrays = {k: _as_kind(v, TreeWorkspace.FIELDS[k]) for k, v in a.items()}
         self.arrays["plain"] = np.array([b.joint.rate_is_velocity for b in bodies], dtype=np.int64)
@@ -219,6 +247,28 @@ class Tree:
             numbers[s, 6:] = spring.stiffness, spring.damping, spring.rest
         return numbers, bodies
 
+    def _loops(self, model: Model, a: dict[str, Any]) -> None:
+        """Loop joints: their frames are turned so that the joint's axis is z."""
+        loops = model.loops
+        a["loop_p"] = np.array([c.predecessor - 1 for c in loops], dtype=np.int64)
+        a["loop_s"] = np.array([c.successor - 1 for c in loops], dtype=np.int64)
+        a["loop_at"] = _starts(constraint_count(c.joint) for c in loops)
+        a["loop_q_at"] = _starts(len(c.joint.parameters) for c in loops)
+        a["loop_q"] = np.array([x for c in loops for x in c.joint.parameters], dtype=float)
+        for name in ("P", "S"):
+            a[f"loop_E_{name}"] = np.empty((len(loops), 3, 3))
+            a[f"loop_r_{name}"] = np.empty((len(loops), 3))
+        for k, loop in enumerate(loops):
+            sides = (
+                ("P", loop.predecessor, loop.placement_predecessor),
+                ("S", loop.successor, loop.placement_successor),
+            )
+            for name, body, X in sides:
+                C = self.turn[body - 1] if body else np.eye(3)
+                a[f"loop_E_{name}"][k] = loop.joint.frame @ X.E @ C.T
+                a[f"loop_r_{name}"][k] = C @ X.r
+        self.loop_functions = [_loop_function(c.joint) for c in loops]
+
     # ------------------------------------------------------------------ workspaces
 
     @property
@@ -238,6 +288,13 @@ class Tree:
             by_screws=np.zeros(self.model.n_bodies, dtype=np.int64),
             laws=np.array(laws, dtype=np.int64),
             rates=np.array(rates, dtype=np.int64),
+            loop_laws=np.array(
+                [
+                    self._loop_address(f, c.joint)
+                    for f, c in zip(self.loop_functions, self.model.loops)
+                ],
+                dtype=np.int64,
+            ),
             switches=np.array([0, self.has_elements], dtype=np.int64),
             status=np.zeros(1, dtype=np.int64),
             **self._variables(float, 0.0),
@@ -250,6 +307,7 @@ class Tree:
             by_screws=self.arrays["axial"],
             laws=self.law_functions,
             rates=self.rate_functions,
+            loop_laws=self.loop_functions,
             switches=[0, int(self.has_elements)],
             status=[0],
             **self._variables(object, 0.0),
@@ -258,6 +316,7 @@ class Tree:
     def _variables(self, dtype: type, zero: float) -> dict[str, Any]:
         model = self.model
         nb, nq, nv = model.n_bodies, model.nq, model.nv
+        nc = int(self.arrays["loop_at"][-1])
         most = max((b.joint.nq + b.joint.nv for b in model.bodies), default=1)
         shapes: dict[str, tuple[int, ...]] = {
             "t": (1,), "q": (nq,), "v": (nv,), "a_q": (nv,), "tau": (nv,), "q_dot": (nq,),
@@ -268,7 +327,10 @@ class Tree:
             "U_matrix": (nb, 3, 3), "I_c": (nb, 10),
             "I_A": (nb, 21), "p_A": (nb, 6), "U": (nv, 6), "D_inverse": (nv,), "u": (nv,),
             "H": (nv, nv), "spare6": (6,), "other6": (6,), "point_a": (6,), "point_b": (6,),
-            "totals": (12,),
+            "totals": (12,), "loop_x": (18,), "loop_out": (54,), "end_p": (12,), "end_s": (12,),
+            "E_p": (3, 3), "r_p": (3,), "E_s": (3, 3), "r_s": (3,), "E_rel": (3, 3), "r_rel": (3,),
+            "S_0": (nv, 6), "T_0": (nc, 6), "delta": (nc,), "K": (nc, nv), "nu": (nc,),
+            "gamma": (nc,),
             "spare10": (10,), "spare21": (21,),
         }  # fmt: skip
         arrays: dict[str, Array] = {
@@ -299,6 +361,15 @@ class Tree:
         callback = _callback(function, joint.nq + joint.nv, len(joint.parameters), size, self)
         self._kept.append(callback)
         return int(ctypes.cast(callback, ctypes.c_void_p).value or 0)
+
+    def _loop_address(self, function: Callable[..., Any], joint: Joint) -> int:
+        m = constraint_count(joint)
+        if m == 0:
+            return 0
+        key = ("loop", joint.law_key())
+        code = _machine_code(key, _Fresh(function), 18, len(joint.parameters), 9 * m)
+        self._kept.append(code)
+        return int(code.address)
 
     error: BaseException | None = None  # what a Python law raised
 
@@ -502,6 +573,19 @@ def _rate(joint: Joint) -> Callable[..., None]:
             out[k] = value[k]
 
     return rate
+
+
+def _loop_function(joint: Joint) -> Callable[..., None]:
+    """Law of a loop joint as a function that writes its values into `out`."""
+    law: list[Any] = []  # made when first needed: it has to be traced
+
+    def function(t: Any, x: Any, p: Any, out: Any) -> None:
+        if not law:
+            law.append(loop_law(joint))
+        for k, value in enumerate(law[0](t, x, p)):
+            out[k] = value
+
+    return function
 
 
 class _Fresh:

@@ -122,6 +122,18 @@ class Joint:
         """Return q̇ (the book's qdfn)."""
         return v
 
+    def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any] | None:
+        """δ: what must vanish where this joint closes a loop, for the axis z (book, Table 8.1).
+
+        E and r are those of the transform from predecessor to successor that the two bodies have;
+        6 − nv numbers, or fewer with :meth:`closure_rates`. None if the joint cannot say.
+        """
+        return None
+
+    def closure_rates(self, t: Any, E: Any, r: Any, v: Any, p: Any) -> list[Any]:
+        """Velocities that must vanish besides dδ/dt: of nonholonomic joints only."""
+        return []
+
     @property
     def rate_is_velocity(self) -> bool:
         """Whether q̇ = v."""

@@ -139,6 +139,10 @@ class ConstantVelocity(_FromPose):
         )
         return E, np.zeros(3)
 
+    def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
+        """No rotation about the shaft, origins together."""
+        return [0.5 * (E[0][1] - E[1][0]), *(E @ r)]
+
 
 @register
 class UserJoint(_FromPose):
@@ -162,6 +166,9 @@ class UserJoint(_FromPose):
         Position to start from; zeros if not given.
     groups
         Space of q, see :attr:`Joint.groups`; numbers if not given.
+    closure
+        ``closure(R, p)``, for use as a loop joint: 6 − nv numbers that vanish exactly where
+        rotation and origin of the successor are ones that the joint allows.
 
     Examples
     --------
@@ -186,8 +193,10 @@ class UserJoint(_FromPose):
         law: Callable[..., Any] | None = None,
         neutral: ArrayLike | None = None,
         groups: Sequence[str] | None = None,
+        closure: Callable[..., Any] | None = None,
     ) -> None:
         super().__init__()
+        self._closure = closure
         if pose is None and law is None:
             raise TypeError("UserJoint: expected a function pose(q) or law(t, q, v), received none")
         self.function, self._rate, self._law = pose, rate, law
@@ -210,7 +219,11 @@ class UserJoint(_FromPose):
 
     def law_key(self) -> Any:
         """Functions are compared by identity."""
-        return UserJoint, self.function, self._rate, self._law
+        return UserJoint, self.function, self._rate, self._law, self._closure
+
+    def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any] | None:
+        """What the user's function says."""
+        return None if self._closure is None else list(self._closure(E.T, r))
 
     def pose(self, t: Any, q: Any, p: Any) -> tuple[Any, Any]:
         """Transpose the user's active rotation."""
@@ -256,6 +269,7 @@ class UserJoint(_FromPose):
             self._law,
             self._neutral,
             self.groups,
+            self._closure,
         )
 
 
@@ -310,6 +324,13 @@ class Driven(_FromPose):
         position = np.asarray(self.function(t))
         E, r, *_ = inner.law(t, position, np.zeros(inner.nv), np.asarray(inner.parameters))
         return np.asarray(E), np.asarray(r)
+
+    def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
+        """The pose of the bodies is the prescribed one."""
+        E_t, r_t = self.pose(t, (), ())
+        F = E @ E_t.T
+        turn = [0.5 * (F[1][2] - F[2][1]), 0.5 * (F[2][0] - F[0][2]), 0.5 * (F[0][1] - F[1][0])]
+        return [*turn, *(r - r_t)]
 
     def __reduce__(self) -> Any:
         return Driven, (self.joint, self.function)

@@ -39,6 +39,27 @@ def _rz(angle: Any) -> Any:
     return np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
 
 
+def _turned(E: Any, r: Any) -> list[Any]:
+    """E r: the origin of the successor frame in its own axes."""
+    return [E[i][0] * r[0] + E[i][1] * r[1] + E[i][2] * r[2] for i in range(3)]
+
+
+def _twist(E: Any) -> list[Any]:
+    """½ [E₂₃ − E₃₂, E₃₁ − E₁₃, E₁₂ − E₂₁]: the rotation vector of a small rotation."""
+    return [0.5 * (E[1][2] - E[2][1]), 0.5 * (E[2][0] - E[0][2]), 0.5 * (E[0][1] - E[1][0])]
+
+
+def _tilt(E: Any) -> list[Any]:
+    """How far the two z axes are apart."""
+    return [E[1][2], -E[0][2]]
+
+
+def _turn_minus(angle: Any, E: Any) -> Any:
+    """angle − θ reduced to one turn, where θ is the rotation about z; so θ may count turns."""
+    theta = np.arctan2(E[0][1] - E[1][0], E[0][0] + E[1][1])
+    return np.arctan2(np.sin(angle - theta), np.cos(angle - theta))
+
+
 def _quaternion_transform(q: Any) -> Any:
     E = np.empty((3, 3), dtype=object if np.asarray(q).dtype == object else float)
     quaternion_to_transform(q, E)
@@ -98,6 +119,10 @@ class Revolute(Axial):
     units = (2,)
     groups = ("SO2",)
 
+    def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
+        """Axes parallel, origins together."""
+        return [*_tilt(E), *_turned(E, r)]
+
 
 @register
 class Prismatic(Axial):
@@ -113,6 +138,10 @@ class Prismatic(Axial):
     coordinates = speeds = ("shift",)
     units = (5,)
     groups = ("R",)
+
+    def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
+        """No rotation, origins on the axis."""
+        return [*_twist(E), *_turned(E, r)[:2]]
 
 
 @register
@@ -151,6 +180,13 @@ class Helical(Axial):
         """d = pitch·q."""
         return np.array([self.pitch])
 
+    def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
+        """As a cylindrical joint, and advance = pitch·angle up to whole turns of the thread."""
+        u = _turned(E, r)
+        if self.pitch == 0.0:
+            return [*_tilt(E), *u]
+        return [*_tilt(E), u[0], u[1], p[0] * _turn_minus(u[2] / p[0], E)]
+
 
 @register
 class Cylindrical(Axial):
@@ -166,6 +202,10 @@ class Cylindrical(Axial):
     coordinates = speeds = ("angle", "shift")
     units = (2, 5)
     groups = ("SO2", "R")
+
+    def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
+        """Axes parallel, origin on the axis."""
+        return [*_tilt(E), *_turned(E, r)[:2]]
 
 
 @register
@@ -192,6 +232,10 @@ class Planar(Joint):
     def law(self, t: Any, q: Any, v: Any, p: Any) -> tuple[Any, Any, Any, Any, Any]:
         """Rotate about z after shifting in the plane."""
         return _rz(q[0]), np.array([q[1], q[2], 0.0]), unit_columns(2, 3, 4), None, None
+
+    def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
+        """Normals parallel, origin in the plane."""
+        return [*_tilt(E), r[2]]
 
     def rate(self, t: Any, q: Any, v: Any, p: Any) -> Any:
         """Turn the velocity into predecessor axes."""
@@ -228,6 +272,10 @@ class Spherical(_Unoriented):
         """Rotate by the quaternion."""
         return _quaternion_transform(q), ZERO3, unit_columns(0, 1, 2), None, None
 
+    def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
+        """Origins together."""
+        return _turned(E, r)
+
     def rate(self, t: Any, q: Any, v: Any, p: Any) -> Any:
         """q̇ = ½ q ∘ ω."""
         return np.array(_quaternion_rate(q, v))
@@ -256,6 +304,10 @@ class Free(_Unoriented):
         """Rotate by the quaternion, shift by the position."""
         return _quaternion_transform(q), q[4:7], np.eye(6), None, None
 
+    def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
+        """No constraint at all."""
+        return []
+
     def rate(self, t: Any, q: Any, v: Any, p: Any) -> Any:
         """q̇ = ½ q ∘ ω and ṗ = Eᵀ v."""
         E = _quaternion_transform(q)
@@ -278,6 +330,10 @@ class Fixed(_Unoriented):
     def law(self, t: Any, q: Any, v: Any, p: Any) -> tuple[Any, Any, Any, Any, Any]:
         """Leave everything where it is."""
         return np.eye(3), ZERO3, np.zeros((6, 0)), None, None
+
+    def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
+        """Frames together."""
+        return [*_twist(E), *_turned(E, r)]
 
 
 def _primitive(axis: str, angle: Any) -> Any:
@@ -353,6 +409,13 @@ class AngleSequence(Joint):
         S = np.array([[*s, *zeros] for s in axes]).T
         return E, ZERO3, S, np.array([*c, *zeros]), None
 
+    def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
+        """Origins together; of two axes, the first (in the predecessor) normal to the second."""
+        if self.nv == 3:
+            return _turned(E, r)
+        first, second = ("xyz".index(letter) for letter in self.sequence)
+        return [E[second][first], *_turned(E, r)]
+
 
 @register
 class Universal(AngleSequence):
@@ -412,6 +475,12 @@ class RackPinion(Joint):
         bias = np.array([0.0, 0.0, 0.0, -rho * s * square, -rho * c * square, 0.0])
         return _rz(q[0]), np.array([rho * q[0], 0.0, 0.0]), S, bias, None
 
+    def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
+        """Axes parallel, centre on its line, advance = radius·angle up to whole turns."""
+        if self.radius == 0.0:
+            return [*_tilt(E), r[0], r[1], r[2]]
+        return [*_tilt(E), p[0] * _turn_minus(r[0] / p[0], E), r[1], r[2]]
+
 
 @register
 class RollingSphere(Joint):
@@ -462,6 +531,16 @@ class RollingSphere(Joint):
         n_dot = -np.cross(v, n)
         bias = rho * np.cross(v, n_dot)
         return E, np.array([q[4], q[5], rho]), S, np.array([0.0, 0.0, 0.0, *bias]), None
+
+    def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
+        """Centre at the height of the radius."""
+        return [r[2] - p[0]]
+
+    def closure_rates(self, t: Any, E: Any, r: Any, v: Any, p: Any) -> list[Any]:
+        """No slip: the velocity of the centre is ω × ρn; two components across the normal."""
+        w = [E[0][i] * v[0] + E[1][i] * v[1] + E[2][i] * v[2] for i in range(3)]
+        u = [E[0][i] * v[3] + E[1][i] * v[4] + E[2][i] * v[5] for i in range(3)]
+        return [u[0] - p[0] * w[1], u[1] + p[0] * w[0]]
 
     def rate(self, t: Any, q: Any, v: Any, p: Any) -> Any:
         """q̇ = ½ q ∘ ω; the centre moves with ρ (ω_y, −ω_x) in predecessor axes."""
