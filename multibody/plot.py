@@ -244,7 +244,7 @@ class Artists:
 
     def __init__(self, ax: Axes, model: Model, bones: Skeleton, view: str) -> None:
         self.bones, self.axes = bones, list(axes_of_view(view))
-        empty = [[]] * len(self.axes)
+        empty: list[list[float]] = [[]] * len(self.axes)
 
         def line(**style: Any) -> Any:
             return ax.plot(*empty, **style)[0]

@@ -138,13 +138,18 @@ def _add_mass(
     spread = _spread(body)
     if distance > SMALLEST:
         along = com / distance
-        reach = np.sqrt(3.0 * max(0.0, along @ spread @ along) / mass) if leaf else 0.0
+        reach = _half_length(float(along @ spread @ along), mass) if leaf else 0.0
         drawing.link(i, origin, drawing.point(i, com + reach * along) if reach else centre)
     if distance <= SMALLEST or body.joint.quaternion_places:
         sizes, directions = np.linalg.eigh(spread)
         for size, direction in zip(sizes, directions.T):
-            arm = np.sqrt(3.0 * max(0.0, size) / mass) * direction
+            arm = _half_length(float(size), mass) * direction
             drawing.link(i, drawing.point(i, com - arm), drawing.point(i, com + arm))
+
+
+def _half_length(spread: float, mass: float) -> float:
+    """Of the uniform rod with this ∫ x² dm = m (half length)²/3; published data may be negative."""
+    return float(np.sqrt(3.0 * max(0.0, spread) / mass))
 
 
 def _spread(body: Body) -> Array:

@@ -40,6 +40,7 @@ FOLLOWS = 0.3  # relative error below which a run is said to follow the solution
 MOST_STEPS = 200_000
 RATIOS = ((5, np.sqrt(2.0)), (99, 2.0**0.25))  # of steps, up to which order
 FINER = ((3, 1024), (99, 160))  # finest step over the first that follows, up to which order
+SETTLING, NARROW = 32, 0.1  # from this refinement on, stop when the half-width is below that
 SHORTFALL = 0.75  # of an average slope that has not settled, and still calls for a diagnosis
 UNCERTAIN = 30.0  # floor in units of the relative uncertainty of a tableau's coefficients
 
@@ -379,13 +380,10 @@ class _Study:
             rows = self._automatic(label, method, expected)
         else:
             rows = [self._run(label, method, h) for h in steps]
-        floors = [self._floor(method, row) for row in rows]
-        sizes = [row.step or 0.0 for row in rows]
-        errors = [row.error if row.ok else None for row in rows]
-        estimate = estimate_order(sizes, errors, floors, uncertainty=self.uncertainty or 0.0)
+        estimate = self._estimate(method, rows)
         curve = Curve(label, tuple(rows), estimate, expected)
         if why and expected is not None and _suspicious(curve):
-            ends = tuple(self.ends.get((label, h)) for h in sizes)
+            ends = tuple(self.ends.get((label, h)) for h in curve.steps)
             case = Case(
                 self.problem, method, expected, estimate, curve.steps, curve.errors, ends,
                 self.reference,
@@ -435,10 +433,31 @@ class _Study:
             rows.append(row)
             if row.ok and row.error is not None and row.error < self._stop(method, row):
                 break
+            if row.steps >= SETTLING * count and self._settled(method, rows, expected):
+                break
             exactly *= ratio
             if round(exactly) == rows[-1].steps:  # short intervals: two counts may round to one
                 exactly = rows[-1].steps + 1
         return rows
+
+    def _settled(self, method: Any, rows: list[Row], expected: int | None) -> bool:
+        """Whether shorter steps would hardly change the answer.
+
+        The order is narrowly known, and either as expected or, four steps ago already, too low. A
+        slope above the order is not trusted: a small leading term may still come into sight.
+        """
+        latest, before = (self._estimate(method, part) for part in (rows, rows[:-4]))
+        if expected is None or not latest.found or latest.high - latest.low > 2 * NARROW:
+            return False
+        return expected in latest or (latest.high < expected and before.high < expected)
+
+    def _estimate(self, method: Any, rows: list[Row]) -> OrderEstimate:
+        return estimate_order(
+            [row.step or 0.0 for row in rows],
+            [row.error if row.ok else None for row in rows],
+            [self._floor(method, row) for row in rows],
+            uncertainty=self.uncertainty or 0.0,
+        )
 
     def _stop(self, method: Any, row: Row) -> float:
         return max(self._floor(method, row), self.uncertainty or 0.0) / 2

@@ -338,7 +338,7 @@ def _rk4_step(answer: Any) -> Grade:
 @register_exercise(
     "l-stable",
     "Find γ for which the tableau A = [[γ, 0], [1−γ, γ]], b = [1−γ, γ] has order 2 and is "
-    "L-stable. Pass it as a number, or as a string such as '1-sqrt(1/2)'.",
+    "L-stable. Pass it as a number, or as a string such as '(3-sqrt(3))/6'.",
 )
 def _l_stable(answer: Any) -> Grade:
     # Σ bᵢ cᵢ = 1/2 reads γ² − 2γ + 1/2 = 0: a decimal number near a root stands for the root.

@@ -147,6 +147,15 @@ VARIABLES = {
     "K": "f2",
     "nu": "f1",
     "gamma": "f1",
+    "stabilise": "f1",  # α, β, ε, see multibody.dynamics.constrained
+    "b": "f1",
+    "z": "f1",
+    "Y": "f2",  # rows of K through L⁻ᵀ
+    "scaled": "f1",
+    "A": "f2",
+    "A_factor": "f2",
+    "lam": "f1",  # multipliers
+    "rest": "f1",
     "status": "i1",  # 0, or number of the body where the articulated inertia is singular
 }
 
@@ -330,7 +339,8 @@ class Tree:
             "totals": (12,), "loop_x": (18,), "loop_out": (54,), "end_p": (12,), "end_s": (12,),
             "E_p": (3, 3), "r_p": (3,), "E_s": (3, 3), "r_s": (3,), "E_rel": (3, 3), "r_rel": (3,),
             "S_0": (nv, 6), "T_0": (nc, 6), "delta": (nc,), "K": (nc, nv), "nu": (nc,),
-            "gamma": (nc,),
+            "gamma": (nc,), "stabilise": (3,), "b": (nc,), "z": (nv,), "Y": (nc, nv),
+            "scaled": (nv,), "A": (nc, nc), "A_factor": (nc, nc), "lam": (nc,), "rest": (nc,),
             "spare10": (10,), "spare21": (21,),
         }  # fmt: skip
         arrays: dict[str, Array] = {
@@ -524,7 +534,8 @@ def _expanded_parents(model: Model) -> Array:
 
 def _law(body: Any) -> Callable[..., None]:
     """jcalc as a function that writes E, r, v_J, c_J, S one after the other into `out`."""
-    joint, reverse = body.joint, body.reverse
+    joint = body.joint
+    reverse = body.reverse and not joint.is_axial  # of an axial joint the frame is turned instead
     nq, nv = joint.nq, joint.nv
 
     def law(t: Any, x: Any, p: Any, out: Any) -> None:

@@ -103,7 +103,7 @@ def puma560(friction: bool = True, rotors: bool = True, gravity: float = 9.81) -
 
 
 @register(t_end=2.0, source="conserved: energy")
-def serial_arm(n: int = 7, seed: int = 0, gravity: float = 9.81) -> Model:
+def serial_arm(n: int = 7, seed: int = 0, damping: float = 0.0, gravity: float = 9.81) -> Model:
     """Arm of n revolute joints with generic geometry and inertias, for benchmarks.
 
     No length, angle or moment of inertia is zero, and axes are neither parallel nor at right
@@ -115,6 +115,8 @@ def serial_arm(n: int = 7, seed: int = 0, gravity: float = 9.81) -> Model:
         Number of joints.
     seed
         The same seed gives the same arm.
+    damping
+        Viscous friction of each joint, in N m s. Without it, long motions are chaotic.
     gravity
         In m/s², along −z of the base.
 
@@ -141,6 +143,7 @@ def serial_arm(n: int = 7, seed: int = 0, gravity: float = 9.81) -> Model:
         "modified",
         inertias=inertias,
         names=[f"link{k}" for k in range(1, n + 1)],
+        damping=damping,
         gravity=(0.0, 0.0, -gravity),
         name=f"serial arm of {n}, seed {seed}",
     )

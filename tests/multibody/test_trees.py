@@ -14,7 +14,7 @@ import pytest
 from joint_samples import POOL, STEADY
 
 import multibody as mb
-from multibody import FD, ID, crba
+from multibody import FD, ID, crba, planar
 from multibody.dynamics.aba import aba_kernel
 from multibody.dynamics.crba import crba_kernel
 from multibody.dynamics.maximal import (
@@ -22,7 +22,14 @@ from multibody.dynamics.maximal import (
     forward_dynamics_projected,
     maximal_system,
 )
-from multibody.dynamics.oracles import base_coordinates, body_joint, coriolis_matrix, slope
+from multibody.dynamics.oracles import (
+    base_coordinates,
+    body_joint,
+    coriolis_matrix,
+    inertia_by_definition,
+    rnea_base,
+    slope,
+)
 from multibody.dynamics.rnea import rnea_kernel
 from multibody.dynamics.tree import HAVE_FORCES
 from multibody.joints import REGISTRY
@@ -407,6 +414,49 @@ def test_planar_chain_by_planar_vectors():
     alpha = np.linalg.solve(M, np.linalg.solve(L.T, tau) + load - h)
     close(crba(model, q), L.T @ M @ L, ROUNDING)
     close(FD(model, q, v, tau), np.linalg.solve(L, alpha), SOLVED * np.linalg.cond(M))
+
+
+def test_planar_vectors_give_the_same_forces():
+    """Newton–Euler in vectors of three numbers: rows and columns 3, 4, 5 of the spatial ones."""
+    n = 5
+    model = planar_chain(n)
+    rng = np.random.default_rng(3)
+    q, v, a = rng.uniform(-3, 3, n), rng.standard_normal(n), rng.standard_normal(n)
+    e = np.array([1.0, 0.0, 0.0])
+    velocity, acceleration = np.zeros(3), np.array([0.0, *(-model.gravity[:2])])
+    X, f = [], []
+    for i in range(n):
+        X.append(planar.Xpln(q[i], (1.0 if i else 0.0, 0.0)))
+        velocity = X[i] @ velocity + e * v[i]
+        acceleration = X[i] @ acceleration + e * a[i] + planar.crm(velocity) @ e * v[i]
+        I = planar.mcI(1.0 + i, (0.5, 0.0), (1.0 + i) / 12.0)
+        f.append(I @ acceleration + planar.crf(velocity) @ I @ velocity)
+    for i in range(n - 1, 0, -1):
+        f[i - 1] = f[i - 1] + X[i].T @ f[i]
+    close(ID(model, q, v, a), [force[0] for force in f], ROUNDING)
+
+
+# --- placements with special cases -------------------------------------------------------------
+
+TURNS = [0.0, np.pi / 2, np.pi, -np.pi / 2]
+
+
+@pytest.mark.parametrize("bend", [*TURNS, 1e-16, 1e-14, 1e-9, 5e-3, 0.011, np.pi - 1e-3])
+def test_placements_at_right_angles_and_nearly_parallel(bend):
+    """Screws along z and x stand for a placement; they degenerate where axes are parallel."""
+    inertia = mb.Inertia(1.0, (0.2, 0.3, 0.1), (0.1, 0.2, 0.25))
+    # Screws reach far where axes are nearly parallel: by 1/sin, which enters inertias squared.
+    lost = 1e-11
+    for turn in TURNS:
+        for place in ((0, 0, 0), (1, 0, 0), (0, 0, -2), (-1, 1, 3)):
+            R = mb.rotations.Rz(turn) @ mb.rotations.Rx(bend) @ mb.rotations.Rz(0.7)
+            b = mb.ModelBuilder()
+            for k, joint in enumerate([mb.Revolute(), mb.Helical(0.2), mb.Prismatic()]):
+                b.add_body(f"b{k}", k, joint, mb.Pose(R, place), inertia, reverse=k == 1)
+            model = b.build()
+            q, v = np.array([0.3, 0.4, 0.5]), np.array([0.6, 0.7, 0.8])
+            close(crba(model, q), inertia_by_definition(model, q), lost)
+            close(ID(model, q, v, v), rnea_base(model, q, v, v), lost, 10.0)
 
 
 # --- force elements ----------------------------------------------------------------------------
