@@ -33,8 +33,9 @@ REPEATS = 9
 CALLS = 500
 TOLERANCE = 1e-8
 DURATION = 10.0
-DAMPING = 0.3  # N m s; without friction the fall is chaotic, and runs cannot be compared
-SAME_END = 1e-4
+DAMPING = 0.1  # N m s; without friction the fall is chaotic, and runs cannot be compared
+EARLY = 2.0  # s; while it still moves fast
+SAME = 1e-5  # tolerance, and how it grows until then
 
 
 def best_time(run, repeats=REPEATS):
@@ -202,9 +203,13 @@ def whole_simulation(n=7):
     found = solve_ivp(f, (0.0, DURATION), x0, **options)
     report("SciPy's DOP853 over pin.aba", theirs, unit=1e3, name="ms")
     print(f"    {found.nfev} evaluations, {theirs / found.nfev * 1e6:.2f} µs each")
-    gap = np.abs(found.y[:, -1] - solution.y[:, -1]).max()
-    assert gap < SAME_END, f"the runs end {gap} apart"
-    print(f"    the two runs end {gap:.0e} apart")
+    ends = [
+        solve(problem, t_span=(0.0, EARLY), **options).y[:, -1],
+        solve_ivp(f, (0.0, EARLY), x0, **options).y[:, -1],
+    ]
+    gap = np.abs(ends[0] - ends[1]).max()
+    assert gap < SAME, f"after {EARLY} s the runs are {gap} apart"
+    print(f"    after {EARLY:g} s the runs are {gap:.0e} apart")
     print(f"  SciPy over Pinocchio takes {theirs / ours:.1f} times as long")
 
 
@@ -221,7 +226,7 @@ def growth():
         each = best_time(lambda: generic(w, q, v, tau, found)) / states / n
         first = first or each
         peer_each = None
-        if pin:
+        if pin and n <= 300:  # its workspace grows with n³: ten gigabytes for 1000 joints
             run, _ = pinocchio_batch(pinocchio_model(model), q, v, tau)
             peer_each = best_time(run) / states / n
         report(f"{n:5} bodies ({each / first:.2f} of the shortest)", each, peer_each, 1e9, "ns")

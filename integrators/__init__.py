@@ -21,7 +21,7 @@ from .solve import solve
 from .tableau import ContinuousExtension, OrderCondition, Tableau
 
 if TYPE_CHECKING:
-    from . import analysis, catalogue, groups, problems
+    from . import analysis, catalogue, dae, groups, problems
     from .checks import check_method
     from .many import ManySolutions, solve_many
     from .methods.lie import MuntheKaas
@@ -55,6 +55,7 @@ __all__ = [
     "catalogue",
     "check_method",
     "compiled",
+    "dae",
     "groups",
     "kernel",
     "problems",
@@ -80,7 +81,7 @@ _LATER = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("analysis", "catalogue", "groups", "problems"):
+    if name in ("analysis", "catalogue", "dae", "groups", "problems"):
         return import_module(f".{name}", __name__)
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -318,7 +318,9 @@ def _space(ax: Axes | None, view: str) -> Any:
         raise ValueError(f"ax: expected Axes with {wanted} for the view {view!r}")
     for setter, k in zip(("set_xlabel", "set_ylabel", "set_zlabel"), axes_of_view(view)):
         getattr(ax, setter)(f"{'xyz'[k]} (m)")
-    if view != "3d":
+    if view == "3d":
+        ax.locator_params(nbins=4)  # labels of neighbouring axes are close to each other
+    else:
         tidy(ax)
     return ax
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._checks import Array, ArrayLike, one_of, real_array
+from .closed import Stabilisation, check_consistent, gap_invariants, loop_projection
+from .dynamics.closed_loop import RANK_TOLERANCE
 from .dynamics.compute import (
     FD,
     ForcesLike,
@@ -215,13 +217,19 @@ def as_ivp(
     *,
     quaternions: str = "renormalise",
     traced: bool | None = None,
+    stabilise: str | None = None,
+    T_stab: float | None = None,
+    alpha: float | None = None,
+    beta: float | None = None,
+    rank: str = "regular",
+    rank_tolerance: float = RANK_TOLERANCE,
 ) -> IVP:
     """Initial value problem ẋ = [q̇; v̇] of a mechanism.
 
     Parameters
     ----------
     model
-        A kinematic tree.
+        A kinematic tree, with or without loops.
     q0, v0
         Initial position (neutral if not given) and velocity (at rest if not given).
     t_span
@@ -240,6 +248,14 @@ def as_ivp(
         True: machine code from the traced model, or an error that says why not. False: the
         generic compiled kernels. None: traced if the model has at most 40 bodies and the
         functions given can be traced.
+    stabilise
+        For models with loops: "baumgarte" (the default), "projection" of position and velocity
+        after each step, or "none" to watch the loops open.
+    T_stab, alpha, beta
+        Baumgarte's constants: α = β = 1/T_stab, with T_stab = 0.1 s if nothing is given.
+    rank, rank_tolerance
+        "regular", or "truncate" to look at singular values in each evaluation, as is needed to
+        pass through singular positions; slower, and untraced.
 
     Returns
     -------
@@ -265,19 +281,31 @@ def as_ivp(
     tau_law, params = _joint_force_law(model, tau)
     force_law = _external_force_law(model, f_ext)
     gain = QUATERNION_GAIN if quaternions == "stabilise" else 0.0
-    f = _right_hand_side(model, tau_law, force_law, params, gain, traced)
+    keep = None
+    if model.loops:
+        keep = Stabilisation.of(stabilise, T_stab, alpha, beta, rank, rank_tolerance)
+        check_consistent(model, q0, v0, float(t_span[0]))
+    elif stabilise is not None or T_stab is not None or alpha is not None:
+        raise ValueError(f"{model.name!r} has no loops to stabilise; leave stabilise out")
+    f = _right_hand_side(model, tau_law, force_law, params, gain, traced, keep)
     places = model.quaternion_places
     conservative = tau is None and f_ext is None
     on_manifold = any(set(b.joint.groups) - {"R", "SO2"} for b in model.bodies)
+    project = _renormaliser(places) if places and quaternions == "renormalise" else None
+    if keep is not None and keep.kind == "projection":
+        project = loop_projection(model)
+    invariants = _invariants(model) if conservative else {}
+    if model.loops:
+        invariants |= gap_invariants(model)
     return IVP(
         f,
         np.concatenate([q0, v0]),
         (float(t_span[0]), float(t_span[1])),
         params,
-        project=_renormaliser(places) if places and quaternions == "renormalise" else None,
-        invariants=_invariants(model) if conservative else {},
+        project=project,
+        invariants=invariants,
         name=model.name,
-        manifold=_manifold(model, tau_law, force_law, params, f) if on_manifold else None,
+        manifold=_manifold(model, tau_law, force_law, params, f, keep) if on_manifold else None,
         state_names=(*model.q_names, *model.v_names),
     )
 
@@ -351,6 +379,7 @@ def _right_hand_side(
     params: Array,
     gain: float,
     trace: bool | None,
+    keep: Stabilisation | None,
 ) -> Callable[..., Any]:
     from integrators import TracingError, traced
 
@@ -370,18 +399,26 @@ def _right_hand_side(
         joint_force = None if tau_law is None else tau_law(t, q, v, p)
         _set_forces(model, w, joint_force, None if force_law is None else force_law(t, q, v))
         position_rates(w)
-        forward_dynamics(w)
+        _accelerate(w, keep)
         return np.concatenate([stabilised(q, w.q_dot), w.a_q])
 
     def numeric(t: float, x: Array, p: Any = ()) -> Array:
         q, v = x[:nq], x[nq:]
         joint_force = None if tau_law is None else tau_law(t, q, v, p)
-        a = FD(model, q, v, joint_force, None if force_law is None else force_law(t, q, v), t=t)
+        forces = None if force_law is None else force_law(t, q, v)
+        a = _accelerations(model, q, v, joint_force, forces, t, keep)
         return np.concatenate([stabilised(q, position_rate(model, q, v, t=t)), a])
 
     untraceable = [b for b in model.bodies if not b.joint.is_traceable]
     wanted = trace is not False
     if trace is None and (model.n_bodies > TRACED_BODIES or untraceable):
+        wanted = False
+    if keep is not None and not keep.can_trace(model):
+        if trace:
+            raise ValueError(
+                f"traced=True: rank={keep.rank!r} with {len(model.tree.acting_rows)} constraints "
+                "is not traced; leave traced=None"
+            )
         wanted = False
     if wanted:
         if untraceable:
@@ -399,12 +436,30 @@ def _right_hand_side(
     return numeric if len(params) else lambda t, x: numeric(t, x)
 
 
+def _accelerate(w: Any, keep: Stabilisation | None) -> None:
+    """Accelerations on symbols, of a tree or of closed loops."""
+    if keep is None:
+        forward_dynamics(w)
+    else:
+        keep.symbolic(w)
+
+
+def _accelerations(
+    model: Model, q: Array, v: Array, tau: Any, f_ext: Any, t: float, keep: Stabilisation | None
+) -> Array:
+    """Accelerations on floats, of a tree or of closed loops."""
+    if keep is None:
+        return FD(model, q, v, tau, f_ext, t=t)
+    return keep.numeric(model, q, v, tau, f_ext, t)
+
+
 def _manifold(
     model: Model,
     tau_law: Callable[..., Any] | None,
     force_law: Callable[..., Any] | None,
     params: Array,
     f: Any,
+    keep: Stabilisation | None,
 ) -> Any:
     """Positions on their groups, velocities as vectors; the motion of both, traced if f is."""
     from integrators import groups, traced
@@ -432,13 +487,14 @@ def _manifold(
         q, v = x[:nq], x[nq:]
         joint_force = None if tau_law is None else tau_law(t, q, v, p)
         _set_forces(model, w, joint_force, None if force_law is None else force_law(t, q, v))
-        forward_dynamics(w)
+        _accelerate(w, keep)
         return np.concatenate([*directions(t, q, v), w.a_q])
 
     def numeric(t: float, x: Array, p: Any = ()) -> Array:
         q, v = x[:nq], x[nq:]
         joint_force = None if tau_law is None else tau_law(t, q, v, p)
-        a = FD(model, q, v, joint_force, None if force_law is None else force_law(t, q, v), t=t)
+        forces = None if force_law is None else force_law(t, q, v)
+        a = _accelerations(model, q, v, joint_force, forces, t, keep)
         return np.concatenate([*directions(t, q, v), a])
 
     if not isinstance(f, Traced):
@@ -464,13 +520,14 @@ def _invariants(model: Model) -> dict[str, Callable[..., float]]:
     """Energy and momentum, where nothing changes them."""
     found: dict[str, Callable[..., float]] = {}
     nq = model.nq
-    driven = any(b.joint.is_rheonomic for b in model.bodies)
+    driven = any(b.joint.is_rheonomic for b in (*model.bodies, *model.loops))
     damped = any(b.damping.any() or b.limits[:, 3].any() for b in model.bodies)
     damped = damped or any(s.damping for s in model.springs)
     if not driven and not damped:
         found["energy"] = lambda t, x: energy(model, x[:nq], x[nq:]).total
     afloat = all(b.joint.kind == "free" for b in model.bodies if b.parent == 0)
     tied = any(0 in (s.body_a, s.body_b) for s in model.springs)
+    tied = tied or any(0 in (c.predecessor, c.successor) for c in model.loops)
     if afloat and not tied:
         for k, name in enumerate(("h_x", "h_y", "h_z", "p_x", "p_y", "p_z")):
             # Gravity changes the momentum along it, and the moment of momentum about the origin.

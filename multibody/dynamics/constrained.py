@@ -8,6 +8,9 @@ Redundant constraints make A singular, but never the accelerations. A little is 
 its diagonal, and two steps of iterative refinement take the effect away again from all that
 accelerations can see; what remains is a small multiplier in directions that do nothing. Where
 rank itself changes (a singular position), use the rank-revealing path in ``closed_loop``.
+
+Rows of K that are zero at every position, as for motion out of the plane of a planar linkage, are
+left out beforehand (``Tree.acting_rows``).
 """
 
 from __future__ import annotations
@@ -65,11 +68,12 @@ def constrained_kernel(w: Any) -> Any:
     stabilised_target(w)
     crba_kernel(w)
     ltdl_kernel(w.H, w.parent_v)
-    n, m = w.v.shape[0], w.gamma.shape[0]
+    n, m = w.v.shape[0], w.rows.shape[0]
     lt_solve_kernel(w.H, w.parent_v, w.z, True)
     for r in range(m):
+        w.b[r] = w.b[w.rows[r]]  # rows that can never act are left out
         for k in range(n):
-            w.Y[r, k] = w.K[r, k]
+            w.Y[r, k] = w.K[w.rows[r], k]
         lt_solve_kernel(w.H, w.parent_v, w.Y[r], True)
     largest = 0.0
     for r in range(m):
@@ -91,6 +95,12 @@ def constrained_kernel(w: Any) -> Any:
             total = total + w.Y[r, k] * w.lam[r]
         w.a_q[k] = total / w.H[k, k]
     l_solve_kernel(w.H, w.parent_v, w.a_q, True)
+    for r in range(w.lam.shape[0] - 1, -1, -1):  # multipliers back to the rows they belong to
+        w.rest[r] = 0.0
+    for r in range(m):
+        w.rest[w.rows[r]] = w.lam[r]
+    for r in range(w.lam.shape[0]):
+        w.lam[r] = w.rest[r]
     check = 0.0
     for k in range(n):
         check = check + w.a_q[k]
@@ -100,7 +110,7 @@ def constrained_kernel(w: Any) -> Any:
 @kernel
 def solve_regularised(w: Any, epsilon: Any) -> None:
     """lam with A lam = b, by LDLᵀ of A + ε1 and iterative refinement."""
-    m = w.b.shape[0]
+    m = w.rows.shape[0]
     F = w.A_factor
     for r in range(m):
         for c in range(m):

@@ -23,7 +23,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -70,6 +70,7 @@ STRUCTURE = {
     "loop_at": "i1",  # first constraint of each loop
     "loop_q_at": "i1",  # first parameter of each loop joint
     "loop_laws": "i1",
+    "rows": "i1",  # constraints that can act at all
 }
 CONSTANTS = {
     "p": "f1",  # parameters of the laws
@@ -294,6 +295,7 @@ class Tree:
         rates = [self._address(f, b, False) for f, b in self._functions(self.rate_functions)]
         return TreeWorkspace(
             **self.arrays,
+            rows=self.acting_rows,
             by_screws=np.zeros(self.model.n_bodies, dtype=np.int64),
             laws=np.array(laws, dtype=np.int64),
             rates=np.array(rates, dtype=np.int64),
@@ -309,10 +311,11 @@ class Tree:
             **self._variables(float, 0.0),
         )
 
-    def symbolic(self) -> SimpleNamespace:
+    def symbolic(self, rows: Array | None = None) -> SimpleNamespace:
         """Return a workspace of objects, for kernels run on symbols (or interpreted)."""
         return SimpleNamespace(
             **self.arrays,
+            rows=self.acting_rows if rows is None else rows,
             by_screws=self.arrays["axial"],
             laws=self.law_functions,
             rates=self.rate_functions,
@@ -396,9 +399,24 @@ class Tree:
             return None
         try:
             a = function(address, q, v, zeros if tau is None else tau)
-        except TypeError:
+        except (TypeError, ValueError):  # the latter for an empty list
             return None
         return a if len(a) else None
+
+    @cached_property
+    def acting_rows(self) -> Array:
+        """Constraints whose row of K is not zero at every position."""
+        from .loops import closure_kernel
+
+        rng = np.random.default_rng(0)
+        w = self.symbolic(rows=np.arange(self.arrays["loop_at"][-1]))
+        largest = np.zeros(len(w.delta))
+        for _ in range(3):
+            w.q[:] = self.model.random(rng)
+            w.t[0] = float(rng.uniform())
+            closure_kernel(w)
+            largest = np.maximum(largest, np.abs(w.K.astype(float)).max(axis=1, initial=0.0))
+        return np.flatnonzero(largest > ROUNDING * largest.max(initial=0.0)).astype(np.int64)
 
     # ------------------------------------------------------------------ body coordinates
 
@@ -469,6 +487,9 @@ def _exact_zeros(E: Array) -> Array:
     """A rotation without the rounding of right angles."""
     return np.where(np.abs(E) < 1e-15, 0.0, np.where(np.abs(np.abs(E) - 1) < 1e-15, np.sign(E), E))
 
+
+# Entries of K smaller than this part of the largest are rounding.
+ROUNDING = 1e-12
 
 # Below this sine of the angle between the axes the screw distances would lose digits.
 SMALLEST_BEND = 1e-2

@@ -200,11 +200,25 @@ def test_threads_have_their_own_workspaces():
     model = random_tree(10, 2, POOL)
     rng = np.random.default_rng(0)
     states = [(model.random(rng), rng.standard_normal(model.nv)) for _ in range(40)]
-    alone = [FD(model, q, v, t=0.1) for q, v in states]
-    with ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(lambda s: FD(model, *s, t=0.1), states))
-    for a, b in zip(alone, together):
-        np.testing.assert_array_equal(a, b)
+    for t in (0.0, 0.1):
+        alone = [FD(model, q, v, t=t) for q, v in states]
+        with ThreadPoolExecutor(4) as pool:
+            together = list(pool.map(lambda s, t=t: FD(model, *s, t=t), states))
+        for a, b in zip(alone, together):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_a_model_without_freedom():
+    """Everything is welded to the ground: nothing to solve for, but forces can be asked for."""
+    model = one(joint=mb.Fixed())
+    for empty in ([], np.zeros(0)):
+        assert FD(model, empty, empty).shape == (0,)
+        assert FD(model, empty, empty, method="crba").shape == (0,)
+        assert ID(model, empty, empty, empty).shape == (0,)
+        assert mb.crba(model, empty).shape == (0, 0)
+        assert mb.energy(model, empty, empty).kinetic == 0.0
+    weight = mb.joint_forces(model, [], [], [])[0, 3:]
+    np.testing.assert_allclose(weight, [0, 0, 9.81], atol=ROUNDING)
 
 
 def test_python_law_works_and_its_errors_come_through():

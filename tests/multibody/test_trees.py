@@ -158,6 +158,18 @@ def test_interpreted_kernels_equal_compiled_ones(batch):
         close(w.H, c.H, ROUNDING)
 
 
+def test_shortest_way_equals_the_general_one():
+    """Without time and external forces a shorter way through compiled code is taken."""
+    for c in [*cases(3), *cases(4)]:
+        m = c.model
+        general = FD(m, c.q, c.v, c.tau, np.zeros((m.n_bodies, 6)))
+        tolerance = SOLVED * (np.linalg.cond(crba(m, c.q)) if m.nv else 1.0)
+        close(FD(m, c.q, c.v, c.tau), general, tolerance)
+        close(FD(m, c.q.tolist(), c.v.tolist(), c.tau.tolist()), general, tolerance)
+        without = FD(m, c.q, c.v, None, np.zeros((m.n_bodies, 6)))
+        close(FD(m, c.q, c.v), without, tolerance)
+
+
 def test_every_kind_of_joint_occurs_and_many_are_reversed():
     bodies = [body for batch in BATCHES for c in cases(batch) for body in c.model.bodies]
     kinds = {type(body.joint) for body in bodies}

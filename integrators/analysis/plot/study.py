@@ -10,7 +10,18 @@ import numpy as np
 from ..convergence_study import Convergence, Curve
 from ..runs import Row
 from ..work_precision_study import WorkPrecision
-from .style import INK, LEGEND, QUIET, curve_style, label_counts, new_axes, tex, tidy, widen
+from .style import (
+    INK,
+    LEGEND,
+    QUIET,
+    curve_style,
+    label_counts,
+    label_numbers,
+    new_axes,
+    tex,
+    tidy,
+    widen,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,6 +30,7 @@ __all__ = ["convergence", "tolerance", "work_precision"]
 
 LARGEST_ERROR = 1e2  # relative; beyond it a run has nothing to do with the solution any more
 SMALLEST_ERROR = 1e-17  # an error of zero, on a logarithmic axis
+LEGEND_LINE = 0.045  # of the height: room for each line of the legend above the curves
 LINE = 80  # characters below a picture
 TRIANGLE = 0.3  # width of a slope triangle, in decades at most
 COSTS = {"nfev": "evaluations of $f$", "seconds": "time in seconds (median)"}
@@ -48,6 +60,9 @@ def convergence(study: Convergence, ax: Axes | None = None) -> Axes:
         ax.set_yscale("log")
         _leave_out_astray(ax, study)
         widen(ax)
+        label_numbers(ax)
+        low, high = ax.get_ylim()
+        ax.set_ylim(low, high * (high / low) ** (LEGEND_LINE * len(study.curves)))
         drawn: list[tuple[float, float]] = []
         for k, curve in enumerate(study.curves):
             _draw_triangle(ax, curve, k, drawn)

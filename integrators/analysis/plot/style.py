@@ -6,6 +6,7 @@ curves differ by their markers as well.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,13 +80,24 @@ def tex(x: float) -> str:
 
 def label_counts(ax: Axes) -> None:
     """Write 1000 and 20 000 at the ticks; powers of ten alone are too few on a short axis."""
+    _label(ax, _count)
+
+
+def label_numbers(ax: Axes) -> None:
+    """Write 0.02 and 0.05 at the ticks where powers of ten alone are too few."""
+    low, high = ax.get_xlim()
+    if np.log10(high / low) < 2.5:
+        _label(ax, lambda x, _: tex(x))
+
+
+def _label(ax: Axes, words: Callable[[float, Any], str]) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     low, high = ax.get_xlim()
     decades = np.log10(high / low)
     subs = (1.0,) if decades > 2.5 else (1.0, 3.0) if decades > 1.2 else (1.0, 2.0, 5.0)
     ax.xaxis.set_major_locator(LogLocator(subs=subs))
-    ax.xaxis.set_major_formatter(FuncFormatter(_count))
+    ax.xaxis.set_major_formatter(FuncFormatter(words))
     ax.xaxis.set_minor_formatter(NullFormatter())
 
 

@@ -1,0 +1,569 @@
+"""Nine initial value problems from one mechanical system.
+
+| name | state | equations | stabilised by |
+|---|---|---|---|
+| index1 | q, v | M v̇ = f + Gᵀλ, G v̇ = γ, λ eliminated | nothing: g drifts like t² |
+| baumgarte | q, v | the same with γ − 2α (G v − ν) − β² g in place of γ | feedback |
+| projected | q, v | as index1 | projection of q and v after each step |
+| augmented | q, v | (M + ϱGᵀG) v̇ = f + Gᵀ(ϱγ* + λₖ), λ iterated | penalty and feedback |
+| minimal | q, v, or y, ẏ | only independent coordinates are integrated | nothing needed |
+| index3 | q, v, λ | M v̇ = f + Gᵀλ, 0 = g | itself |
+| index2 | q, v, λ | M v̇ = f + Gᵀλ, 0 = G v − ν | velocities only: g drifts like t |
+| ggl | q, v, λ, μ | index2, 0 = g, and q̇ = rate(v + M⁻¹Gᵀμ) (Gear, Gupta, Leimkuhler) | itself |
+| overdetermined | q, v, λ | all of 0 = g, 0 = G v − ν, G v̇ = γ at once | itself |
+
+Explicit methods solve the first five. The others are differential-algebraic, with a constant
+singular mass matrix and the index of each component, for Radau IIA and the like. "overdetermined"
+has more equations than unknowns: assimulo:ODASSL solves it as it stands, all other methods solve
+its index-1 part and project after each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..problem import IVP
+from ..tracing import GraphTooLargeError, Traced
+from .consistency import check_start, projected
+from .linear import SOLVERS, Eliminated, Factor, Weighted, accelerations
+from .mechanical import Mechanical
+
+__all__ = ["FORMULATIONS", "T_STAB", "Formulation", "formulate"]
+
+Array = NDArray[np.float64]
+
+T_STAB = 0.1
+"""Default time constant (s) of Baumgarte's stabilisation: for machines of the size of a robot 1 is
+too long, 0.01 still works, and a factor of 2 hardly matters (book §8.3). It shall be about as long
+as the interval after which a snapshot of the motion looks different."""
+
+STEPS_PER_T_STAB = 10.0
+"""T_stab = "auto" is this many steps: far inside the stability region of every method."""
+
+PENALTY = 1e4  # of the augmented Lagrangian, relative to the inertia that a constraint sees
+ITERATIONS = 4  # each gains the factor PENALTY, until rounding
+
+GAP_SETTLED = 1e-9  # relative size of the last Newton correction of a projection
+
+
+@dataclass(frozen=True, eq=False)
+class Formulation(IVP):
+    """An initial value problem that knows the mechanical system behind it.
+
+    Attributes
+    ----------
+    mechanical
+        The system.
+    formulation
+        Name of the formulation.
+    extra
+        For "overdetermined": the equations ``extra(t, y)`` = 0 beyond M y' = f.
+    to_qv
+        For "minimal" with a loop-closure function: ``to_qv(t, y)`` -> (q, v).
+    """
+
+    mechanical: Any = None
+    formulation: str = ""
+    extra: Callable[..., Any] | None = None
+    to_qv: Callable[..., Any] | None = None
+
+    def split(self, t: float, y: Any) -> tuple[Array, Array]:
+        """Positions and velocities of a state."""
+        y = np.asarray(y, dtype=float)
+        if self.to_qv is not None:
+            return self.bind(self.to_qv)(t, y)  # type: ignore[no-any-return]
+        nq, nv = self.mechanical.nq, self.mechanical.nv
+        return y[:nq], y[nq : nq + nv]
+
+    def multipliers(self, y: Any) -> Array | None:
+        """λ, where it is part of the state."""
+        start = self.mechanical.nq + self.mechanical.nv
+        if self.to_qv is not None or self.n < start + self.mechanical.m:
+            return None
+        return np.asarray(y, dtype=float)[start : start + self.mechanical.m]
+
+
+def formulate(
+    mechanical: Mechanical, name: str, *, allow_inconsistent: bool = False, **options: Any
+) -> Formulation:
+    """Return the initial value problem of one formulation.
+
+    Parameters
+    ----------
+    mechanical
+        The system.
+    name
+        A key of ``FORMULATIONS``.
+    allow_inconsistent
+        Start even where the constraints do not hold.
+    options
+        What the formulation takes: "baumgarte" `alpha`, `beta` (1/s), or `T_stab` (s, or
+        "auto" with `step`); "augmented" the same, `penalty` and `iterations`; "index1"
+        `multipliers=True` to keep λ in the state; "minimal" `independent`, or `closure`, `y0`;
+        those with eliminated λ `solver`: "auto", "traced", or one of :func:`accelerations`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from integrators.dae import Mechanical
+    >>> bead = Mechanical(np.eye(2), lambda t, q, v: [0.0, -1.0], lambda t, q: [q[1] - q[0]],
+    ...                   q0=[0.0, 0.0], v0=[0.0, 0.0], t_span=(0, 1))
+    >>> formulate(bead, "index3").index
+    array([1, 1, 2, 2, 3])
+    """
+    key = name.lower().replace("-", "").replace("_", "") if isinstance(name, str) else name
+    key = {"none": "index1", "projection": "projected", "augmentedlagrangian": "augmented"}.get(
+        key, key
+    )
+    if key not in FORMULATIONS:
+        from ..solve import suggest
+
+        raise ValueError(
+            f"there is no formulation {name!r}{suggest(str(name), list(FORMULATIONS))}; known are "
+            f"{', '.join(FORMULATIONS)}"
+        )
+    now = mechanical.terms(mechanical.t_span[0], mechanical.q0, mechanical.v0)
+    if Weighted(now.M, now.G, mechanical.rank_tolerance).rank == 0:
+        raise ValueError(
+            f"the Jacobian of the {mechanical.m} constraints is zero at the start (rank 0, largest "
+            f"entry {np.abs(now.G).max():.3g}): they restrict nothing there. Check constraint and "
+            "jacobian, or start from another position"
+        )
+    if not allow_inconsistent:
+        check_start(mechanical)
+    try:
+        return FORMULATIONS[key](mechanical, **options)
+    except TypeError as error:
+        if "unexpected keyword" not in str(error):
+            raise
+        raise TypeError(f"the formulation {key!r} does not take these options: {error}") from None
+
+
+# -------------------------------------------------------------------- putting problems together
+
+
+def _problem(
+    mechanical: Mechanical,
+    formulation: str,
+    f: Callable[..., Any],
+    y0: Any,
+    names: Any,
+    **fields: Any,
+) -> Formulation:
+    nq, nv = mechanical.nq, mechanical.nv
+    to_qv = fields.get("to_qv")
+
+    def along(invariant: Callable[..., Any]) -> Callable[..., Any]:
+        def value(t: Any, y: Any, p: Any = mechanical.params) -> Any:
+            q, v = (y[:nq], y[nq : nq + nv]) if to_qv is None else to_qv(t, y, p)
+            return invariant(t, q, v, p)
+
+        return value
+
+    fields.setdefault("project", _normaliser(mechanical))
+    return Formulation(
+        f,
+        y0,
+        mechanical.t_span,
+        mechanical.params,
+        invariants={key: along(g) for key, g in mechanical.invariants.items()},
+        name=" ".join(filter(None, [mechanical.name, formulation])),
+        state_names=names,
+        mechanical=mechanical,
+        formulation=formulation,
+        **fields,
+    )
+
+
+def _normaliser(mechanical: Mechanical) -> Callable[..., Any] | None:
+    if mechanical.given["normalise"] is None:
+        return None
+    nq = mechanical.nq
+
+    def project(t: float, y: Any, p: Any = mechanical.params) -> Any:
+        return np.concatenate([mechanical.normalised(y[:nq], p), y[nq:]])
+
+    return project
+
+
+def full_rank(mechanical: Mechanical) -> bool:
+    """Whether the constraints are independent at the start."""
+    return mechanical.rank() == mechanical.m
+
+
+def may_trace(mechanical: Mechanical, solver: str) -> bool:
+    """Whether a right-hand side is to be traced; refuses unknown solvers."""
+    if solver not in ("auto", "traced", *SOLVERS):
+        from ..solve import suggest
+
+        known = ["auto", "traced", *SOLVERS]
+        raise ValueError(
+            f"there is no solver {solver!r}{suggest(solver, known)}; known are {', '.join(known)}"
+        )
+    possible = mechanical.parts.traceable and full_rank(mechanical)
+    if solver == "traced" and not possible:
+        raise ValueError(
+            "solver='traced' needs functions that can be traced (Mechanical(..., trace=True)) and "
+            f"independent constraints (rank {mechanical.rank()} of {mechanical.m} here)"
+        )
+    return possible and solver in ("auto", "traced")
+
+
+def traced_or(
+    mechanical: Mechanical, wanted: bool, f: Callable[..., Any], n: int, other: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return f traced, or the other function where that is not wanted or too large."""
+    if not wanted:
+        return other
+    try:
+        made = Traced(f, n=n, params=mechanical.params.size)
+        made.machine_code()
+    except GraphTooLargeError:
+        return other
+    return made
+
+
+# -------------------------------------------------------------------- λ eliminated
+
+Stabiliser = Callable[[Any, Any, Any], Any]  # (g, G v − ν, γ) -> what G v̇ shall be
+
+
+def _plain(g: Any, speed: Any, gamma: Any) -> Any:
+    return gamma
+
+
+def _eliminated(
+    mechanical: Mechanical, formulation: str, stabilise: Stabiliser, solver: str, **fields: Any
+) -> Formulation:
+    """q̇ = rate, v̇ from the constrained equations of motion, as an explicit problem."""
+    parts, nq, nv = mechanical.parts, mechanical.nq, mechanical.nv
+    none = mechanical.params
+    stabilised = stabilise is not _plain
+    method = solver if solver in SOLVERS else "svd"
+
+    def symbolic(t: Any, y: Any, p: Any) -> Any:
+        q, v = y[:nq], y[nq:]
+        G, gamma = parts.jacobian(t, q, p), parts.bias(t, q, v, p)
+        if stabilised:
+            gamma = stabilise(parts.constraint(t, q, p), G @ v - parts.target(t, q, p), gamma)
+        v_dot, _ = Eliminated(parts.mass(t, q, p), G).accelerate(parts.force(t, q, v, p), gamma)
+        return np.concatenate([parts.rate(t, q, v, p), v_dot])
+
+    def numeric(t: float, y: Any, p: Any = none) -> Any:
+        now = mechanical.terms(t, y[:nq], y[nq:], p)
+        gamma = now.gamma
+        if stabilised:
+            gamma = stabilise(now.g, now.G @ y[nq:] - now.nu, gamma)
+        if method == "svd":
+            v_dot, _ = Weighted(now.M, now.G, mechanical.rank_tolerance).accelerate(now.f, gamma)
+        else:
+            v_dot = accelerations(
+                now.M, now.f, now.G, gamma, method=method, tolerance=mechanical.rank_tolerance
+            ).v_dot
+        return np.concatenate([now.q_dot, v_dot])
+
+    f = traced_or(mechanical, may_trace(mechanical, solver), symbolic, nq + nv, numeric)
+    return _problem(
+        mechanical,
+        formulation,
+        f,
+        np.concatenate([mechanical.q0, mechanical.v0]),
+        mechanical.position_names + mechanical.velocity_names,
+        **fields,
+    )
+
+
+def _index1(mechanical: Mechanical, multipliers: bool = False, solver: str = "auto") -> Formulation:
+    if not multipliers:
+        return _eliminated(mechanical, "index1", _plain, solver)
+    return _with_multipliers(mechanical, "index1")
+
+
+def gains(alpha: Any, beta: Any, T_stab: Any, step: Any) -> tuple[float, float]:
+    """α and β of Baumgarte's stabilisation: given, or both 1/T_stab."""
+    if T_stab is not None and (alpha is not None or beta is not None):
+        raise ValueError("give alpha and beta, or T_stab, not both")
+    if T_stab == "auto":
+        if step is None:
+            raise ValueError('T_stab="auto" is a multiple of the step size; give step, too')
+        T_stab = STEPS_PER_T_STAB * _positive("step", step)
+    elif step is not None:
+        raise ValueError('step is for T_stab="auto" only')
+    if T_stab is None:
+        T_stab = T_STAB
+    rate = 1.0 / _positive("T_stab", T_stab)
+    first = rate if alpha is None else float(alpha)
+    second = (rate if alpha is None else first) if beta is None else float(beta)
+    if alpha is None and beta is not None:
+        first = second
+    for name, value in (("alpha", first), ("beta", second)):
+        if not (np.isfinite(value) and value >= 0):
+            raise ValueError(
+                f"{name} must not be negative: the gap would grow instead of decaying; got {value}"
+            )
+    return first, second
+
+
+def _positive(name: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f'{name} must be a time in seconds or "auto", got {value!r}') from None
+    if not (np.isfinite(number) and number > 0):
+        raise ValueError(f"{name} must be positive, got {value}")
+    return number
+
+
+def _feedback(alpha: float, beta: float) -> Stabiliser:
+    def stabilise(g: Any, speed: Any, gamma: Any) -> Any:
+        return gamma - 2 * alpha * speed - beta * beta * g
+
+    return stabilise
+
+
+def _baumgarte(
+    mechanical: Mechanical,
+    alpha: float | None = None,
+    beta: float | None = None,
+    T_stab: Any = None,
+    step: float | None = None,
+    solver: str = "auto",
+) -> Formulation:
+    stabilise = _feedback(*gains(alpha, beta, T_stab, step))
+    return _eliminated(mechanical, "baumgarte", stabilise, solver)
+
+
+def _projected(mechanical: Mechanical, solver: str = "auto") -> Formulation:
+    project = projector(mechanical)
+    return _eliminated(mechanical, "projected", _plain, solver, project=project)
+
+
+def projector(mechanical: Mechanical) -> Callable[..., Any]:
+    """``project(t, y)`` onto g = 0 and G v = ν, by machine code where possible."""
+    nq, nv, params = mechanical.nq, mechanical.nv, mechanical.params
+    parts = mechanical.parts
+
+    def robust(t: float, y: Any, p: Any = params) -> Any:
+        return projected(mechanical, t, y, p)
+
+    if not (mechanical.is_traced and full_rank(mechanical)):
+        return robust
+
+    def displacement(t: Any, q: Any, p: Any) -> Any:
+        known = Eliminated(parts.mass(t, q, p), parts.jacobian(t, q, p))
+        return known.correction(-parts.constraint(t, q, p))
+
+    def velocity(t: Any, x: Any, p: Any) -> Any:
+        q, v = x[:nq], x[nq:]
+        G = parts.jacobian(t, q, p)
+        known = Eliminated(parts.mass(t, q, p), G)
+        return v + known.correction(parts.target(t, q, p) - G @ v)
+
+    k = params.size
+    closing = Traced(displacement, n=nq, params=k, outputs=nv)
+    speeds = Traced(velocity, n=nq + nv, params=k, outputs=nv)
+
+    def project(t: float, y: Any, p: Any = params) -> Any:
+        q = mechanical.normalised(np.array(y[:nq]), p)
+        for _ in range(6):
+            u = closing(t, q, p)
+            size = np.abs(u).max()
+            if not np.isfinite(size):
+                break
+            q = mechanical.moved(t, q, u, p)
+            if size <= GAP_SETTLED * max(1.0, np.abs(q).max()):
+                x = np.concatenate([q, y[nq : nq + nv]])
+                return np.concatenate([q, speeds(t, x, p), y[nq + nv :]])
+        return robust(t, y, p)
+
+    return project
+
+
+# -------------------------------------------------------------------- augmented Lagrangian
+
+
+def _augmented(
+    mechanical: Mechanical,
+    alpha: float | None = None,
+    beta: float | None = None,
+    T_stab: Any = None,
+    step: float | None = None,
+    penalty: float | None = None,
+    iterations: int = ITERATIONS,
+) -> Formulation:
+    """(M + ϱGᵀG) v̇ = f + Gᵀ(ϱ γ* + λ), λ ← λ + ϱ (γ* − G v̇) (Bayo): any rank will do."""
+    stabilise = _feedback(*gains(alpha, beta, T_stab, step))
+    parts, nq, nv = mechanical.parts, mechanical.nq, mechanical.nv
+    now = mechanical.terms(mechanical.t_span[0], mechanical.q0, mechanical.v0)
+    if penalty is None:
+        known = Weighted(now.M, now.G, mechanical.rank_tolerance)
+        penalty = PENALTY / float(known.s[-1]) ** 2
+    weight = _positive("penalty", penalty)
+    if int(iterations) < 1:
+        raise ValueError(f"iterations must be at least 1, got {iterations}")
+
+    def accelerate(M: Any, f: Any, G: Any, gamma: Any) -> Any:
+        factor = Factor(np.asarray(M) + weight * (np.asarray(G).T @ G))
+        load = f + weight * (np.asarray(G).T @ gamma)
+        v_dot = factor.solve(load)
+        for _ in range(int(iterations) - 1):
+            load = load + weight * (np.asarray(G).T @ (gamma - G @ v_dot))
+            v_dot = factor.solve(load)
+        return v_dot
+
+    def symbolic(t: Any, y: Any, p: Any = mechanical.params) -> Any:
+        q, v = y[:nq], y[nq:]
+        G = parts.jacobian(t, q, p)
+        speed = G @ v - parts.target(t, q, p)
+        gamma = stabilise(parts.constraint(t, q, p), speed, parts.bias(t, q, v, p))
+        v_dot = accelerate(parts.mass(t, q, p), parts.force(t, q, v, p), G, gamma)
+        return np.concatenate([parts.rate(t, q, v, p), v_dot])
+
+    def numeric(t: float, y: Any, p: Any = mechanical.params) -> Any:
+        from scipy.linalg import cho_factor, cho_solve
+
+        now = mechanical.terms(t, y[:nq], y[nq:], p)
+        gamma = stabilise(now.g, now.G @ y[nq:] - now.nu, now.gamma)
+        factor = cho_factor(now.M + weight * (now.G.T @ now.G), check_finite=False)
+        load = now.f + weight * (now.G.T @ gamma)
+        v_dot = cho_solve(factor, load, check_finite=False)
+        for _ in range(int(iterations) - 1):
+            load = load + weight * (now.G.T @ (gamma - now.G @ v_dot))
+            v_dot = cho_solve(factor, load, check_finite=False)
+        return np.concatenate([now.q_dot, v_dot])
+
+    f = traced_or(mechanical, mechanical.parts.traceable, symbolic, nq + nv, numeric)
+    return _problem(
+        mechanical,
+        "augmented",
+        f,
+        np.concatenate([mechanical.q0, mechanical.v0]),
+        mechanical.position_names + mechanical.velocity_names,
+    )
+
+
+# -------------------------------------------------------------------- λ in the state
+
+INDEX = {  # of q, v, λ and μ
+    "index1": (1, 1, 1),
+    "index2": (1, 1, 2),
+    "index3": (1, 2, 3),
+    "ggl": (1, 1, 2, 2),
+}
+
+
+def _with_multipliers(
+    mechanical: Mechanical, formulation: str, label: str = "", **fields: Any
+) -> Formulation:
+    """Differential-algebraic forms: diag(1, 1, 0 [, 0]) y' = f."""
+    if not full_rank(mechanical):
+        raise ValueError(
+            f"the constraints are dependent at the start (rank {mechanical.rank()} of "
+            f"{mechanical.m}), so λ is not unique and {formulation!r} cannot be solved with it; "
+            "take mechanical.without_redundant(), or a formulation that eliminates λ: projected, "
+            "baumgarte, augmented or minimal"
+        )
+    parts, nq, nv, m = mechanical.parts, mechanical.nq, mechanical.nv, mechanical.m
+    end = nq + nv + m
+
+    def equations(t: Any, y: Any, p: Any, terms: Any, solve: Callable[..., Any]) -> Any:
+        M, force, g, G, gamma, nu = terms
+        q, v, multipliers = y[:nq], y[nq : nq + nv], y[nq + nv : end]
+        pull = np.asarray(G).T
+        if formulation == "ggl":
+            v_dot, shift = solve(M, force + pull @ multipliers, pull @ y[end:])
+            return [parts.rate(t, q, v + shift, p), v_dot, g, G @ v - nu]
+        (v_dot,) = solve(M, force + pull @ multipliers)
+        last = {"index3": g, "index2": G @ v - nu, "index1": G @ v_dot - gamma}[formulation]
+        return [parts.rate(t, q, v, p), v_dot, last]
+
+    def symbolic(t: Any, y: Any, p: Any) -> Any:
+        q, v = y[:nq], y[nq : nq + nv]
+
+        def solve(M: Any, *sides: Any) -> list[Any]:
+            factor = Factor(np.asarray(M))
+            return [factor.solve(side) for side in sides]
+
+        terms = (
+            parts.mass(t, q, p),
+            parts.force(t, q, v, p),
+            parts.constraint(t, q, p),
+            parts.jacobian(t, q, p),
+            parts.bias(t, q, v, p),
+            parts.target(t, q, p),
+        )
+        return np.concatenate(equations(t, y, p, terms, solve))
+
+    def numeric(t: float, y: Any, p: Any = mechanical.params) -> Any:
+        from scipy.linalg import cho_factor, cho_solve
+
+        def solve(M: Any, *sides: Any) -> list[Any]:
+            factor = cho_factor(M, check_finite=False)
+            return [cho_solve(factor, side, check_finite=False) for side in sides]
+
+        now = mechanical.terms(t, y[:nq], y[nq : nq + nv], p)
+        terms = (now.M, now.f, now.g, now.G, now.gamma, now.nu)
+        return np.concatenate(equations(t, y, p, terms, solve))
+
+    sizes = (nq, nv, m, m)
+    index = np.concatenate(
+        [np.full(size, i) for size, i in zip(sizes, INDEX[formulation])]
+    )
+    f = traced_or(mechanical, mechanical.parts.traceable, symbolic, index.size, numeric)
+    start = mechanical.acceleration(mechanical.t_span[0], mechanical.q0, mechanical.v0)
+    y0 = np.zeros(index.size)
+    y0[:end] = np.concatenate([mechanical.q0, mechanical.v0, start.multipliers])
+    names = mechanical.position_names + mechanical.velocity_names + mechanical.multiplier_names
+    if formulation == "ggl":
+        names += tuple(f"μ({name})" for name in mechanical.multiplier_names)
+    return _problem(
+        mechanical,
+        label or formulation,
+        f,
+        y0,
+        names,
+        mass=np.diag((np.arange(index.size) < nq + nv).astype(float)),
+        index=index,
+        **fields,
+    )
+
+
+def _overdetermined(mechanical: Mechanical) -> Formulation:
+    nq, nv, parts = mechanical.nq, mechanical.nv, mechanical.parts
+
+    def extra(t: Any, y: Any, p: Any = mechanical.params) -> Any:
+        q, v = y[:nq], y[nq : nq + nv]
+        speed = parts.jacobian(t, q, p) @ v - parts.target(t, q, p)
+        return np.concatenate([parts.constraint(t, q, p), speed])
+
+    return _with_multipliers(
+        mechanical,
+        "index1",
+        "overdetermined",
+        extra=extra,
+        project=projector(mechanical),
+    )
+
+
+def _minimal(mechanical: Mechanical, **options: Any) -> Formulation:
+    from .minimal import minimal
+
+    return minimal(mechanical, **options)
+
+
+FORMULATIONS: dict[str, Callable[..., Formulation]] = {
+    "index1": _index1,
+    "baumgarte": _baumgarte,
+    "projected": _projected,
+    "index3": lambda mechanical: _with_multipliers(mechanical, "index3"),
+    "index2": lambda mechanical: _with_multipliers(mechanical, "index2"),
+    "ggl": lambda mechanical: _with_multipliers(mechanical, "ggl"),
+    "overdetermined": _overdetermined,
+    "minimal": _minimal,
+    "augmented": _augmented,
+}

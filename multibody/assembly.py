@@ -1,0 +1,246 @@
+"""Closing loops: consistent positions and velocities of mechanisms with loop joints.
+
+Positions are found by Gauss–Newton steps on the gaps δ(q), each the smallest in the sense of the
+inertia, Σ uᵀHu; so the mechanism moves as it would if it were released. Velocities are corrected
+by an impulse: v − H⁻¹Kᵀ(KH⁻¹Kᵀ)⁺(Kv − ν).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ._checks import Array, ArrayLike
+from .dynamics.closed_loop import RANK_TOLERANCE, constraints, need_loops
+from .dynamics.compute import crba
+
+if TYPE_CHECKING:
+    from .model import Model
+
+__all__ = ["Assembly", "AssemblyError", "assemble", "consistent_velocity", "project_state"]
+
+#: Gaps below this (metres, radians) count as closed.
+CLOSED = 1e-12
+MOST_STEPS = 100
+
+
+class AssemblyError(ValueError):
+    """A loop cannot be closed from where the search started."""
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """A consistent position, and how it was found.
+
+    Attributes
+    ----------
+    q
+        Position with all loops closed.
+    gap
+        Largest |δ| that is left.
+    iterations
+        Gauss–Newton steps taken.
+    moved
+        Largest change of a coordinate from the guess.
+    branch
+        +1 or −1: sign of the determinant of the dependent columns of K. It changes only at
+        singular positions, so two positions with different signs lie on different branches.
+    """
+
+    q: Array
+    gap: float
+    iterations: int
+    moved: float
+    branch: int
+
+
+def assemble(
+    model: Model,
+    guess: ArrayLike | None = None,
+    fixed: Iterable[str | int] = (),
+    *,
+    t: float = 0.0,
+    tolerance: float = CLOSED,
+) -> Assembly:
+    """Close the loops of a model.
+
+    Parameters
+    ----------
+    model
+        A model with loops.
+    guess
+        Position to start from; neutral if not given.
+    fixed
+        Bodies (names or numbers) whose joints keep their positions.
+    t
+        Time, for joints that time moves.
+    tolerance
+        Largest gap that counts as closed.
+
+    Raises
+    ------
+    AssemblyError
+        If the loops do not close, with the loop, its gap, and what to try.
+
+    Examples
+    --------
+    >>> from multibody import mechanisms
+    >>> model = mechanisms.four_bar()
+    >>> found = assemble(model, [0.9, -0.7, 0.8], fixed=["crank"])
+    >>> float(found.q[0]), found.gap < 1e-12
+    (0.9, True)
+    """
+    need_loops(model)
+    start = (
+        model.neutral() if guess is None else model.normalise(model.check("q", guess, unit=False))
+    )
+    movable = _movable(model, fixed)
+    holonomic = _holonomic(model)
+    q, before = start, np.inf
+    step = 0
+    for step in range(MOST_STEPS):
+        c = constraints(model, q, t=t)
+        delta = np.where(holonomic, c.delta, 0.0)
+        gap = float(np.abs(delta).max(initial=0.0))
+        if gap <= tolerance or (gap <= 1e3 * tolerance and gap >= 0.5 * before):
+            break
+        u = _smallest(model, q, c.K, -delta, movable, t)
+        # A step that makes the gap larger is halved; far from closing they overshoot.
+        scale = 1.0
+        while scale > 1e-4:
+            trial = model.integrate(q, u, scale)
+            new = np.where(holonomic, constraints(model, trial, t=t).delta, 0.0)
+            if np.linalg.norm(new) < np.linalg.norm(delta):
+                break
+            scale /= 2
+        else:
+            _refuse(model, c.names, delta, step, fixed)
+        q, before = model.normalise(trial), gap
+    else:
+        _refuse(model, c.names, delta, step, fixed)
+    return Assembly(q, gap, step, float(np.abs(q - start).max(initial=0.0)), branch(model, q, t=t))
+
+
+def _refuse(
+    model: Model, names: tuple[str, ...], delta: Array, steps: int, fixed: Iterable[str | int]
+) -> None:
+    worst = int(np.argmax(np.abs(delta)))
+    hint = "let more joints move (fixed=…), start from another guess, or check the lengths"
+    raise AssemblyError(
+        f"{model.name}: the loop constraint {names[worst]} stays open by {abs(delta[worst]):.3g} "
+        f"after {steps} steps (fixed: {list(fixed) or 'none'}); {hint}"
+    )
+
+
+def branch(model: Model, q: ArrayLike, *, t: float = 0.0) -> int:
+    """Sign of the determinant of the dependent part of K; see :class:`Assembly`."""
+    import scipy.linalg
+
+    K = constraints(model, q, t=t).K
+    if not K.size:
+        return 1
+    sizes = np.linalg.svd(K, compute_uv=False)
+    rank = int(np.sum(sizes > RANK_TOLERANCE * sizes.max(initial=0.0)))
+    rows = np.sort(scipy.linalg.qr(K.T, mode="r", pivoting=True)[1][:rank])
+    columns = np.sort(scipy.linalg.qr(K, mode="r", pivoting=True)[1][:rank])
+    return int(np.sign(np.linalg.det(K[np.ix_(rows, columns)]))) or 1
+
+
+def consistent_velocity(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    fixed: Iterable[str | int] = (),
+    *,
+    t: float = 0.0,
+) -> Array:
+    """Velocity nearest to v, in the sense of kinetic energy, with which the loops stay closed.
+
+    Raises
+    ------
+    AssemblyError
+        If velocities that must not change contradict the loops.
+
+    Examples
+    --------
+    >>> from multibody import mechanisms
+    >>> model = mechanisms.four_bar()
+    >>> q = assemble(model, [0.9, -0.7, 0.8], fixed=["crank"]).q
+    >>> v = consistent_velocity(model, q, [1.0, 0.0, 0.0], fixed=["crank"])
+    >>> float(v[0])
+    1.0
+    """
+    need_loops(model)
+    q, v = model.check("q", q), model.check("v", v)
+    c = constraints(model, q, v, t=t)
+    correction = _smallest(model, q, c.K, c.nu - c.K @ v, _movable(model, fixed), t)
+    result = v + correction
+    left = np.abs(c.K @ result - c.nu)
+    # A velocity that satisfies the loops leaves rounding only.
+    if left.max(initial=0.0) > 1e-8 * (1.0 + np.abs(result).max(initial=0.0)):
+        worst = int(np.argmax(left))
+        raise AssemblyError(
+            f"{model.name}: the loop constraint {c.names[worst]} is violated by {left[worst]:.3g} "
+            f"(per second), whatever the other velocities are; let more joints move (fixed=…)"
+        )
+    return result
+
+
+def project_state(
+    model: Model, q: Array, v: Array, *, t: float = 0.0, steps: int = 5
+) -> tuple[Array, Array]:
+    """Position and velocity on the constraints, by the smallest change in the sense of inertia.
+
+    For use after each step of an integration: it starts near, and a few Newton steps suffice.
+    """
+    holonomic = _holonomic(model)
+    movable = np.ones(model.nv, dtype=bool)
+    for _ in range(steps):
+        c = constraints(model, q, t=t)
+        delta = np.where(holonomic, c.delta, 0.0)
+        if np.abs(delta).max(initial=0.0) <= 1e-14:
+            break
+        q = model.integrate(q, _smallest(model, q, c.K, -delta, movable, t))
+    c = constraints(model, q, v, t=t)
+    return q, v + _smallest(model, q, c.K, c.nu - c.K @ v, movable, t)
+
+
+def _smallest(model: Model, q: Array, K: Array, target: Array, movable: Array, t: float) -> Array:
+    """u with K u = target (in least squares), uᵀHu smallest, and u = 0 where not movable."""
+    H = crba(model, q, t=t)[np.ix_(movable, movable)]
+    u = np.zeros(model.nv)
+    if not H.size or not K.size:
+        return u
+    L = np.linalg.cholesky(H)
+    weighted = np.linalg.solve(L, K[:, movable].T).T  # K L⁻ᵀ
+    sizes = np.linalg.svd(weighted, compute_uv=False)
+    if sizes.max(initial=0.0) == 0.0:
+        return u
+    y = np.linalg.lstsq(weighted, target, rcond=RANK_TOLERANCE)[0]
+    u[movable] = np.linalg.solve(L.T, y)
+    return u
+
+
+def _movable(model: Model, fixed: Iterable[str | int]) -> Array:
+    movable = np.ones(model.nv, dtype=bool)
+    for body in fixed:
+        i = model.number(body)
+        if i == 0:
+            raise ValueError("fixed: the base does not move; name bodies whose joints stay")
+        movable[model.v_index[i - 1]] = False
+    return movable
+
+
+def _holonomic(model: Model) -> Array:
+    """Which constraints come from positions."""
+    flags: list[bool] = []
+    for loop in model.loops:
+        joint = loop.joint
+        p = np.asarray(joint.parameters, dtype=float)
+        gap = joint.closure(0.0, np.eye(3), np.zeros(3), p) or []
+        rates = joint.closure_rates(0.0, np.eye(3), np.zeros(3), np.zeros(6), p)
+        flags += [True] * len(gap) + [False] * len(rates)
+    return np.array(flags, dtype=bool)

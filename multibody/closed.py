@@ -1,0 +1,163 @@
+"""Closed loops as right-hand sides: what :func:`multibody.as_ivp` does for models with loops.
+
+All forms here are ordinary differential equations in x = [q; v] for any integrator; forms with
+multipliers as unknowns are in ``as_dae``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._checks import Array, one_of
+from .assembly import project_state
+from .dynamics.closed_loop import (
+    RANK_TOLERANCE,
+    REGULARISATION,
+    check_stabilisation,
+    constrained_accelerations,
+    constraints,
+    fast_constrained_accelerations,
+)
+from .dynamics.compute import load, load_forces
+from .dynamics.constrained import ALPHA, BETA, EPSILON, constrained_kernel
+
+if TYPE_CHECKING:
+    from .model import Model
+
+__all__ = ["Stabilisation", "check_consistent", "loop_projection"]
+
+#: Default of T_stab in seconds: the book finds 0.1 reasonable for machines the size of a robot,
+#: 1 too slow and 0.01 a little fast (§8.3).
+T_STAB = 0.1
+
+#: Constraints up to which a closed loop is traced; beyond, compiling takes too long.
+TRACED_CONSTRAINTS = 30
+
+#: Largest gap and rate of the gap of an initial state.
+CONSISTENT = 1e-6
+
+
+@dataclass(frozen=True)
+class Stabilisation:
+    """How a closed loop is kept closed while it is integrated.
+
+    Attributes
+    ----------
+    kind
+        "none", "baumgarte" or "projection".
+    alpha, beta
+        Of Baumgarte's term −2α(Kv − ν) − β²δ; zero for the others.
+    rank
+        "regular": constraints that are redundant stay so (fast, traced). "truncate": singular
+        values are looked at in every evaluation, which passes through singular positions.
+    """
+
+    kind: str
+    alpha: float
+    beta: float
+    rank: str = "regular"
+    rank_tolerance: float = RANK_TOLERANCE
+
+    @classmethod
+    def of(
+        cls,
+        kind: str | None,
+        T_stab: float | None,
+        alpha: float | None,
+        beta: float | None,
+        rank: str,
+        rank_tolerance: float = RANK_TOLERANCE,
+    ) -> Stabilisation:
+        """Check the options of :func:`~multibody.as_ivp`."""
+        kind = "baumgarte" if kind is None else kind
+        one_of(kind, "stabilise", ("none", "baumgarte", "projection"))
+        one_of(rank, "rank", ("regular", "truncate"))
+        if kind != "baumgarte":
+            if T_stab is not None or alpha is not None or beta is not None:
+                raise ValueError(
+                    f"stabilise={kind!r} takes no T_stab, alpha or beta; they belong to 'baumgarte'"
+                )
+            return cls(kind, 0.0, 0.0, rank, rank_tolerance)
+        if T_stab is not None and (alpha is not None or beta is not None):
+            raise ValueError("stabilisation: give either T_stab or alpha (and beta), not both")
+        if T_stab is not None and not T_stab > 0.0:
+            raise ValueError(f"T_stab: expected a positive time, received {T_stab}")
+        if alpha is None:
+            alpha = 1.0 / (T_STAB if T_stab is None else T_stab)
+        return cls(kind, *check_stabilisation(alpha, beta), rank, rank_tolerance)
+
+    def symbolic(self, w: Any) -> None:
+        """Accelerations on a workspace of symbols."""
+        w.stabilise[ALPHA], w.stabilise[BETA] = self.alpha, self.beta
+        w.stabilise[EPSILON] = REGULARISATION
+        constrained_kernel(w)
+
+    def numeric(self, model: Model, q: Array, v: Array, tau: Any, f_ext: Any, t: float) -> Array:
+        """Accelerations on floats."""
+        if self.rank == "truncate":
+            return constrained_accelerations(
+                model,
+                q,
+                v,
+                tau,
+                f_ext,
+                t=t,
+                method="projection",
+                alpha=self.alpha,
+                beta=self.beta,
+                rank_tolerance=self.rank_tolerance,
+            ).accelerations
+        w = load(model, q, v, t)
+        w.tau[:] = 0.0 if tau is None else tau
+        load_forces(model, w, f_ext)
+        return fast_constrained_accelerations(w, self.alpha, self.beta)[0]
+
+    def can_trace(self, model: Model) -> bool:
+        """Whether tracing makes sense."""
+        small = len(model.tree.acting_rows) <= TRACED_CONSTRAINTS
+        return self.rank == "regular" and small
+
+
+def check_consistent(model: Model, q: Array, v: Array, t: float) -> None:
+    """Raise if an initial state leaves loops open or tears them apart."""
+    c = constraints(model, q, v, t=t)
+    for name, values, remedy in (
+        ("gap", c.delta, "use assemble(model, q0).q"),
+        ("rate of the gap", c.K @ v - c.nu, "use consistent_velocity(model, q0, v0)"),
+    ):
+        if not values.size:
+            continue
+        worst = int(np.argmax(np.abs(values)))
+        if abs(values[worst]) > CONSISTENT * (1.0 + np.abs(v).max(initial=0.0)):
+            raise ValueError(
+                f"initial state: the loop constraint {c.names[worst]} has a {name} of "
+                f"{values[worst]:.3g}, expected 0 within {CONSISTENT:g}; {remedy}"
+            )
+
+
+def loop_projection(model: Model) -> Callable[[float, Array], Array]:
+    """Projection of position and velocity after each accepted step."""
+
+    def project(t: float, x: Array) -> Array:
+        q, v = project_state(model, model.normalise(x[: model.nq]), x[model.nq :], t=t)
+        return np.concatenate([model.normalise(q), v])
+
+    return project
+
+
+def gap_invariants(model: Model) -> dict[str, Callable[..., float]]:
+    """Largest gap and largest rate of a gap, which stay zero."""
+    nq = model.nq
+
+    def gap(t: float, x: Array) -> float:
+        return float(np.abs(constraints(model, x[:nq], t=t).delta).max(initial=0.0))
+
+    def rate(t: float, x: Array) -> float:
+        c = constraints(model, x[:nq], x[nq:], t=t)
+        return float(np.abs(c.K @ x[nq:] - c.nu).max(initial=0.0))
+
+    return {"loop gap": gap, "loop gap rate": rate}
