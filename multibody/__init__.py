@@ -8,7 +8,9 @@ What lives where:
 - `frames`: `Frame` and `FrameMoving`, which compose, invert and act with operators;
 - `se3`, `screws`: poses, exponential map on SE(3), linear-first twists and wrenches;
 - `spatial`, `plucker`, `inertia`, `planar`: the spatial-vector algebra as types, its planar part;
-- `kernels`: the same arithmetic on plain arrays, for interpreted, compiled and traced use.
+- `kernels`: the same arithmetic on plain arrays, for interpreted, compiled and traced use;
+- `mechanisms`: models ready to use; `rhs`, `simulate`: models as initial value problems, solved;
+- `plot`, `animate`: pictures of motions.
 
 Conventions: ``docs/conventions.md``. In short: 6-vectors are angular first; X_BA maps A to B
 coordinates; poses (R, p) are active; quaternions are Hamilton, scalar first; angle sequences are
@@ -42,6 +44,7 @@ from . import (
 )
 from .assembly import Assembly, AssemblyError, assemble, consistent_velocity
 from .build import ModelBuilder
+from .dae import as_dae, as_mechanical
 from .dynamics.closed_loop import (
     ClosedLoopSolution,
     Constraints,
@@ -179,7 +182,9 @@ __all__ = [
     "aba",
     "angles",
     "animate",
+    "as_dae",
     "as_ivp",
+    "as_mechanical",
     "assemble",
     "bias_forces",
     "body_jacobian",

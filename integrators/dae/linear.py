@@ -70,7 +70,7 @@ class Weighted:
     """
 
     def __init__(self, M: Array, G: Array, tolerance: float = RANK_TOLERANCE) -> None:
-        from scipy.linalg import solve_triangular
+        from scipy.linalg.lapack import dtrtrs
 
         try:
             self.L = np.linalg.cholesky(M)
@@ -80,8 +80,8 @@ class Weighted:
                 "the mass matrix must be symmetric and positive definite; its smallest eigenvalue "
                 f"is {smallest:.3g}. Every velocity needs some inertia"
             ) from None
-        self.triangular = solve_triangular
-        self.Y = solve_triangular(self.L, G.T, lower=True, check_finite=False)
+        self._triangular = dtrtrs
+        self.Y = self.ahead(G.T)
         if self.Y.size:
             self.U, self.s, self.Vt = np.linalg.svd(self.Y.T, full_matrices=False)
             self.rank = int(np.sum(self.s > tolerance * self.s[0])) if self.s[0] > 0 else 0
@@ -93,11 +93,15 @@ class Weighted:
 
     def free(self, f: Array) -> Array:
         """M⁻¹ f."""
-        return self.back(self.triangular(self.L, f, lower=True, check_finite=False))
+        return self.back(self.ahead(f))
+
+    def ahead(self, f: Array) -> Array:
+        """L⁻¹ f; of a matrix, column by column."""
+        return np.asarray(self._triangular(self.L, f, lower=1)[0])
 
     def back(self, w: Array) -> Array:
         """L⁻ᵀ w: from mass-weighted velocities to velocities."""
-        return self.triangular(self.L, w, lower=True, trans=1, check_finite=False)
+        return np.asarray(self._triangular(self.L, w, lower=1, trans=1)[0])
 
     def correction(self, residual: Array) -> Array:
         """The smallest u, in the norm uᵀMu, with G u = residual (in the least-squares sense)."""
@@ -105,7 +109,7 @@ class Weighted:
 
     def accelerate(self, f: Array, gamma: Array) -> tuple[Array, Array]:
         """v̇ and λ."""
-        z = self.triangular(self.L, f, lower=True, check_finite=False)
+        z = self.ahead(f)
         along = (self.U.T @ (gamma - self.Y.T @ z)) / self.s
         return self.back(z + self.Vt.T @ along), self.U @ (along / self.s)
 

@@ -13,10 +13,12 @@ Examples
 from .bodies import free_body, heavy_top, rolling_sphere, satellite, spinning_top
 from .pendulums import cart_pole, double_pendulum, n_pendulum, pendulum, spherical_pendulum
 from .registry import Entry, entries, entry, get, names, register
-from .robots import puma560, serial_arm
+from .robots import PUMA560, PUMA560_POSES, puma560, serial_arm
 from .trees import planar_tree, random_tree
 
 __all__ = [
+    "PUMA560",
+    "PUMA560_POSES",
     "Entry",
     "cart_pole",
     "double_pendulum",

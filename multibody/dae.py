@@ -1,0 +1,252 @@
+"""Closed loops with multipliers as unknowns: a model as an ``integrators.dae.Mechanical`` system.
+
+``as_dae`` gives every formulation of ``integrators.dae`` for one model: index 3, 2 and 1, Gear,
+Gupta and Leimkuhler's stabilised index 2, overdetermined, minimal coordinates, augmented
+Lagrangian, projection, Baumgarte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._checks import Array, ArrayLike
+from .assembly import _holonomic
+from .closed import TRACED_CONSTRAINTS, check_consistent
+from .dynamics.closed_loop import (
+    RANK_TOLERANCE,
+    _run_closure,
+    _run_forces,
+    constraints,
+    need_loops,
+)
+from .dynamics.compute import crba, energy, load, load_forces, position_rate
+from .dynamics.constrained import unconstrained_forces
+from .dynamics.crba import crba_kernel
+from .dynamics.factor import lt_solve, ltl
+from .dynamics.kinematics import position_rates
+from .dynamics.loops import closure_kernel
+from .rhs import TRACED_BODIES, _external_force_law, _joint_force_law, _set_forces
+
+if TYPE_CHECKING:
+    from integrators.dae import Mechanical
+
+    from .model import Model
+
+__all__ = ["as_dae", "as_mechanical", "independent_rows"]
+
+
+def independent_rows(
+    model: Model, q: ArrayLike, *, t: float = 0.0, rank_tolerance: float = RANK_TOLERANCE
+) -> Array:
+    """Numbers of loop constraints that together are independent at a position and span all.
+
+    Chosen by a QR factorisation with pivoting of the Jacobian weighted with the inertia.
+    """
+    import scipy.linalg
+
+    K = constraints(model, q, t=t).K
+    parent = model.tree.arrays["parent_v"]
+    Y = lt_solve(ltl(crba(model, q, t=t), parent), parent, K.T)
+    R, pivots = scipy.linalg.qr(Y, mode="r", pivoting=True)
+    sizes = np.abs(np.diag(R))
+    rank = int(np.sum(sizes > rank_tolerance * sizes.max(initial=0.0)))
+    return np.sort(pivots[:rank])
+
+
+def as_mechanical(
+    model: Model,
+    q0: ArrayLike | None = None,
+    v0: ArrayLike | None = None,
+    t_span: Sequence[float] = (0.0, 10.0),
+    tau: Any = None,
+    f_ext: Any = None,
+    *,
+    traced: bool | None = None,
+    rows: ArrayLike | None = None,
+) -> Mechanical:
+    """A model with loops as a system M v̇ = f + Gᵀλ, 0 = g.
+
+    Parameters
+    ----------
+    model, q0, v0, t_span, tau, f_ext, traced
+        As in :func:`~multibody.as_ivp`; the start must be consistent.
+    rows
+        Loop constraints to be used; by default as many as are independent at the start.
+        Redundant ones would leave their multipliers undetermined.
+
+    Examples
+    --------
+    >>> from multibody import mechanisms
+    >>> entry = mechanisms.entry("four_bar")
+    >>> model = entry.model()
+    >>> as_mechanical(model, *entry.start(model)).terms(0.0, *entry.start(model)).G.shape
+    (2, 3)
+    """
+    from integrators.dae import Mechanical
+
+    need_loops(model)
+    q0 = model.neutral() if q0 is None else model.check("q", q0)
+    v0 = np.zeros(model.nv) if v0 is None else model.check("v", v0)
+    t0 = float(t_span[0])
+    check_consistent(model, q0, v0, t0)
+    chosen = independent_rows(model, q0, t=t0) if rows is None else np.asarray(rows, dtype=int)
+    if not _holonomic(model)[chosen].all():
+        raise ValueError(
+            "a rolling loop joint constrains velocities only, which forms with 0 = g(t, q) cannot "
+            "express; use as_ivp"
+        )
+    tau_law, params = _joint_force_law(model, tau)
+    force_law = _external_force_law(model, f_ext)
+    parts = _Parts(model, chosen, tau_law, force_law, params)
+    if traced is None:
+        small = len(chosen) <= TRACED_CONSTRAINTS and model.n_bodies <= TRACED_BODIES
+        traced = small and all(b.joint.is_traceable for b in model.bodies)
+    driven = any(b.joint.is_rheonomic for b in (*model.bodies, *model.loops))
+    damped = any(b.damping.any() or b.limits[:, 3].any() for b in model.bodies)
+    damped = damped or any(s.damping for s in model.springs)
+    conservative = tau is None and f_ext is None and not driven and not damped
+    names = constraints(model, q0).names
+    return Mechanical(
+        parts.mass,
+        parts.force,
+        parts.gap,
+        parts.jacobian,
+        parts.bias,
+        velocity_target=parts.target,
+        q0=q0,
+        v0=v0,
+        t_span=(t0, float(t_span[1])),
+        rate=None if all(b.joint.rate_is_velocity for b in model.bodies) else parts.rate,
+        retract=lambda q, u: model.integrate(model.normalise(q), u),
+        normalise=model.normalise if model.quaternion_places else None,
+        multiplier_names=tuple(f"λ({names[k]})" for k in chosen),
+        position_names=model.q_names,
+        velocity_names=model.v_names,
+        invariants=(
+            {"energy": lambda t, q, v: energy(model, q, v, t=t).total} if conservative else {}
+        ),
+        trace=traced,
+        name=model.name,
+    )
+
+
+def as_dae(
+    model: Model,
+    q0: ArrayLike | None = None,
+    v0: ArrayLike | None = None,
+    t_span: Sequence[float] = (0.0, 10.0),
+    tau: Any = None,
+    f_ext: Any = None,
+    *,
+    formulation: str = "index3",
+    traced: bool | None = None,
+    rows: ArrayLike | None = None,
+    **options: Any,
+) -> Any:
+    """A model with loops in one of the formulations of ``integrators.dae``.
+
+    Parameters
+    ----------
+    model, q0, v0, t_span, tau, f_ext, traced, rows
+        As in :func:`as_mechanical`.
+    formulation
+        "index3", "index2", "ggl", "index1", "baumgarte", "projected", "overdetermined",
+        "minimal" or "augmented"; see ``docs/dae.md``.
+    options
+        Of the formulation, such as ``T_stab=0.05``.
+
+    Returns
+    -------
+    IVP
+        For ``solve``, with a method that suits it: Radau methods for the first three.
+
+    Examples
+    --------
+    >>> from integrators import solve
+    >>> from multibody import mechanisms
+    >>> entry = mechanisms.entry("four_bar")
+    >>> model = entry.model()
+    >>> problem = as_dae(model, *entry.start(model), (0, 0.1), formulation="ggl")
+    >>> solve(problem, method="RADAU5", rtol=1e-7, atol=1e-9).success
+    True
+    """
+    system = as_mechanical(model, q0, v0, t_span, tau, f_ext, traced=traced, rows=rows)
+    return system.formulation(formulation, **options)
+
+
+class _Parts:
+    """The functions of a mechanical system, on floats by compiled kernels, and on symbols."""
+
+    def __init__(
+        self,
+        model: Model,
+        rows: Array,
+        tau_law: Callable[..., Any] | None,
+        force_law: Callable[..., Any] | None,
+        params: Array,
+    ) -> None:
+        self.model, self.rows, self.params = model, rows, params
+        self.tau_law, self.force_law = tau_law, force_law
+
+    def _symbols(self, t: Any, q: Any, v: Any = None) -> Any:
+        """Workspace of symbols if the arguments are symbols, else None."""
+        arguments = [np.asarray(t), np.asarray(q), np.asarray(0.0 if v is None else v)]
+        if not any(a.dtype == object for a in arguments):
+            return None
+        w = self.model.tree.symbolic()
+        w.t[0] = t
+        w.q[:] = q
+        w.v[:] = 0.0 if v is None else v
+        return w
+
+    def _closure(self, t: Any, q: Any, v: Any = None) -> Any:
+        w = self._symbols(t, q, v)
+        if w is not None:
+            closure_kernel(w)
+            return w
+        w = load(self.model, q, v, t)
+        _run_closure(w)
+        return w
+
+    def mass(self, t: Any, q: Any) -> Any:
+        w = self._symbols(t, q)
+        if w is None:
+            return crba(self.model, q, t=t)
+        crba_kernel(w)
+        return np.array(w.H)
+
+    def force(self, t: Any, q: Any, v: Any) -> Any:
+        tau = None if self.tau_law is None else self.tau_law(t, q, v, self.params)
+        forces = None if self.force_law is None else self.force_law(t, q, v)
+        w = self._symbols(t, q, v)
+        if w is not None:
+            _set_forces(self.model, w, tau, forces)
+            unconstrained_forces(w)
+            return np.array(w.z)
+        w = load(self.model, q, v, t)
+        w.tau[:] = 0.0 if tau is None else tau
+        load_forces(self.model, w, forces)
+        _run_forces(w)
+        return w.z.copy()
+
+    def gap(self, t: Any, q: Any) -> Any:
+        return np.array(self._closure(t, q).delta[self.rows])
+
+    def jacobian(self, t: Any, q: Any) -> Any:
+        return np.array(self._closure(t, q).K[self.rows])
+
+    def bias(self, t: Any, q: Any, v: Any) -> Any:
+        return np.array(self._closure(t, q, v).gamma[self.rows])
+
+    def target(self, t: Any, q: Any) -> Any:
+        return np.array(self._closure(t, q).nu[self.rows])
+
+    def rate(self, t: Any, q: Any, v: Any) -> Any:
+        w = self._symbols(t, q, v)
+        if w is None:
+            return position_rate(self.model, q, v, t=t)
+        position_rates(w)
+        return np.array(w.q_dot)
