@@ -45,8 +45,8 @@ as the interval after which a snapshot of the motion looks different."""
 STEPS_PER_T_STAB = 10.0
 """T_stab = "auto" is this many steps: far inside the stability region of every method."""
 
-PENALTY = 1e4  # of the augmented Lagrangian, relative to the inertia that a constraint sees
-ITERATIONS = 4  # each gains the factor PENALTY, until rounding
+PENALTY = 1e3  # of the augmented Lagrangian, relative to the inertia that a constraint sees
+ITERATIONS = 6  # each gains the factor PENALTY, until rounding
 
 GAP_SETTLED = 1e-9  # relative size of the last Newton correction of a projection
 

@@ -280,15 +280,14 @@ class Mechanical:
         p = self.params if p is None else p
         bundle, parts, n, m = self._bundle, self.parts, self.nv, self.m
         if bundle is None:
-            values = (
-                parts.mass(t, q, p),
-                parts.force(t, q, v, p),
-                parts.constraint(t, q, p),
-                parts.jacobian(t, q, p),
-                parts.bias(t, q, v, p),
-                parts.target(t, q, p),
-                parts.rate(t, q, v, p),
-            )
+            if parts.derived is not None:
+                flat = parts.derived(t, np.concatenate([q, v]), p)
+                G, gamma, nu = flat[: m * n].reshape(m, n), flat[m * n : -m], flat[-m:]
+            else:
+                G, gamma = parts.jacobian(t, q, p), parts.bias(t, q, v, p)
+                nu = parts.target(t, q, p)
+            values = (parts.mass(t, q, p), parts.force(t, q, v, p), parts.constraint(t, q, p))
+            values += (G, gamma, nu, parts.rate(t, q, v, p))
             return Terms(*(np.asarray(x, dtype=float) for x in values))
         flat = bundle(t, np.concatenate([q, v]), p)
         sizes = (n * n, n, m, m * n, m, m)

@@ -33,15 +33,12 @@ class Partition:
         The r rows that were used.
     dependent, independent
         Columns; together all of them.
-    condition
-        Condition number of the r×r matrix that the dependent components are computed with.
     """
 
     G: Array
     rows: NDArray[np.int64]
     dependent: NDArray[np.int64]
     independent: NDArray[np.int64]
-    condition: float
 
     @property
     def rank(self) -> int:
@@ -63,6 +60,12 @@ class Partition:
             rest = self.G[np.ix_(self.rows, self.independent)]
             N[self.dependent] = -np.linalg.solve(self.core, rest)
         return N
+
+    @property
+    def sensitivity(self) -> float:
+        """Largest change of a dependent component for a unit change of an independent one."""
+        block = self.basis[self.dependent]
+        return float(np.abs(block).max()) if block.size else 0.0
 
     def offset(self, k: ArrayLike) -> Array:
         """x₀ with G x₀ = k, zero in the independent components."""
@@ -134,11 +137,9 @@ def partition(
             f"G has rank {len(rows)}, so only {n - len(rows)} of {n} components are independent; "
             f"{len(chosen)} were asked for"
         )
-    core = matrix[np.ix_(rows, dependent)]
     return Partition(
         matrix,
         np.array(rows, dtype=np.int64),
         np.array(dependent, dtype=np.int64),
         np.array([j for j in range(n) if j not in dependent], dtype=np.int64),
-        float(np.linalg.cond(core)) if rows else 1.0,
     )

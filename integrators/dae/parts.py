@@ -37,7 +37,10 @@ ARGUMENTS = {
 
 @dataclass(frozen=True)
 class Parts:
-    """The seven functions; `traceable` if all of them were given as traced, or may be traced."""
+    """The seven functions; `traceable` if all of them were given as traced, or may be traced.
+
+    `derived` computes G, γ and ν in one call, flat, where all three come from g.
+    """
 
     mass: Callable[..., Any]
     force: Callable[..., Any]
@@ -47,6 +50,7 @@ class Parts:
     target: Callable[..., Any]
     rate: Callable[..., Any]
     traceable: bool
+    derived: Callable[..., Any] | None = None
 
 
 def adapt(name: str, function: Any) -> Callable[..., Any]:
@@ -145,7 +149,8 @@ def complete(
             parts[key] = _checked(name, adapt(name, given[name]), shape)
         elif derived is not None and key not in parts:
             parts[key] = getattr(derived, key)
-    return Parts(**parts, traceable=traceable)
+    together = derived.together if derived is not None and len(missing) == 3 else None
+    return Parts(**parts, traceable=traceable, derived=together)
 
 
 def _checked(
@@ -184,6 +189,19 @@ class Derived:
         self.gradient = self.g_dot.jacobian()
         self.time_derivative = self.g_dot.time_derivative()
         self.along = self.g_dot.jvp()
+
+        self.together = Traced(
+            lambda t, x, p: np.concatenate(
+                [
+                    self.jacobian(t, x[:nq], p).ravel(),
+                    self.bias(t, x[:nq], x[nq:], p),
+                    self.target(t, x[:nq], p),
+                ]
+            ),
+            n=nq + nv,
+            params=k,
+            outputs=m * nv + 2 * m,
+        )
 
     def _state(self, q: Any, v: Any) -> Any:
         return np.concatenate([np.asarray(q), np.asarray(v)])

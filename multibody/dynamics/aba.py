@@ -63,7 +63,10 @@ def aba_kernel(w: Any) -> None:
                 w.u[k] = w.tau[k] - dot(w.S[k], p)
             scaled = w.D_inverse[k] * w.u[k]
             for m in range(6):
-                p[m] = p[m] + w.U[k, m] * scaled
+                if m == w.unit[k] and w.armature[k] == 0.0:
+                    p[m] = w.tau[k]  # p + D (τ − p)/D
+                else:
+                    p[m] = p[m] + w.U[k, m] * scaled
         parent = w.parent[i]
         if parent >= 0:
             articulated_apply(I, w.c[i], w.spare6)

@@ -1,0 +1,286 @@
+"""Minimal coordinates: only as many as there are degrees of freedom are integrated.
+
+By *partition* (book §8.8; Wehage and Haug, 1982): the right-hand side looks at the independent
+components of the state only. It computes the dependent positions from g = 0, by Newton's method
+from those in the state, the dependent velocities from G v = ν, and the accelerations by projection.
+After each accepted step the dependent part of the state is put in its place. The choice of
+independent components is frozen during a step; a new one is made when the system with which the
+dependent ones are computed has become ill-conditioned. Components are those of v: where positions
+are no vectors, dependent displacements take the place of dependent positions.
+
+By *loop closure* (book §8.11): the user knows q = γ(y). Then q̇ = J ẏ with J = ∂γ/∂y, and
+
+    JᵀMJ ÿ = Jᵀ (f − M J̇ẏ),
+
+without constraints, drift, or rank decisions. γ is traced; its derivatives are exact.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..tracing import Traced, TracingError
+from .consistency import CONSISTENCY_TOLERANCE
+from .linear import Factor
+from .partition import Partition, partition
+
+if TYPE_CHECKING:
+    from .formulations import Formulation
+    from .mechanical import Mechanical, Terms
+
+__all__ = ["Partitioned", "minimal"]
+
+Array = NDArray[np.float64]
+
+WORSE = 3.0
+"""Another choice is made when some dependent velocity changes by more than this, for a unit change
+of an independent one, relative to the best choice (where it hardly exceeds 1)."""
+NEWTON_STEPS = 12
+NEWTON_SETTLED = 1e-11  # relative size of the last correction; the next would be its square
+LINEAR = 1e-8  # G J = 0 must hold to this at the start
+
+
+def minimal(
+    mechanical: Mechanical,
+    independent: Sequence[int] | None = None,
+    closure: Callable[..., Any] | None = None,
+    y0: ArrayLike | None = None,
+    dy0: ArrayLike | None = None,
+) -> Formulation:
+    """Return the problem in minimal coordinates; the arguments are options of "minimal".
+
+    Parameters
+    ----------
+    mechanical
+        The system.
+    independent
+        Velocity components that stay independent; by default they are chosen, and changed, by
+        elimination with complete pivoting.
+    closure
+        ``closure(y)`` -> q, or ``closure(y, p)``; the state is then (y, ẏ).
+    y0, dy0
+        Initial y, and ẏ (by default the one that gives v0).
+    """
+    if closure is not None:
+        if independent is not None:
+            raise ValueError("give independent or closure, not both")
+        return _closed(mechanical, closure, y0, dy0)
+    if y0 is not None or dy0 is not None:
+        raise ValueError("y0 and dy0 belong to a closure function; give that, too")
+    from .formulations import _problem
+
+    work = Partitioned(mechanical, independent)
+    return _problem(
+        mechanical,
+        "minimal",
+        work.slope,
+        np.concatenate([mechanical.q0, mechanical.v0]),
+        mechanical.position_names + mechanical.velocity_names,
+        project=work.project,
+    )
+
+
+class Partitioned:
+    """The right-hand side by coordinate partitioning, with its current choice of components.
+
+    Attributes
+    ----------
+    split
+        The current partition.
+    changes
+        Times at which another one was chosen.
+    """
+
+    def __init__(self, mechanical: Mechanical, independent: Sequence[int] | None) -> None:
+        self.mechanical = mechanical
+        self.wanted = independent
+        self.start = np.concatenate([mechanical.q0, mechanical.v0])
+        self.split: Partition
+        self._begin()
+        if independent is not None and len(list(independent)) != mechanical.nv - self.split.rank:
+            raise ValueError(
+                f"the constraints have rank {self.split.rank}, so {mechanical.nv} − "
+                f"{self.split.rank} = {mechanical.nv - self.split.rank} components are "
+                f"independent; got {list(independent)}"
+            )
+
+    def _begin(self) -> None:
+        """Choose from the initial state: every run starts alike."""
+        mechanical = self.mechanical
+        now = mechanical.terms(mechanical.t_span[0], mechanical.q0, mechanical.v0)
+        self.split = self._best(now)
+        self.changes: list[float] = []
+
+    def _best(self, now: Terms) -> Partition:
+        tolerance = self.mechanical.rank_tolerance
+        return partition(now.G, independent=self.wanted, tolerance=tolerance)
+
+    def _here(self, now: Terms) -> Partition:
+        """The current choice of components with G at another place."""
+        return replace(self.split, G=now.G)
+
+    def _core(self, now: Terms) -> Array:
+        return now.G[np.ix_(self.split.rows, self.split.dependent)]
+
+    def placed(self, t: float, y: Array, p: Any) -> tuple[Array, Array, Terms] | None:
+        """Positions and velocities from the independent part of the state; None if it fails."""
+        mechanical, split = self.mechanical, self.split
+        nq, nv = mechanical.nq, mechanical.nv
+        q, v = mechanical.normalised(y[:nq].copy(), p), y[nq : nq + nv].copy()
+        rows, dependent, independent = split.rows, split.dependent, split.independent
+        try:
+            for _ in range(NEWTON_STEPS):
+                now = mechanical.terms(t, q, v, p)
+                u = np.zeros(nv)
+                u[dependent] = np.linalg.solve(self._core(now), -now.g[rows])
+                size = float(np.abs(u).max())
+                if not np.isfinite(size):
+                    return None
+                q = mechanical.moved(t, q, u, p)
+                if size <= NEWTON_SETTLED * max(1.0, float(np.abs(q).max())):
+                    break
+            else:
+                return None
+            now = mechanical.terms(t, q, v, p)
+            rest = now.nu[rows] - now.G[np.ix_(rows, independent)] @ v[independent]
+            v[dependent] = np.linalg.solve(self._core(now), rest)
+        except np.linalg.LinAlgError:
+            return None
+        return q, v, mechanical.terms(t, q, v, p)
+
+    def slope(self, t: float, y: Any, p: Any = None) -> Array:
+        """[q̇; v̇] as a function of the independent part of the state."""
+        mechanical = self.mechanical
+        p = mechanical.params if p is None else p
+        y = np.asarray(y, dtype=float)
+        if t == mechanical.t_span[0] and np.array_equal(y, self.start):
+            self._begin()
+        placed = self.placed(t, y, p)
+        if placed is None:  # the step was too long: it will be repeated with a shorter one
+            return np.full(y.size, np.nan)
+        _, _, now = placed
+        here = self._here(now)
+        N, offset = here.basis, here.offset(now.gamma)
+        v_dot = offset
+        if N.shape[1]:
+            v_dot = offset + N @ np.linalg.solve(N.T @ now.M @ N, N.T @ (now.f - now.M @ offset))
+        return np.concatenate([now.q_dot, v_dot])
+
+    def project(self, t: float, y: Any, p: Any = None) -> Array:
+        """Put the dependent part in its place; choose anew where that has become difficult."""
+        p = self.mechanical.params if p is None else p
+        placed = self.placed(t, np.asarray(y, dtype=float), p)
+        if placed is None:
+            raise ValueError(
+                f"the dependent coordinates cannot be computed at t = {t:.9g}: the mechanism is "
+                "at a singular position, or the step was too long"
+            )
+        q, v, now = placed
+        if self.wanted is None:
+            best = self._best(now)
+            limit = WORSE * max(1.0, best.sensitivity)
+            if best.rank != self.split.rank or self._here(now).sensitivity > limit:
+                self.split = best
+                self.changes.append(t)
+        return np.concatenate([q, v])
+
+
+# -------------------------------------------------------------------- q = γ(y)
+
+
+def _closed(
+    mechanical: Mechanical, closure: Callable[..., Any], y0: Any, dy0: Any
+) -> Formulation:
+    from .formulations import _problem, traced_or
+    from .parts import shaped, underlying
+
+    if y0 is None:
+        raise ValueError("closure needs y0, the initial independent coordinates")
+    if mechanical.given["rate"] is not None or mechanical.nq != mechanical.nv:
+        raise ValueError("closure is for systems with q̇ = v; this one has a rate of its own")
+    first = np.atleast_1d(np.asarray(y0, dtype=float))
+    size, n, k = first.size, mechanical.nv, mechanical.params.size
+    inner = underlying(closure)
+    takes_p = len(inspect.signature(inner).parameters) > 1
+
+    def gamma(t: Any, y: Any, p: Any) -> Any:
+        return shaped("closure", inner(y, p) if takes_p else inner(y), (n,))
+
+    try:
+        position = Traced(gamma, n=size, params=k, outputs=n)
+        J = position.jacobian()
+        speed = Traced(
+            lambda t, x, p: J(t, x[:size], p) @ x[size:], n=2 * size, params=k, outputs=n
+        )
+        curvature = speed.jvp()
+    except TracingError as error:
+        raise TracingError(f"closure must be written so that it can be traced: {error}") from error
+    parts, params, t0 = mechanical.parts, mechanical.params, mechanical.t_span[0]
+    _check_closure(mechanical, position, J, first)
+    slope0 = J(t0, first, params)
+    rates = np.linalg.lstsq(slope0, mechanical.v0, rcond=None)[0] if dy0 is None else dy0
+    rates = np.atleast_1d(np.asarray(rates, dtype=float))
+    if rates.shape != first.shape:
+        raise ValueError(f"dy0 must have {size} numbers, got shape {rates.shape}")
+    if dy0 is None:
+        missed = float(np.abs(slope0 @ rates - mechanical.v0).max())
+        if missed > CONSISTENCY_TOLERANCE * max(1.0, float(np.abs(mechanical.v0).max())):
+            raise ValueError(f"no ẏ gives v0 by this closure function: it misses by {missed:.3g}")
+
+    def terms(t: Any, x: Any, p: Any) -> tuple[Any, ...]:
+        y, rate = x[:size], x[size:]
+        direction = np.concatenate([np.asarray(rate), np.zeros(size)])
+        return position(t, y, p), speed(t, x, p), J(t, y, p), curvature(t, x, direction, p)
+
+    def f(t: Any, x: Any, p: Any = params) -> Any:
+        q, v, slope, bent = terms(t, x, p)
+        M = np.asarray(parts.mass(t, q, p))
+        inertia = slope.T @ (M @ slope)
+        load = slope.T @ (parts.force(t, q, v, p) - M @ bent)
+        return np.concatenate([x[size:], Factor(inertia).solve(load)])
+
+    def to_qv(t: float, x: Any, p: Any = params) -> tuple[Array, Array]:
+        x = np.asarray(x, dtype=float)
+        return position(t, x[:size], p), speed(t, x, p)
+
+    names = [f"y{i}" for i in range(size)]
+    return _problem(
+        mechanical,
+        "minimal",
+        traced_or(mechanical, parts.traceable, f, 2 * size, f),
+        np.concatenate([first, rates]),
+        names + [f"{name}'" for name in names],
+        to_qv=to_qv,
+        project=None,
+    )
+
+
+def _check_closure(mechanical: Mechanical, position: Any, J: Any, y0: Array) -> None:
+    """γ(y0) must satisfy the constraints, and so must the velocities J ẏ."""
+    t0, p = mechanical.t_span[0], mechanical.params
+    q, slope = position(t0, y0, p), J(t0, y0, p)
+    now = mechanical.terms(t0, q, mechanical.v0)
+    gap = float(np.abs(now.g).max())
+    if gap > CONSISTENCY_TOLERANCE:
+        raise ValueError(
+            f"closure(y0) violates the constraints: max |g| = {gap:.3g} at q = {q}; check the "
+            "function and y0"
+        )
+    product = float(np.abs(now.G @ slope).max())
+    if product > LINEAR * max(1.0, float(np.abs(now.G).max() * np.abs(slope).max())):
+        raise ValueError(
+            f"the velocities of this closure function violate the constraints: max |G ∂γ/∂y| = "
+            f"{product:.3g} at y0"
+        )
+    rank = mechanical.rank(t0, q)
+    if slope.shape[1] != mechanical.nv - rank or np.linalg.matrix_rank(slope) < slope.shape[1]:
+        raise ValueError(
+            f"the constraints leave {mechanical.nv} − {rank} degrees of freedom, but closure has "
+            f"{slope.shape[1]} coordinates (∂γ/∂y of rank {np.linalg.matrix_rank(slope)})"
+        )
