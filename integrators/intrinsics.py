@@ -10,6 +10,7 @@ signatures.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from llvmlite import ir
@@ -95,7 +96,9 @@ class WorkspaceType(types.Type):
 
     def __init__(self, family: str) -> None:
         self.family = family
-        super().__init__(name=f"Workspace({family})")
+        # The layout is part of the name, so that cached code for another one is never used.
+        layout = hashlib.sha256(repr(Workspace.families[family].FIELDS).encode()).hexdigest()[:12]
+        super().__init__(name=f"Workspace({family}, {layout})")
 
     def field(self, name: str) -> tuple[int, Any] | None:
         """Place in the table and numba type of a field."""

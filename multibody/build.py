@@ -423,6 +423,8 @@ def _inertia(inertia: Any, name: str) -> RigidInertia:
         return inertia.rigid()
     try:
         return RigidInertia.from_parameters(inertia)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
     except TypeError:
         raise TypeError(
             f"{name}: expected Inertia(mass, com, I_com), a shape such as rod(…), or ten "

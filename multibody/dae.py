@@ -28,7 +28,8 @@ from .dynamics.crba import crba_kernel
 from .dynamics.factor import lt_solve, ltl
 from .dynamics.kinematics import position_rates
 from .dynamics.loops import closure_kernel
-from .rhs import TRACED_BODIES, _external_force_law, _joint_force_law, _set_forces
+from .force_laws import external_force_law, joint_force_law
+from .rhs import TRACED_BODIES, _set_forces
 
 if TYPE_CHECKING:
     from integrators.dae import Mechanical
@@ -98,16 +99,14 @@ def as_mechanical(
             "a rolling loop joint constrains velocities only, which forms with 0 = g(t, q) cannot "
             "express; use as_ivp"
         )
-    tau_law, params = _joint_force_law(model, tau)
-    force_law = _external_force_law(model, f_ext)
+    tau_law, params = joint_force_law(model, tau)
+    force_law = external_force_law(model, f_ext)
     parts = _Parts(model, chosen, tau_law, force_law, params)
     if traced is None:
         small = len(chosen) <= TRACED_CONSTRAINTS and model.n_bodies <= TRACED_BODIES
         traced = small and all(b.joint.is_traceable for b in model.bodies)
-    driven = any(b.joint.is_rheonomic for b in (*model.bodies, *model.loops))
-    damped = any(b.damping.any() or b.limits[:, 3].any() for b in model.bodies)
-    damped = damped or any(s.damping for s in model.springs)
-    conservative = tau is None and f_ext is None and not driven and not damped
+    undisturbed = tau is None and f_ext is None
+    conservative = undisturbed and not model.is_rheonomic and not model.is_damped
     names = constraints(model, q0).names
     return Mechanical(
         parts.mass,

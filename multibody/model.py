@@ -232,6 +232,18 @@ class Model:
         q = self.check("q", q, unit=False)
         return np.concatenate([b.joint.normalise(q[i]) for b, i in zip(self.bodies, self.q_index)])
 
+    @property
+    def is_rheonomic(self) -> bool:
+        """Whether time moves some joint."""
+        tree = any(body.joint.is_rheonomic for body in self.bodies)
+        return tree or any(loop.joint.is_rheonomic for loop in self.loops)
+
+    @property
+    def is_damped(self) -> bool:
+        """Whether some joint, stop or spring takes energy away."""
+        joints = any(b.damping.any() or b.limits[:, 3].any() for b in self.bodies)
+        return joints or any(spring.damping > 0.0 for spring in self.springs)
+
     @cached_property
     def quaternion_places(self) -> tuple[int, ...]:
         """Where in q unit quaternions begin."""

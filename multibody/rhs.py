@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._checks import Array, ArrayLike, one_of, real_array
+from ._checks import Array, ArrayLike, one_of
 from .closed import Stabilisation, check_consistent, gap_invariants, loop_projection
 from .dynamics.closed_loop import RANK_TOLERANCE
 from .dynamics.compute import (
     FD,
-    ForcesLike,
     energy,
     momentum,
     position_rate,
@@ -25,6 +24,7 @@ from .dynamics.compute import (
 from .dynamics.compute_kernels import forward_dynamics, inverse_dynamics
 from .dynamics.kinematics import position_rates
 from .dynamics.tree import HAVE_FORCES
+from .force_laws import external_force_law, joint_force_law
 
 if TYPE_CHECKING:
     from integrators import IVP
@@ -278,8 +278,8 @@ def as_ivp(
     one_of(quaternions, "quaternions", ("renormalise", "stabilise", "free"))
     q0 = model.neutral() if q0 is None else model.check("q", q0)
     v0 = np.zeros(model.nv) if v0 is None else model.check("v", v0)
-    tau_law, params = _joint_force_law(model, tau)
-    force_law = _external_force_law(model, f_ext)
+    tau_law, params = joint_force_law(model, tau)
+    force_law = external_force_law(model, f_ext)
     gain = QUATERNION_GAIN if quaternions == "stabilise" else 0.0
     keep = None
     if model.loops:
@@ -308,68 +308,6 @@ def as_ivp(
         manifold=_manifold(model, tau_law, force_law, params, f, keep) if on_manifold else None,
         state_names=(*model.q_names, *model.v_names),
     )
-
-
-def _joint_force_law(model: Model, tau: Any) -> tuple[Callable[..., Any] | None, Array]:
-    """Joint forces as a function of t, q, v, p, and the parameters p."""
-    none = np.zeros(0)
-    if tau is None:
-        return None, none
-    if callable(tau):
-        return lambda t, q, v, p: tau(t, q, v), none
-    if isinstance(tau, tuple) and len(tau) == 2 and np.ndim(tau[0]) == 1 and np.ndim(tau[1]) >= 1:
-        if np.ndim(tau[1]) == 2 or len(tau[0]) == len(tau[1]) != model.nv:
-            return _table_law(model, *tau), none
-    return lambda t, q, v, p: p, model.check("tau", tau)
-
-
-def _table_law(model: Model, times: ArrayLike, values: ArrayLike) -> Callable[..., Any]:
-    """Piecewise linear function as a sum of ramps, which needs no branches."""
-    times = real_array(times, "times")
-    values = real_array(values, "values").reshape(len(times), -1)
-    if values.shape[1] != model.nv or len(times) < 2 or np.any(np.diff(times) <= 0.0):
-        raise ValueError(
-            f"tau: expected a table (times, values) with at least two rising times and rows of "
-            f"{model.nv} forces, received {len(times)} times and values of shape {values.shape}"
-        )
-    slopes = np.diff(values, axis=0) / np.diff(times)[:, None]
-    bends = np.diff(np.vstack([np.zeros(model.nv), slopes, np.zeros(model.nv)]), axis=0)
-
-    def law(t: Any, q: Any, v: Any, p: Any) -> Any:
-        total: Any = values[0]
-        for start, bend in zip(times, bends):
-            total = total + bend * np.maximum(t - start, 0.0)
-        return total
-
-    return law
-
-
-def _external_force_law(model: Model, f_ext: ForcesLike) -> Callable[..., Any] | None:
-    if f_ext is None:
-        return None
-    if callable(f_ext):
-        return lambda t, q, v: _rows(model, f_ext(t, q, v))
-    constant = _rows(model, f_ext)
-    return lambda t, q, v: constant
-
-
-def _rows(model: Model, forces: Any) -> Any:
-    """External forces as a row for each body, from an array or a dictionary."""
-    if isinstance(forces, dict):
-        table: Any = [[0.0] * 6 for _ in model.bodies]
-        for name, force in forces.items():
-            i = model.number(name)
-            if i == 0:
-                raise ValueError("f_ext: a force on the base moves nothing; leave it out")
-            table[i - 1] = [a + b for a, b in zip(table[i - 1], force)]
-        return np.array(table)
-    rows = np.asarray(forces)
-    if rows.shape != (model.n_bodies, 6):
-        raise ValueError(
-            f"f_ext: expected a row of 6 numbers for each of {model.n_bodies} bodies, received "
-            f"shape {rows.shape}"
-        )
-    return rows
 
 
 def _right_hand_side(
@@ -499,11 +437,11 @@ def _manifold(
 
     if not isinstance(f, Traced):
         return space.manifold(numeric if len(params) else lambda t, x: numeric(t, x))
-    # Traced at its first use only: most runs do not need it.
-    options = dict(n=None, outputs=space.dimension)
+    # Without n it is traced at its first use only: most runs do not need it.
+    m = space.dimension
     if len(params):
-        return space.manifold(traced(symbolic, params=len(params), **options))  # type: ignore[arg-type]
-    return space.manifold(traced(lambda t, x: symbolic(t, x), **options))  # type: ignore[arg-type]
+        return space.manifold(traced(symbolic, params=len(params), outputs=m))
+    return space.manifold(traced(lambda t, x: symbolic(t, x), outputs=m))
 
 
 def _renormaliser(places: tuple[int, ...]) -> Callable[..., Any]:
@@ -520,10 +458,7 @@ def _invariants(model: Model) -> dict[str, Callable[..., float]]:
     """Energy and momentum, where nothing changes them."""
     found: dict[str, Callable[..., float]] = {}
     nq = model.nq
-    driven = any(b.joint.is_rheonomic for b in (*model.bodies, *model.loops))
-    damped = any(b.damping.any() or b.limits[:, 3].any() for b in model.bodies)
-    damped = damped or any(s.damping for s in model.springs)
-    if not driven and not damped:
+    if not model.is_rheonomic and not model.is_damped:
         found["energy"] = lambda t, x: energy(model, x[:nq], x[nq:]).total
     afloat = all(b.joint.kind == "free" for b in model.bodies if b.parent == 0)
     tied = any(0 in (s.body_a, s.body_b) for s in model.springs)

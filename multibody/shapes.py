@@ -53,6 +53,12 @@ def Inertia(
     return RigidInertia._of(np.concatenate([[m], m * c, I_O[np.tril_indices(3)]]))
 
 
+def _positive(shape: str, **sizes: float) -> None:
+    for name, size in sizes.items():
+        if not size > 0.0:
+            raise ValueError(f"{shape}: expected a positive {name}, received {size}")
+
+
 def _mass(volume: float, mass: float | None, density: float | None, shape: str) -> float:
     if (mass is None) == (density is None):
         raise TypeError(f"{shape}: expected either mass or density, received both or neither")
@@ -77,6 +83,7 @@ def box(
     array([13.,  0., 10.,  0.,  0.,  5.])
     """
     a, b, c = real_array(size, "size", (3,))
+    _positive("box", size=min(a, b, c))
     m = _mass(a * b * c, mass, density, "box")
     return mcI(m, com, m / 12 * np.diag([b * b + c * c, a * a + c * c, a * a + b * b]))
 
@@ -97,6 +104,7 @@ def cylinder(
     >>> cylinder(1.0, 2.0, mass=6.0).array[4:]
     array([3.5, 0. , 3.5, 0. , 0. , 3. ])
     """
+    _positive("cylinder", radius=radius, length=length)
     m = _mass(np.pi * radius**2 * length, mass, density, "cylinder")
     return _about_axis(m, 0.5 * m * radius**2, m * (3 * radius**2 + length**2) / 12, axis, com)
 
@@ -133,6 +141,7 @@ def sphere(
     >>> sphere(1.0, mass=5.0).array[4:]
     array([2., 0., 2., 0., 0., 2.])
     """
+    _positive("sphere", radius=radius)
     m = _mass(4 / 3 * np.pi * radius**3, mass, density, "sphere")
     return mcI(m, com, 0.4 * m * radius**2 * np.eye(3))
 
@@ -152,5 +161,7 @@ def _about_axis(
     m: float, along: float, across: float, axis: ArrayLike, com: ArrayLike
 ) -> RigidInertia:
     a = real_array(axis, "axis", (3,))
+    if not a.any():
+        raise ValueError("axis: expected three numbers that are not all zero, received zeros")
     a = a / np.linalg.norm(a)
     return mcI(m, com, across * np.eye(3) + (along - across) * np.outer(a, a))

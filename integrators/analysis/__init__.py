@@ -1,5 +1,4 @@
-"""Analysis: what order and stability a method has, how hard a problem is, how large the error may be.
-"""
+"""Analysis: order and stability of methods, difficulty of problems, sizes of errors."""
 
 from __future__ import annotations
 

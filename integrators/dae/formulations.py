@@ -511,9 +511,7 @@ def _with_multipliers(
         return np.concatenate(equations(t, y, p, terms, solve))
 
     sizes = (nq, nv, m, m)
-    index = np.concatenate(
-        [np.full(size, i) for size, i in zip(sizes, INDEX[formulation])]
-    )
+    index = np.concatenate([np.full(size, i) for size, i in zip(sizes, INDEX[formulation])])
     f = traced_or(mechanical, mechanical.parts.traceable, symbolic, index.size, numeric)
     start = mechanical.acceleration(mechanical.t_span[0], mechanical.q0, mechanical.v0)
     y0 = np.zeros(index.size)

@@ -378,9 +378,7 @@ class Mechanical:
                 given[key] = _rows_of(key, given[key], rows, self.m)
         names = [self.multiplier_names[i] for i in rows]
         trace = self.parts.traceable
-        return Mechanical(
-            **{**given, **self.settings, "multiplier_names": names, "trace": trace}
-        )
+        return Mechanical(**{**given, **self.settings, "multiplier_names": names, "trace": trace})
 
     def observables(self, solution: Solution) -> Observables:
         """Return drift, multipliers, rank and invariants along a solution."""
@@ -435,5 +433,3 @@ def _names(given: Sequence[str], count: int, argument: str, letter: str) -> tupl
     if names and len(names) != count:
         raise ValueError(f"{argument} must have {count} names, got {len(names)}")
     return names or tuple(f"{letter}{i}" for i in range(count))
-
-

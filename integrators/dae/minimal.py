@@ -194,9 +194,7 @@ class Partitioned:
 # -------------------------------------------------------------------- q = γ(y)
 
 
-def _closed(
-    mechanical: Mechanical, closure: Callable[..., Any], y0: Any, dy0: Any
-) -> Formulation:
+def _closed(mechanical: Mechanical, closure: Callable[..., Any], y0: Any, dy0: Any) -> Formulation:
     from .formulations import _problem, traced_or
     from .parts import shaped, underlying
 

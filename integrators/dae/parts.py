@@ -153,9 +153,7 @@ def complete(
     return Parts(**parts, traceable=traceable, derived=together)
 
 
-def _checked(
-    name: str, function: Callable[..., Any], shape: tuple[int, ...]
-) -> Callable[..., Any]:
+def _checked(name: str, function: Callable[..., Any], shape: tuple[int, ...]) -> Callable[..., Any]:
     return lambda *arguments: shaped(name, function(*arguments), shape)
 
 

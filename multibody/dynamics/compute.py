@@ -118,7 +118,7 @@ def _vector(model: Model, name: str, value: ArrayLike | None, out: Array) -> Non
 
 
 _run_forward_dynamics = OnWorkspace(forward_dynamics, TreeWorkspace, returns=True)
-_run_inverse_dynamics = OnWorkspace(inverse_dynamics, TreeWorkspace)
+_run_inverse_dynamics = OnWorkspace(inverse_dynamics, TreeWorkspace, returns=True)
 _run_elements = OnWorkspace(joint_force_elements, TreeWorkspace)
 _run_rnea = OnWorkspace(rnea_kernel, TreeWorkspace)
 _run_crba = OnWorkspace(crba_kernel, TreeWorkspace)
@@ -195,19 +195,22 @@ def FD(
     return ltl_solve(ltl(H, parent), parent, given - C)
 
 
-def _explain(model: Model, w: TreeWorkspace) -> None:
-    """Raise with the reason why accelerations are not finite."""
+def _explain(model: Model, w: TreeWorkspace, given: str = "tau") -> None:
+    """Raise with the reason why a result is not finite; `given` names the input besides q, v."""
     if model.tree.error is not None:
         error, model.tree.error = model.tree.error, None
         raise error
-    for name in ("q", "v", "tau"):
+    for name in ("q", "v", given):
         bad = np.flatnonzero(~np.isfinite(getattr(w, name)))
         if bad.size:
             names = model.q_names if name == "q" else model.v_names
+            value = getattr(w, name)[bad[0]]
             raise ValueError(
-                f"{name}: expected finite numbers, received {getattr(w, name)[bad[0]]} for "
+                f"{name.removesuffix('_q')}: expected finite numbers, received {value} for "
                 f"{names[bad[0]]}"
             )
+    if given != "tau":
+        raise ValueError("joint forces are not finite; look for huge numbers in q, v, a or f_ext")
     body = find_singular_body(model, w.q.copy(), float(w.t[0]))
     if body:
         b = model.bodies[body - 1]
@@ -240,7 +243,9 @@ def ID(
     w = load(model, q, v, t)
     _vector(model, "a", a, w.a_q)
     load_forces(model, w, f_ext)
-    _run_inverse_dynamics(w)
+    total = _run_inverse_dynamics(w)
+    if total - total != 0.0:
+        _explain(model, w, "a_q")
     return w.tau.copy()
 
 

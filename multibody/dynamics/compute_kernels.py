@@ -46,14 +46,18 @@ def joint_force_elements(w: Any) -> None:
 
 
 @kernel
-def inverse_dynamics(w: Any) -> None:
-    """tau from q, v, a_q, f_ext: what must act besides the model's force elements."""
+def inverse_dynamics(w: Any) -> Any:
+    """tau from q, v, a_q, f_ext, without what the force elements do; returns Σ tau as a check."""
     if w.switches[HAVE_ELEMENTS]:
         joint_force_elements(w)
     newton_euler_kernel(w)
     if w.switches[HAVE_ELEMENTS]:
         for k in range(w.tau.shape[0]):
             w.tau[k] = w.tau[k] - w.u[k]
+    total = 0.0
+    for k in range(w.tau.shape[0]):
+        total = total + w.tau[k]
+    return total
 
 
 @kernel

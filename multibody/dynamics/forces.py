@@ -57,15 +57,18 @@ def point_spring(w: Any, s: int) -> None:
     x = w.point_b[0] - w.point_a[0]
     y = w.point_b[1] - w.point_a[1]
     z = w.point_b[2] - w.point_a[2]
-    length = np.sqrt(x * x + y * y + z * z)
-    x, y, z = x / length, y / length, z / length
-    speed = (
-        x * (w.point_b[3] - w.point_a[3])
-        + y * (w.point_b[4] - w.point_a[4])
-        + z * (w.point_b[5] - w.point_a[5])
-    )
-    pull = numbers[SPRING_STIFFNESS] * (length - numbers[SPRING_REST])
-    pull = pull + numbers[SPRING_DAMPING] * speed
+    # The pull for each metre between the points; a spring without rest length needs no direction.
+    square = x * x + y * y + z * z
+    pull = 0.0 * square + numbers[SPRING_STIFFNESS]
+    if numbers[SPRING_REST] != 0.0:
+        pull = pull - numbers[SPRING_STIFFNESS] * numbers[SPRING_REST] / np.sqrt(square)
+    if numbers[SPRING_DAMPING] != 0.0:
+        along = (
+            x * (w.point_b[3] - w.point_a[3])
+            + y * (w.point_b[4] - w.point_a[4])
+            + z * (w.point_b[5] - w.point_a[5])
+        )
+        pull = pull + numbers[SPRING_DAMPING] * along / square
     add_pull(w, a, w.point_a, x * pull, y * pull, z * pull)
     add_pull(w, b, w.point_b, -x * pull, -y * pull, -z * pull)
 

@@ -51,7 +51,7 @@ def joint(w: Any, i: int) -> None:
     q0, q1 = w.q_at[i], w.q_at[i + 1]
     v0, v1 = w.v_at[i], w.v_at[i + 1]
     if w.axial[i]:
-        theta, d = w.offset[i, 0], w.offset[i, 1]
+        theta, d = 0.0, w.offset[i]
         for k in range(q0, q1):
             theta = theta + w.angle[k] * w.q[k]
             d = d + w.shift[k] * w.q[k]

@@ -9,7 +9,7 @@ Joints come in two forms.
 - *Axial* joints (revolute, prismatic, helical, cylindrical) rotate about z by θ and shift along z
   by d. The transform from the parent is then a product of axial screws (book, §A.4),
 
-      X_λ = scrz(θ + θ₂, d + d₂) · scrx(α, a) · scrz(θ₁, d₁),
+      X_λ = scrz(θ, d + d₂) · scrx(α, a) · scrz(θ₁, d₁),
 
   where the last factor is missing if the placement is that of Denavit and Hartenberg. On symbols
   the transforms are made from these screws, at half the operations of a general transform; the
@@ -74,10 +74,10 @@ STRUCTURE = {
 }
 CONSTANTS = {
     "p": "f1",  # parameters of the laws
-    "angle": "f1",  # θ = θ₂ + Σ angle·q
+    "angle": "f1",  # θ = Σ angle·q
     "shift": "f1",  # d = d₂ + Σ shift·q
-    "offset": "f2",  # θ₂, d₂
-    "E_T": "f3",  # placement; of axial joints without its scrz(θ₂, d₂)
+    "offset": "f1",  # d₂
+    "E_T": "f3",  # placement; of axial joints without its last screw
     "r_T": "f2",
     "inertia": "f2",
     "reach": "f2",  # from the parent's reference point, see multibody.dynamics.newton_euler …
@@ -192,7 +192,7 @@ class Tree:
         a["gravity"] = np.concatenate([np.zeros(3), -model.gravity])
         a["inertia"] = np.empty((nb, 10))
         a["E_T"], a["r_T"] = np.empty((nb, 3, 3)), np.empty((nb, 3))
-        a["offset"] = np.zeros((nb, 2))
+        a["offset"] = np.zeros(nb)
         for name in ("axial", "pre", "bend", "z_free"):
             a[name] = np.zeros(nb, dtype=np.int64)
         a["unit"] = np.full(nv, -1)
@@ -215,29 +215,33 @@ class Tree:
         ]
 
     def _place(self, i: int, body: Any, a: dict[str, Any]) -> None:
-        C = self.turn[i]
         parent_C = self.turn[body.parent - 1] if body.parent else np.eye(3)
-        X = Plucker._of(C @ body.placement.E @ parent_C.T, parent_C @ body.placement.r)
-        rigid_transform(C, np.zeros(3), body.inertia.array, a["inertia"][i])
+        X = Plucker._of(self.turn[i] @ body.placement.E @ parent_C.T, parent_C @ body.placement.r)
         joint, at = body.joint, a["v_at"][i]
+        screws = _decompose(X) if joint.is_axial else None
+        if screws is not None:
+            # Turning the body's frame about the joint's axis takes θ₂ out of the joint's angle.
+            c, s = _cos_sin(screws[0][0])
+            self.turn[i] = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]) @ self.turn[i]
+            self.turn[i] += 0.0  # no −0
+        rigid_transform(self.turn[i], np.zeros(3), body.inertia.array, a["inertia"][i])
         if joint.units and not (body.reverse and not joint.is_axial):
             a["unit"][at : at + joint.nv] = joint.units
             self.S[np.arange(at, at + joint.nv), list(joint.units)] = 1.0
         a["E_T"][i], a["r_T"][i] = X.E, X.r
-        if not joint.is_axial:
-            return
-        screws = _decompose(X)
         if screws is None:
             return
-        (theta2, d2), (alpha, shift), (theta1, d1) = screws
+        (_, d2), (alpha, shift), (theta1, d1) = screws
         a["axial"][i] = 1
         a["z_free"][i] = joint.units == (2,) and body.armature[0] == 0.0
-        a["offset"][i] = theta2, d2
+        a["offset"][i] = d2
         a["pre"][i], a["bend"][i] = (theta1, d1) != (0.0, 0.0), (alpha, shift) != (0.0, 0.0)
-        axial_screw(*_cos_sin(alpha), shift, self.screws[i, 1])
-        axial_screw(*_cos_sin(theta1), d1, self.screws[i, 2])
-        rest = scrx(alpha, shift) * scrz(theta1, d1)
-        a["E_T"][i], a["r_T"][i] = _exact_zeros(rest.E), rest.r
+        (ca, sa), (c, s) = _cos_sin(alpha), _cos_sin(theta1)
+        axial_screw(ca, sa, shift, self.screws[i, 1])
+        axial_screw(c, s, d1, self.screws[i, 2])
+        # scrx(α, a) · scrz(θ₁, d₁)
+        a["E_T"][i] = [[c, s, 0.0], [-ca * s, ca * c, sa], [sa * s, -sa * c, ca]]
+        a["r_T"][i] = shift * c, shift * s, d1
         at_q = a["q_at"][i]
         a["angle"][at_q : at_q + joint.nq] = joint.angle
         a["shift"][at_q : at_q + joint.nq] = joint.shift
@@ -435,11 +439,9 @@ def _reference_points(a: dict[str, Any]) -> tuple[Array, Array]:
     for i in range(nb):
         p = a["parent"][i]
         if p >= 0:
-            reach[i, 2] += a["offset"][p, 1]
+            reach[i, 2] += a["offset"][p]
         shifted = np.empty(10)
-        rigid_transform(
-            np.eye(3), np.array([0.0, 0.0, -a["offset"][i, 1]]), a["inertia"][i], shifted
-        )
+        rigid_transform(np.eye(3), np.array([0.0, 0.0, -a["offset"][i]]), a["inertia"][i], shifted)
         xx, _, yy, _, _, zz = shifted[4:]
         second = -shifted[4:]
         second[[0, 2, 5]] += (xx + yy + zz) / 2  # J = ½ tr(I) 1 − I
@@ -483,16 +485,11 @@ def _cos_sin(angle: float) -> tuple[float, float]:
     return float(np.cos(angle)), float(np.sin(angle))
 
 
-def _exact_zeros(E: Array) -> Array:
-    """A rotation without the rounding of right angles."""
-    return np.where(np.abs(E) < 1e-15, 0.0, np.where(np.abs(np.abs(E) - 1) < 1e-15, np.sign(E), E))
-
-
 # Entries of K smaller than this part of the largest are rounding.
 ROUNDING = 1e-12
 
 # Below this sine of the angle between the axes the screw distances would lose digits.
-SMALLEST_BEND = 1e-2
+SMALLEST_BEND = 0.1
 
 
 def _decompose(X: Plucker) -> tuple[tuple[float, float], ...] | None:

@@ -10,25 +10,42 @@ Examples
 2
 """
 
+from .andrews import ANDREWS, andrews, andrews_drive
 from .bodies import free_body, heavy_top, rolling_sphere, satellite, spinning_top
+from .cells import ladder, peaucellier, scissor
+from .governor import governor
+from .linkages import five_bar, four_bar, n_four_bar, slider_crank
+from .parallel import delta_robot, stewart_platform
 from .pendulums import cart_pole, double_pendulum, n_pendulum, pendulum, spherical_pendulum
 from .registry import Entry, entries, entry, get, names, register
 from .robots import PUMA560, PUMA560_POSES, puma560, serial_arm
+from .spatial_linkages import bricard, spatial_slider_crank
 from .trees import planar_tree, random_tree
 
 __all__ = [
+    "ANDREWS",
     "PUMA560",
     "PUMA560_POSES",
     "Entry",
+    "andrews",
+    "andrews_drive",
+    "bricard",
     "cart_pole",
+    "delta_robot",
     "double_pendulum",
     "entries",
     "entry",
+    "five_bar",
+    "four_bar",
     "free_body",
     "get",
+    "governor",
     "heavy_top",
+    "ladder",
+    "n_four_bar",
     "n_pendulum",
     "names",
+    "peaucellier",
     "pendulum",
     "planar_tree",
     "puma560",
@@ -36,7 +53,11 @@ __all__ = [
     "register",
     "rolling_sphere",
     "satellite",
+    "scissor",
     "serial_arm",
+    "slider_crank",
+    "spatial_slider_crank",
     "spherical_pendulum",
     "spinning_top",
+    "stewart_platform",
 ]
