@@ -318,9 +318,9 @@ def _bind(method: Any, ivp: IVP, options: Options) -> Stepper:
     from .methods.rungekutta import engine_for
 
     if isinstance(method, str):
-        from .methods.assimulo import AssimuloEngine
+        from .methods.assimulo_dae import assimulo_engine
 
-        return AssimuloEngine(method.split(":", 1)[1], ivp, options)
+        return assimulo_engine(method.split(":", 1)[1], ivp, options)
     if isinstance(method, Tableau):
         return engine_for(method, ivp, options)
     if isinstance(method, type) and _is_scipy_solver(method):
@@ -356,6 +356,10 @@ def named_method(name: str) -> Any:
         from .methods.lie import MuntheKaas
 
         return MuntheKaas.from_name(name)
+    if plain.startswith(("hem", "halfexplicit", "generalizedalpha", "generalisedalpha")):
+        from .methods.constrained import constrained_method
+
+        return constrained_method(name)
     if plain.startswith("scipy:"):
         return _scipy_solver(name.split(":", 1)[1].strip())
     if name.endswith((".toml", ".json")):

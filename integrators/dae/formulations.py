@@ -539,12 +539,14 @@ def _overdetermined(mechanical: Mechanical) -> Formulation:
         speed = parts.jacobian(t, q, p) @ v - parts.target(t, q, p)
         return np.concatenate([parts.constraint(t, q, p), speed])
 
+    onto = projector(mechanical)
+
+    def project(t: float, y: Any, p: Any = mechanical.params) -> Any:
+        x = onto(t, y[: nq + nv], p)
+        return np.concatenate([x, mechanical.acceleration(t, x[:nq], x[nq:], p=p).multipliers])
+
     return _with_multipliers(
-        mechanical,
-        "index1",
-        "overdetermined",
-        extra=extra,
-        project=projector(mechanical),
+        mechanical, "index1", "overdetermined", extra=extra, project=project
     )
 
 

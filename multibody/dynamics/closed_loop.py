@@ -306,8 +306,9 @@ def mobility(
     Examples
     --------
     >>> from multibody import mechanisms
-    >>> model, state = mechanisms.four_bar(), mechanisms.get("four_bar").state()
-    >>> report = mobility(model, state[0])
+    >>> model = mechanisms.four_bar()
+    >>> q, v = mechanisms.entry("four_bar").start(model)
+    >>> report = mobility(model, q)
     >>> report.freedoms, report.constraints, report.rank, report.mobility
     (3, 5, 2, 1)
     """

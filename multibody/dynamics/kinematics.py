@@ -51,11 +51,17 @@ def joint(w: Any, i: int) -> None:
     q0, q1 = w.q_at[i], w.q_at[i + 1]
     v0, v1 = w.v_at[i], w.v_at[i + 1]
     if w.axial[i]:
-        theta, d = 0.0, w.offset[i]
+        theta, d = w.offset[i, 0], w.offset[i, 1]
         for k in range(q0, q1):
             theta = theta + w.angle[k] * w.q[k]
             d = d + w.shift[k] * w.q[k]
         c, s = np.cos(theta), np.sin(theta)
+        if w.quarters[i] == 1:
+            c, s = -s, c
+        elif w.quarters[i] == 2:
+            c, s = -c, -s
+        elif w.quarters[i] == 3:
+            c, s = s, -c
         if w.by_screws[i]:
             axial_screw(c, s, d, w.screws[i, 0])
             axial_inverse(w.screws[i, 0], w.back[i, 0])

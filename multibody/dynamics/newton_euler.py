@@ -80,7 +80,7 @@ def reach(w: Any, i: int, out: Any) -> None:
             out[k] = w.r[i, k]
         p = w.parent[i]
         if p >= 0:
-            out[2] = out[2] + w.offset[p]
+            out[2] = out[2] + w.offset[p, 1]
 
 
 @kernel
@@ -97,7 +97,7 @@ def newton_euler_kernel(w: Any) -> None:
             pose(w, i)
             force_to_body(w, i, w.f_ext[i], w.spare6)
             x, y = w.spare6[3], w.spare6[4]
-            d = w.offset[i]  # the reference point is at −d e_z
+            d = w.offset[i, 1]  # the reference point is at −d e_z
             w.force[i, 0] = w.force[i, 0] - (w.spare6[0] - d * y)
             w.force[i, 1] = w.force[i, 1] - (w.spare6[1] + d * x)
             w.force[i, 2] = w.force[i, 2] - w.spare6[2]

@@ -9,7 +9,7 @@ Joints come in two forms.
 - *Axial* joints (revolute, prismatic, helical, cylindrical) rotate about z by θ and shift along z
   by d. The transform from the parent is then a product of axial screws (book, §A.4),
 
-      X_λ = scrz(θ, d + d₂) · scrx(α, a) · scrz(θ₁, d₁),
+      X_λ = scrz(θ + θ₂, d + d₂) · scrx(α, a) · scrz(θ₁, d₁),
 
   where the last factor is missing if the placement is that of Denavit and Hartenberg. On symbols
   the transforms are made from these screws, at half the operations of a general transform; the
@@ -58,6 +58,7 @@ STRUCTURE = {
     "pre": "i1",  # 1 if the placement has a screw about the parent's z
     "bend": "i1",  # 1 if it has a screw about x
     "z_free": "i1",  # 1 for a revolute joint without armature: I^a has an empty third row
+    "quarters": "i1",  # quarter turns in θ₂, made without rounding
     "unit": "i1",  # row of the unit vector that a column of S is, or −1
     "parent_v": "i1",  # expanded parent array λ′ of the velocity variables
     "laws": "i1",  # addresses of the laws, 0 for axial joints
@@ -76,7 +77,7 @@ CONSTANTS = {
     "p": "f1",  # parameters of the laws
     "angle": "f1",  # θ = Σ angle·q
     "shift": "f1",  # d = d₂ + Σ shift·q
-    "offset": "f1",  # d₂
+    "offset": "f2",  # θ₂ without its quarter turns, d₂
     "E_T": "f3",  # placement; of axial joints without its last screw
     "r_T": "f2",
     "inertia": "f2",
@@ -192,8 +193,8 @@ class Tree:
         a["gravity"] = np.concatenate([np.zeros(3), -model.gravity])
         a["inertia"] = np.empty((nb, 10))
         a["E_T"], a["r_T"] = np.empty((nb, 3, 3)), np.empty((nb, 3))
-        a["offset"] = np.zeros(nb)
-        for name in ("axial", "pre", "bend", "z_free"):
+        a["offset"] = np.zeros((nb, 2))
+        for name in ("axial", "pre", "bend", "z_free", "quarters"):
             a[name] = np.zeros(nb, dtype=np.int64)
         a["unit"] = np.full(nv, -1)
         a["angle"], a["shift"] = np.zeros(model.nq), np.zeros(model.nq)
@@ -219,11 +220,6 @@ class Tree:
         X = Plucker._of(self.turn[i] @ body.placement.E @ parent_C.T, parent_C @ body.placement.r)
         joint, at = body.joint, a["v_at"][i]
         screws = _decompose(X) if joint.is_axial else None
-        if screws is not None:
-            # Turning the body's frame about the joint's axis takes θ₂ out of the joint's angle.
-            c, s = _cos_sin(screws[0][0])
-            self.turn[i] = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]) @ self.turn[i]
-            self.turn[i] += 0.0  # no −0
         rigid_transform(self.turn[i], np.zeros(3), body.inertia.array, a["inertia"][i])
         if joint.units and not (body.reverse and not joint.is_axial):
             a["unit"][at : at + joint.nv] = joint.units
@@ -231,10 +227,11 @@ class Tree:
         a["E_T"][i], a["r_T"][i] = X.E, X.r
         if screws is None:
             return
-        (_, d2), (alpha, shift), (theta1, d1) = screws
+        (theta2, d2), (alpha, shift), (theta1, d1) = screws
         a["axial"][i] = 1
         a["z_free"][i] = joint.units == (2,) and body.armature[0] == 0.0
-        a["offset"][i] = d2
+        a["quarters"][i], theta = _quarter_turns(theta2)
+        a["offset"][i] = theta, d2
         a["pre"][i], a["bend"][i] = (theta1, d1) != (0.0, 0.0), (alpha, shift) != (0.0, 0.0)
         (ca, sa), (c, s) = _cos_sin(alpha), _cos_sin(theta1)
         axial_screw(ca, sa, shift, self.screws[i, 1])
@@ -439,9 +436,11 @@ def _reference_points(a: dict[str, Any]) -> tuple[Array, Array]:
     for i in range(nb):
         p = a["parent"][i]
         if p >= 0:
-            reach[i, 2] += a["offset"][p]
+            reach[i, 2] += a["offset"][p, 1]
         shifted = np.empty(10)
-        rigid_transform(np.eye(3), np.array([0.0, 0.0, -a["offset"][i]]), a["inertia"][i], shifted)
+        rigid_transform(
+            np.eye(3), np.array([0.0, 0.0, -a["offset"][i, 1]]), a["inertia"][i], shifted
+        )
         xx, _, yy, _, _, zz = shifted[4:]
         second = -shifted[4:]
         second[[0, 2, 5]] += (xx + yy + zz) / 2  # J = ½ tr(I) 1 − I
@@ -477,11 +476,18 @@ def _turn(joint: Joint, reverse: bool) -> Array:
     return C
 
 
+def _quarter_turns(angle: float) -> tuple[int, float]:
+    """Quarter turns nearest to an angle, and the rest of it; no rest where it is only rounding."""
+    quarters = round(angle / (np.pi / 2))
+    rest = angle - quarters * (np.pi / 2)
+    return quarters % 4, 0.0 if abs(rest) < 1e-14 else rest
+
+
 def _cos_sin(angle: float) -> tuple[float, float]:
     """Exact at multiples of a quarter turn, so that right angles cost nothing when traced."""
-    quarter = angle / (np.pi / 2)
-    if abs(quarter - round(quarter)) < 1e-14:
-        return [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)][round(quarter) % 4]
+    quarters, rest = _quarter_turns(angle)
+    if rest == 0.0:
+        return [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)][quarters]
     return float(np.cos(angle)), float(np.sin(angle))
 
 

@@ -119,7 +119,7 @@ def delta_position(model: Model, arm_angle: float = 0.4) -> Array:
         )
     depth = np.sqrt(length**2 - inward**2)
     q[at["platform"]][6] = -arm * np.sin(arm_angle) - depth
-    # Seen from the arm, which is turned by arm_angle about y: the rod's z axis points at the corner.
+    # Seen from the arm, which is turned by arm_angle about y, the rod's z axis points there.
     c, s = np.cos(arm_angle), np.sin(arm_angle)
     direction = np.array([c * inward + s * depth, 0.0, s * inward - c * depth])
     for k in (1, 2, 3):
@@ -131,7 +131,7 @@ def delta_position(model: Model, arm_angle: float = 0.4) -> Array:
 
 @register(
     q0=delta_position,
-    t_end=0.5,
+    t_end=0.2,
     source="three degrees of freedom: the platform never turns; R. Clavel, 1988",
 )
 def delta_robot(

@@ -14,6 +14,9 @@ from multibody.mechanisms.registry import _ENTRIES, register
 
 ENTRIES = mechanisms.entries()
 
+#: What takes the friction out of mechanisms that have it.
+FRICTIONLESS = {"puma560": {"friction": False}, "governor": {"damping": 0.0}}
+
 
 @pytest.fixture(params=ENTRIES, ids=lambda e: e.name)
 def entry(request):
@@ -48,9 +51,9 @@ def test_invariants_stay_constant(entry):
     solution = solve(problem, t_span=(0.0, t_end), method="DOP853", rtol=1e-10, atol=1e-12)
     assert solution.success, solution.message
     assert len(problem.state_names) == len(problem.y0)
-    if entry.name == "puma560":  # has friction
+    if entry.name in FRICTIONLESS:
         assert not problem.invariants
-        problem = entry.problem(friction=False)
+        problem = entry.problem(**FRICTIONLESS[entry.name])
         solution = solve(problem, t_span=(0.0, t_end), method="DOP853", rtol=1e-10, atol=1e-12)
     assert "energy" in problem.invariants
     for name, g in problem.invariants.items():
