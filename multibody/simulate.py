@@ -6,12 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from integrators.kernels import compiled
-
 from ._checks import Array, ArrayLike, real_array, real_scalar
-from .dynamics.compute import Energy, load
-from .dynamics.compute import energy as energy_of_state
-from .dynamics.kinematics import forward
+from .dynamics.compute import Energy, _run_forward, energy, load
 
 if TYPE_CHECKING:
     from integrators import Solution
@@ -158,10 +154,9 @@ def poses(model: Model, solution: Any) -> tuple[Array, Array]:
     n, nq, turn = model.n_bodies, model.nq, model.tree.turn
     R = np.broadcast_to(np.eye(3), (len(times), n + 1, 3, 3)).copy()
     p = np.zeros((len(times), n + 1, 3))
-    run = compiled(forward)
     for k, t in enumerate(times):
         w = load(model, np.ascontiguousarray(states[:nq, k]), None, float(t))
-        run(w)
+        _run_forward(w)
         R[k, 1:] = np.swapaxes(w.E_0, 1, 2) @ turn
         p[k, 1:] = w.r_0
     return R, p
@@ -211,10 +206,5 @@ def energies(model: Model, solution: Any) -> Energy:
     >>> bool(np.ptp(along.total) < 1e-6)
     True
     """
-    times, states = _check_solution(model, solution)
-    nq = model.nq
-    found = [
-        energy_of_state(model, x[:nq], x[nq:], t=float(t))
-        for t, x in zip(times, np.ascontiguousarray(states.T))
-    ]
-    return Energy(np.array([e.kinetic for e in found]), np.array([e.potential for e in found]))
+    _check_solution(model, solution)
+    return energy(model, solution)

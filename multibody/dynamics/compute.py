@@ -514,9 +514,11 @@ def energy(model: Model, q: Any, v: ArrayLike | None = None, *, t: float = 0.0) 
     Energy(kinetic=2.0, potential=-9.81)
     """
     if hasattr(q, "t") and hasattr(q, "y"):
-        from ..simulate import energies
-
-        return energies(model, q)
+        states = np.ascontiguousarray(np.asarray(q.y, dtype=float).T)
+        found = [
+            _totals(model, x[: model.nq], x[model.nq :], float(s)) for s, x in zip(q.t, states)
+        ]
+        return Energy(*np.array(found).reshape(-1, 12)[:, :2].T)
     kinetic, potential = _totals(model, q, v, t)[:2]
     return Energy(float(kinetic), float(potential))
 
