@@ -5,11 +5,12 @@
 """
 
 from .consistency import CONSISTENCY_TOLERANCE, Consistent, consistent
-from .formulations import FORMULATIONS, T_STAB, Formulation
+from .formulations import FORMULATIONS, T_STAB
 from .linear import RANK_TOLERANCE, Acceleration, accelerations
 from .mechanical import Mechanical, Terms
 from .observables import Observables
 from .partition import Partition, partition
+from .problem import Formulation
 
 __all__ = [
     "CONSISTENCY_TOLERANCE",

@@ -149,7 +149,7 @@ def _multipliers_first(
     rows = _independent(known, len(G))
     K, Y = G[rows], known.Y[:, rows]
     b = gamma[rows] - K @ known.free(f)
-    multipliers = np.linalg.solve(Y.T @ Y, b) if len(K) else np.zeros(0)
+    multipliers = np.asarray(np.linalg.solve(Y.T @ Y, b), dtype=float)
     return known.free(f + K.T @ multipliers), _least_norm(G, K, multipliers)
 
 
@@ -164,8 +164,7 @@ def _by_projection(
     v_dot = offset
     if N.shape[1]:
         v_dot = offset + N @ np.linalg.solve(N.T @ M @ N, N.T @ (f - M @ offset))
-    multipliers = np.linalg.lstsq(G.T, M @ v_dot - f, rcond=RANK_TOLERANCE)[0]
-    return v_dot, multipliers
+    return v_dot, np.asarray(np.linalg.lstsq(G.T, M @ v_dot - f, rcond=RANK_TOLERANCE)[0], float)
 
 
 def _independent(known: Weighted, m: int) -> list[int]:
@@ -177,7 +176,7 @@ def _least_norm(G: Array, K: Array, multipliers: Array) -> Array:
     """The multipliers of all rows, of least norm, that give the same force Kᵀλ."""
     if len(K) == len(G):
         return multipliers
-    return np.linalg.lstsq(G.T, K.T @ multipliers, rcond=RANK_TOLERANCE)[0]
+    return np.asarray(np.linalg.lstsq(G.T, K.T @ multipliers, rcond=RANK_TOLERANCE)[0], float)
 
 
 SOLVERS = {
@@ -213,11 +212,11 @@ def accelerations(
 
     Examples
     --------
-    A mass on a horizontal table, once constrained twice:
+    A mass that is lifted with the acceleration 2, by two identical constraints:
 
-    >>> a = accelerations(2 * np.eye(2), [1.0, -20.0], [[0.0, 1.0], [0.0, 1.0]], [0.0, 0.0])
-    >>> a.v_dot, a.multipliers, a.rank, a.redundant
-    (array([0.5, 0. ]), array([10., 10.]), 1, (1,))
+    >>> a = accelerations(2 * np.eye(2), [1.0, -20.0], [[0.0, 1.0], [0.0, 1.0]], [2.0, 2.0])
+    >>> a.v_dot.round(12), a.multipliers.round(12), a.rank, a.redundant
+    (array([0.5, 2. ]), array([12., 12.]), 1, (1,))
     """
     if method not in SOLVERS:
         from ..solve import suggest

@@ -23,8 +23,8 @@ from .parts import ARGUMENTS, Parts, adapt, complete, shaped, underlying
 
 if TYPE_CHECKING:
     from ..solution import Solution
-    from .formulations import Formulation
     from .observables import Observables
+    from .problem import Formulation
 
 __all__ = ["Mechanical", "Terms"]
 
@@ -286,8 +286,8 @@ class Mechanical:
             else:
                 G, gamma = parts.jacobian(t, q, p), parts.bias(t, q, v, p)
                 nu = parts.target(t, q, p)
-            values = (parts.mass(t, q, p), parts.force(t, q, v, p), parts.constraint(t, q, p))
-            values += (G, gamma, nu, parts.rate(t, q, v, p))
+            values = [parts.mass(t, q, p), parts.force(t, q, v, p), parts.constraint(t, q, p)]
+            values += [G, gamma, nu, parts.rate(t, q, v, p)]
             return Terms(*(np.asarray(x, dtype=float) for x in values))
         flat = bundle(t, np.concatenate([q, v]), p)
         sizes = (n * n, n, m, m * n, m, m)
@@ -361,8 +361,10 @@ class Mechanical:
 
         Examples
         --------
-        >>> twice = Mechanical(np.eye(2), lambda t, q, v: [0.0, -1.0], lambda t, q: [q[1], 2 * q[1]],
-        ...                    q0=[0.0, 0.0], v0=[1.0, 0.0], t_span=(0, 1))
+        >>> twice = Mechanical(
+        ...     np.eye(2), lambda t, q, v: [0.0, -1.0], lambda t, q: [q[1], 2 * q[1]],
+        ...     q0=[0.0, 0.0], v0=[1.0, 0.0], t_span=(0, 1),
+        ... )
         >>> twice.without_redundant().m
         1
         """
@@ -414,7 +416,7 @@ def adapt_invariant(name: str, function: Any) -> Callable[..., Any]:
     if not callable(function):
         raise TypeError(f"the invariant {name} must be a function (t, q, v), got {function!r}")
     if len(inspect.signature(function).parameters) > 3:
-        return function  # type: ignore[no-any-return]
+        return function
     return lambda t, q, v, p: function(t, q, v)
 
 

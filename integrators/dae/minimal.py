@@ -29,9 +29,10 @@ from ..tracing import Traced, TracingError
 from .consistency import CONSISTENCY_TOLERANCE
 from .linear import Factor
 from .partition import Partition, partition
+from .parts import shaped, underlying
+from .problem import Formulation, make_problem, traced_or
 
 if TYPE_CHECKING:
-    from .formulations import Formulation
     from .mechanical import Mechanical, Terms
 
 __all__ = ["Partitioned", "minimal"]
@@ -73,10 +74,9 @@ def minimal(
         return _closed(mechanical, closure, y0, dy0)
     if y0 is not None or dy0 is not None:
         raise ValueError("y0 and dy0 belong to a closure function; give that, too")
-    from .formulations import _problem
 
     work = Partitioned(mechanical, independent)
-    return _problem(
+    return make_problem(
         mechanical,
         "minimal",
         work.slope,
@@ -195,8 +195,6 @@ class Partitioned:
 
 
 def _closed(mechanical: Mechanical, closure: Callable[..., Any], y0: Any, dy0: Any) -> Formulation:
-    from .formulations import _problem, traced_or
-    from .parts import shaped, underlying
 
     if y0 is None:
         raise ValueError("closure needs y0, the initial independent coordinates")
@@ -248,7 +246,7 @@ def _closed(mechanical: Mechanical, closure: Callable[..., Any], y0: Any, dy0: A
         return position(t, x[:size], p), speed(t, x, p)
 
     names = [f"y{i}" for i in range(size)]
-    return _problem(
+    return make_problem(
         mechanical,
         "minimal",
         traced_or(mechanical, parts.traceable, f, 2 * size, f),

@@ -83,7 +83,7 @@ class Observables:
 
 def observe(mechanical: Mechanical, solution: Solution) -> Observables:
     """Evaluate all observables at the times of a solution of one of the formulations."""
-    from .formulations import Formulation
+    from .problem import Formulation
 
     problem = solution.problem
     if not isinstance(problem, Formulation):

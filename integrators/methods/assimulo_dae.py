@@ -17,6 +17,7 @@ import difflib
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..problem import IVP
 from .assimulo import KINDS, QUIET, AssimuloEngine, Interrupts, Kind, Silence, _assimulo
@@ -169,6 +170,20 @@ class AssimuloDAEEngine(AssimuloEngine):
 
     # ------------------------------------------------------------ steps
 
+    def replace_state(self, y: NDArray[Any]) -> None:
+        """Put another state in place of the current one, if a fresh start is worth it.
+
+        Multistep methods go on as long as the differential components are where they should be:
+        λ is computed anew in each step anyway. ODASSL, with all equations, needs no projection.
+        """
+        if self.solver_name == "ODASSL" and self._extra is not None:
+            return
+        if self.multistep:
+            new = np.array(self._y)
+            new[~self._algebraic] = self.to_real(y)[~self._algebraic]
+            y = self.from_real(new)
+        super().replace_state(y)
+
     def _interpolant(self, t: float, y: Array) -> Array:
         if self.solver_name in INTERPOLATES:
             return super()._interpolant(t, y)
@@ -176,4 +191,6 @@ class AssimuloDAEEngine(AssimuloEngine):
         start = self.direction * self._slope_before if self._slope_before is not None else end
         self._slope_before = self.direction * end
         moved = y - self._y
-        return np.array([h * start, 3 * moved - h * (2 * start + end), h * (start + end) - 2 * moved])
+        return np.array(
+            [h * start, 3 * moved - h * (2 * start + end), h * (start + end) - 2 * moved]
+        )

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..dae.formulations import Formulation, formulate
+from ..dae.formulations import formulate
 from ..dae.linear import Weighted
 from ..dae.mechanical import Mechanical
+from ..dae.problem import Formulation
 from ..problem import IVP
 from . import state as at
 from .engine import Engine, Options

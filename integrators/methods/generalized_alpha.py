@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..dae.formulations import Formulation
+from ..dae.problem import Formulation
 from ..problem import IVP
 from ..tracing import GraphTooLargeError, Traced
 from .constrained import ConstrainedEngine, ConstrainedStep, system_of
@@ -239,10 +239,10 @@ class GeneralizedAlphaStep(ConstrainedStep):
     def _solve(self, matrix: Array, b: Array) -> Array:
         if self.full_rank:
             try:
-                return np.linalg.solve(matrix, b)
+                return np.asarray(np.linalg.solve(matrix, b), dtype=float)
             except np.linalg.LinAlgError:
                 return np.full(b.size, np.nan)
-        return np.linalg.lstsq(matrix, b, rcond=SINGULAR)[0]
+        return np.asarray(np.linalg.lstsq(matrix, b, rcond=SINGULAR)[0], dtype=float)
 
     # ------------------------------------------------------------ derivatives
 

@@ -58,7 +58,7 @@ HEM4 = Tableau(
 
 
 class HalfExplicit:
-    """A half-explicit Runge–Kutta method, for formulations of a :class:`~integrators.dae.Mechanical`.
+    """A half-explicit Runge–Kutta method, for a :class:`~integrators.dae.Mechanical`.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class HalfExplicit:
     Examples
     --------
     >>> HalfExplicit("HEM4").order, HalfExplicit("RK4").order, HalfExplicit("ExplicitEuler").order
-    (4, 2, 1)
+    (4, 3, 1)
     """
 
     def __init__(self, tableau: Tableau | str) -> None:
@@ -196,10 +196,10 @@ class HalfExplicitStep(ConstrainedStep):
     def _solve(self, S: Array, b: Array) -> Array:
         if self.full_rank:
             try:
-                return np.linalg.solve(S, b)
+                return np.asarray(np.linalg.solve(S, b), dtype=float)
             except np.linalg.LinAlgError:
                 pass
-        return np.linalg.lstsq(S, b, rcond=SINGULAR)[0]
+        return np.asarray(np.linalg.lstsq(S, b, rcond=SINGULAR)[0], dtype=float)
 
 
 # -------------------------------------------------------------------- order conditions
@@ -241,11 +241,7 @@ def _z_trees(order: int) -> tuple[Tree, ...]:
     """All "z" trees of one order: [t₁, …, tₘ] but for [τ] and [[z]], which 0 = g rules out."""
     if order < 1:
         return ()
-    several = [
-        sons
-        for parts in _splits(order + 1, order)
-        for sons in _choices(parts)
-    ]
+    several = [sons for parts in _splits(order + 1, order) for sons in _choices(parts)]
     single = [(tree,) for tree in _with_y_sons(order + 1)]
     return tuple(("z", sons) for sons in [*several, *single])
 

@@ -58,7 +58,7 @@ class ActuatorSet:
 
     @property
     def kind(self) -> str:
-        """ "fully", "under-", "redundantly", or "under- and redundantly actuated"."""
+        """Say whether actuators are too few, enough, too many, or both too few and too many."""
         kinds = {
             (False, False): "fully actuated",
             (True, False): "under-actuated",

@@ -50,6 +50,7 @@ __all__ = [
     "joint_forces",
     "kinematics",
     "momentum",
+    "point_acceleration",
     "point_jacobian",
     "point_position",
     "position_rate",
@@ -144,7 +145,8 @@ def FD(
     Parameters
     ----------
     model
-        The mechanism; loop joints are not considered here.
+        The mechanism. If it has loops, they are kept closed (K v̇ = γ); for multipliers, rank and
+        stabilisation see :func:`~multibody.constrained_accelerations`.
     q, v
         Position and velocity variables.
     tau
@@ -155,7 +157,8 @@ def FD(
     t
         Time, for joints that time moves.
     method
-        "aba" (articulated bodies, the default) or "crba" (inertia matrix, LTL factors).
+        "aba" (articulated bodies, the default for trees) or "crba" (inertia matrix and its LTL
+        factors); both cut loops open. "loops" is the default for models with loops.
 
     Returns
     -------
@@ -173,10 +176,17 @@ def FD(
     >>> FD(model, [np.pi / 2], [0.0]).round(6)  # horizontal: −g/L
     array([-9.81])
     """
-    if f_ext is None and method is None and t == 0.0:
-        a = model.tree.fast_forward_dynamics(q, v, tau)
-        if a is not None:
-            return a
+    if method is None:
+        if model.loops:
+            method = "loops"
+        elif f_ext is None and t == 0.0:
+            run, address, zeros = model.tree.shortest_way
+            try:
+                a = run(address, q, v, zeros if tau is None else tau)
+            except (TypeError, ValueError):  # not arrays of floats: the long way knows what to say
+                a = zeros[:0]
+            if a.size:
+                return a
     w = load(model, q, v, t)
     _vector(model, "tau", tau, w.tau)
     load_forces(model, w, f_ext)
@@ -185,14 +195,27 @@ def FD(
         if total - total != 0.0:
             _explain(model, w)
         return w.a_q.copy()
-    one_of(method, "method", ("aba", "crba"))
+    one_of(method, "method", ("aba", "crba", "loops"))
+    if method == "loops":
+        from .closed_loop import fast_constrained_accelerations
+
+        a, _ = fast_constrained_accelerations(w, 0.0, 0.0)
+        if not np.isfinite(a).all():
+            _explain(model, w)
+        return a
     from .factor import ltl, ltl_solve
 
     position, speed, given = w.q.copy(), w.v.copy(), w.tau.copy()
     C = bias_forces(model, position, speed, f_ext, t=t)
     H = crba(model, position, t=t)
     parent = model.tree.arrays["parent_v"]
-    return ltl_solve(ltl(H, parent), parent, given - C)
+    try:
+        L = ltl(H, parent)
+    except np.linalg.LinAlgError:
+        load(model, position, speed, t)
+        _explain(model, w)
+        raise
+    return ltl_solve(L, parent, given - C)
 
 
 def _explain(model: Model, w: TreeWorkspace, given: str = "tau") -> None:
@@ -229,8 +252,18 @@ def ID(
     f_ext: ForcesLike = None,
     *,
     t: float = 0.0,
+    method: str | None = None,
 ) -> Array:
     """Inverse dynamics: the joint forces that cause accelerations `a`.
+
+    Parameters
+    ----------
+    model, q, v, f_ext, t
+        As in :func:`FD`. Loops are cut open: the forces are those of the tree.
+    a
+        Joint accelerations v̇.
+    method
+        "newton_euler" (three-dimensional, the default) or "rnea" (spatial, as in the book).
 
     Examples
     --------
@@ -243,6 +276,12 @@ def ID(
     w = load(model, q, v, t)
     _vector(model, "a", a, w.a_q)
     load_forces(model, w, f_ext)
+    if method is not None and one_of(method, "method", ("newton_euler", "rnea")) == "rnea":
+        if model.tree.has_elements:
+            _run_elements(w)
+        elements = w.u.copy() if model.tree.has_elements else 0.0
+        _run_rnea(w)
+        return w.tau - elements
     total = _run_inverse_dynamics(w)
     if total - total != 0.0:
         _explain(model, w, "a_q")
@@ -446,6 +485,36 @@ def point_jacobian(
     J = body_jacobian(model, q, body, coordinates="base", t=t)
     position = point_position(model, q, body, point, t=t)
     return np.asarray(J[3:] - np.cross(position, J[:3], axisb=0, axisc=0))
+
+
+def point_acceleration(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike | None = None,
+    *,
+    body: str | int,
+    point: ArrayLike = (0.0, 0.0, 0.0),
+    t: float = 0.0,
+) -> Array:
+    """Classical acceleration of a body-fixed point in base coordinates; J̇ v if `a` is not given.
+
+    Examples
+    --------
+    >>> from multibody import mechanisms
+    >>> point_acceleration(
+    ...     mechanisms.pendulum(), [0.0], [2.0], body="bob", point=(0, 0, -1)
+    ... )
+    array([0., 0., 4.])
+    """
+    accelerations = np.zeros(model.nv) if a is None else a
+    found = kinematics(model, q, v, accelerations, t=t)
+    i = model.number(body)
+    assert found.accelerations is not None
+    p = real_array(point, "point", (3,))
+    (w, u), (alpha, s) = (x[i].reshape(2, 3) for x in (found.velocities, found.accelerations))
+    speed = u + np.cross(w, p)
+    return np.asarray(found.poses[i].R @ (s + np.cross(alpha, p) + np.cross(w, speed)))
 
 
 def jacobian_rate(

@@ -387,22 +387,17 @@ class Tree:
 
     error: BaseException | None = None  # what a Python law raised
 
-    def fast_forward_dynamics(self, q: Any, v: Any, tau: Any) -> Array | None:
-        """Accelerations by the shortest way, or None if it does not apply."""
-        found = getattr(self._local, "fast", None)
-        if found is None:
-            from .entry import fast_forward_dynamics
+    @cached_property
+    def shortest_way(self) -> tuple[Any, int, Array]:
+        """Compiled forward dynamics, the address of a workspace for it alone, and zero forces.
 
-            found = (fast_forward_dynamics(), self.workspace.address, np.zeros(self.model.nv))
-            self._local.fast = found
-        function, address, zeros = found
-        if function is None:
-            return None
-        try:
-            a = function(address, q, v, zeros if tau is None else tau)
-        except (TypeError, ValueError):  # the latter for an empty list
-            return None
-        return a if len(a) else None
+        Threads may share the workspace: the function keeps the interpreter's lock.
+        """
+        from .entry import fast_forward_dynamics
+
+        w = self.make_workspace()
+        self._kept.append(w)
+        return fast_forward_dynamics(), w.address, np.zeros(self.model.nv)
 
     @cached_property
     def acting_rows(self) -> Array:
