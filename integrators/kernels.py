@@ -35,6 +35,7 @@ __all__ = [
     "address_of",
     "cache_directory",
     "compiled",
+    "inline_kernel",
     "interpreting",
     "kernel",
 ]
@@ -43,7 +44,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 log = logging.getLogger(__name__)
 
-_marked: dict[Callable[..., Any], None] = {}  # in order of definition
+_marked: dict[Callable[..., Any], bool] = {}  # in order of definition; True: always inlined
 _registered: set[Callable[..., Any]] = set()
 
 
@@ -62,7 +63,17 @@ def kernel(function: F) -> F:
     >>> y
     array([1., 3., 5.])
     """
-    _marked[function] = None
+    _marked[function] = False
+    return function
+
+
+def inline_kernel(function: F) -> F:
+    """Mark a small function as a kernel that is compiled into whatever calls it.
+
+    Passing an array to a compiled function means passing seven numbers; for a few lines of
+    arithmetic the call would cost as much as the work.
+    """
+    _marked[function] = True
     return function
 
 
@@ -178,9 +189,9 @@ def _registered_and_cached(function: Callable[..., Any]) -> Iterator[bool]:
 
     from . import intrinsics  # noqa: F401  (its overloads must exist before anything compiles)
 
-    for helper in _marked:
+    for helper, inline in _marked.items():
         if helper not in _registered:
-            register_jitable(helper)
+            register_jitable(forceinline=inline)(helper)
             _registered.add(helper)
     directory = _writable(cache_directory() / f"kernels-{_source_hash(function)}")
     if directory is None:

@@ -166,9 +166,9 @@ def close_position(
         q = mechanical.moved(t, q, u, p)
     if not gap <= LARGEST_GAP * max(1.0, first):
         raise ValueError(
-            f"the constraints cannot be closed at t = {t:.9g}: after {iteration} iterations "
-            f"max |g| = {gap:.3g} (constraint {int(np.argmax(np.abs(now.g)))}); start closer, or "
-            "fix fewer coordinates"
+            f"the constraints cannot be closed at t = {t:.9g}: in {iteration} iterations "
+            f"max |g| came down from {first:.3g} to no less than {min(best, gap):.3g} (constraint "
+            f"{int(np.argmax(np.abs(now.g)))}); start closer, or fix fewer coordinates"
         )
     return q, iteration, gap
 

@@ -70,17 +70,16 @@ class Weighted:
     """
 
     def __init__(self, M: Array, G: Array, tolerance: float = RANK_TOLERANCE) -> None:
-        from scipy.linalg.lapack import dtrtrs
-
         try:
-            self.L = np.linalg.cholesky(M)
+            # Small triangular systems with several sides wake up the threads of BLAS, which costs
+            # a thousand times their own time; the inverse of a triangle is as accurate.
+            self.inverse = np.linalg.inv(np.linalg.cholesky(M))
         except np.linalg.LinAlgError:
             smallest = float(np.min(np.linalg.eigvalsh((M + M.T) / 2)))
             raise ValueError(
                 "the mass matrix must be symmetric and positive definite; its smallest eigenvalue "
                 f"is {smallest:.3g}. Every velocity needs some inertia"
             ) from None
-        self._triangular = dtrtrs
         self.Y = self.ahead(G.T)
         if self.Y.size:
             self.U, self.s, self.Vt = np.linalg.svd(self.Y.T, full_matrices=False)
@@ -97,11 +96,11 @@ class Weighted:
 
     def ahead(self, f: Array) -> Array:
         """L⁻¹ f; of a matrix, column by column."""
-        return np.asarray(self._triangular(self.L, f, lower=1)[0])
+        return np.asarray(self.inverse @ f)
 
     def back(self, w: Array) -> Array:
         """L⁻ᵀ w: from mass-weighted velocities to velocities."""
-        return np.asarray(self._triangular(self.L, w, lower=1, trans=1)[0])
+        return np.asarray(self.inverse.T @ w)
 
     def correction(self, residual: Array) -> Array:
         """The smallest u, in the norm uᵀMu, with G u = residual (in the least-squares sense)."""

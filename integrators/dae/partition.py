@@ -109,6 +109,14 @@ def partition(
     chosen = [] if independent is None else [int(i) for i in independent]
     if any(not 0 <= i < n for i in chosen) or len(set(chosen)) != len(chosen):
         raise ValueError(f"independent must list different columns 0 to {n - 1}, got {independent}")
+    if chosen:
+        full = partition(matrix, tolerance=tolerance).rank if rank is None else rank
+        if len(chosen) > n - full:
+            raise ValueError(
+                f"G has rank {full}, so only {n - full} of {n} components are independent; "
+                f"{len(chosen)} were asked for"
+            )
+        rank = full
     columns = [j for j in range(n) if j not in chosen]
     rows_left, columns_left = list(range(m)), list(columns)
     rows: list[int] = []
@@ -120,7 +128,7 @@ def partition(
         place = np.unravel_index(int(np.argmax(block)), block.shape)
         pivot = float(block[place])
         first = first or pivot
-        if pivot == 0.0 or (rank is None and pivot <= tolerance * first):
+        if pivot == 0.0 or ((rank is None or chosen) and pivot <= tolerance * first):
             break
         i, j = rows_left.pop(int(place[0])), columns_left.pop(int(place[1]))
         rows.append(i)
@@ -131,11 +139,6 @@ def partition(
         raise ValueError(
             f"only {len(rows)} of the {rank} dependent components can be found outside of the "
             f"columns {chosen}; choose other independent ones"
-        )
-    if chosen and len(chosen) > n - len(rows):
-        raise ValueError(
-            f"G has rank {len(rows)}, so only {n - len(rows)} of {n} components are independent; "
-            f"{len(chosen)} were asked for"
         )
     return Partition(
         matrix,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from integrators.kernels import OnWorkspace, kernel
+from integrators.kernels import OnWorkspace, inline_kernel, kernel
 
 from .._checks import Array
 from ..kernels.inertia import articulated_apply, articulated_from_rigid, rigid_bias
@@ -96,25 +96,27 @@ def aba_kernel(w: Any) -> None:
                     a[m] = a[m] + w.S[k, m] * w.a_q[k]
 
 
-@kernel
+@inline_kernel
 def eliminate(w: Any, k: int, I: Any) -> None:
     """Remove freedom k from an articulated inertia: I ← I − U D⁻¹ Uᵀ, U = I S, D = Sᵀ U."""
     U = w.U[k]
     unit = w.unit[k]
-    if unit >= 0:
+    if unit == 2 and w.armature[k] == 0.0:  # most joints; the constant 2 makes it fast
+        articulated_column(I, 2, U)
+        inverse = 1.0 / U[2]
+        subtract_dyad(I, U, inverse, 2)
+    elif unit >= 0:
         articulated_column(I, unit, U)
-        d = U[unit] + w.armature[k]
-        exact = w.armature[k] == 0.0
+        inverse = 1.0 / (U[unit] + w.armature[k])
+        subtract_dyad(I, U, inverse, unit if w.armature[k] == 0.0 else -1)
     else:
         articulated_apply(I, w.S[k], U)
-        d = dot(w.S[k], U) + w.armature[k]
-        exact = False
-    inverse = 1.0 / d
+        inverse = 1.0 / (dot(w.S[k], U) + w.armature[k])
+        subtract_dyad(I, U, inverse, -1)
     w.D_inverse[k] = inverse
-    subtract_dyad(I, U, inverse, unit if exact else -1)
 
 
-@kernel
+@inline_kernel
 def articulated_column(I: Any, k: int, out: Any) -> None:
     """Column k of an articulated inertia: no arithmetic."""
     if k < 3:
@@ -134,7 +136,7 @@ def articulated_column(I: Any, k: int, out: Any) -> None:
                 out[3 + m] = I[n * (n + 1) // 2 + m]
 
 
-@kernel
+@inline_kernel
 def subtract_dyad(I: Any, U: Any, inverse: Any, empty: int) -> None:
     """I ← I − U Uᵀ/d. Row and column `empty` become exactly zero and cost nothing; −1: none."""
     for a in range(3):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from integrators.kernels import kernel
+from integrators.kernels import inline_kernel, kernel
 
 from ..kernels.inertia import rigid_apply
 from ..kernels.spatial import dot
@@ -55,7 +55,7 @@ def crba_kernel(w: Any) -> None:
                     set_entry(w, k, m, F)
 
 
-@kernel
+@inline_kernel
 def set_entry(w: Any, k: int, m: int, F: Any) -> None:
     """H[k, m] = H[m, k] = S_mᵀ F."""
     if w.unit[m] >= 0:
@@ -65,7 +65,7 @@ def set_entry(w: Any, k: int, m: int, F: Any) -> None:
     w.H[m, k] = w.H[k, m]
 
 
-@kernel
+@inline_kernel
 def rigid_column(inertia: Any, k: int, out: Any) -> None:
     """Column k of a rigid inertia: no arithmetic."""
     for m in range(6):

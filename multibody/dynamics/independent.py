@@ -165,20 +165,10 @@ def independent_coordinates(
     N = np.eye(model.nv)
     blocks = []
     for loops, rows, columns in _clusters(model):
-        wanted = None if chosen is None else [k for k, j in enumerate(columns) if j in chosen]
-        try:
-            split = partition(
-                c.K[np.ix_(rows, columns)], independent=wanted, tolerance=rank_tolerance
-            )
-        except ValueError as error:
-            raise ValueError(f"independent={independent}: in the loops {loops}: {error}") from None
-        free = len(columns) - split.rank
-        if wanted is not None and len(wanted) != free:
-            raise ValueError(
-                f"independent: the loops {list(loops)} leave {free} degrees of freedom, and "
-                f"{len(wanted)} variables were chosen among "
-                f"{[model.v_names[j] for j in columns]}; choose {free} that determine the rest"
-            )
+        K = c.K[np.ix_(rows, columns)]
+        split = partition(K, tolerance=rank_tolerance)
+        if chosen is not None:
+            split = _chosen(model, split, loops, columns, chosen, rank_tolerance)
         N[np.ix_(columns, columns)] = 0.0
         N[np.ix_(columns, np.asarray(columns)[split.independent])] = split.basis
         g[columns] = split.offset(target[rows])
@@ -188,6 +178,35 @@ def independent_coordinates(
     gone = tuple(sorted(j for block in blocks for j in block.dependent))
     kept = tuple(j for j in range(model.nv) if j not in gone)
     return IndependentCoordinates(N[:, kept], g, offset, kept, gone, len(gone), tuple(blocks))
+
+
+def _chosen(
+    model: Model,
+    best: Any,
+    loops: tuple[str, ...],
+    columns: list[int],
+    chosen: list[int],
+    tol: float,
+) -> Any:
+    """Partition with the independent variables that the user chose; `best` knows the rank."""
+    from integrators.dae.partition import partition
+
+    wanted = [k for k, j in enumerate(columns) if j in chosen]
+    free = len(columns) - best.rank
+    names = [model.v_names[columns[k]] for k in wanted]
+    remedy = f"choose {free} of {[model.v_names[j] for j in columns]} that determine the rest"
+    if len(wanted) != free:
+        raise ValueError(
+            f"independent: the loops {list(loops)} leave {free} degrees of freedom, received "
+            f"{names}; {remedy}"
+        )
+    split = partition(best.G, independent=wanted, tolerance=tol)
+    if split.rank < best.rank:
+        raise ValueError(
+            f"independent: {names} do not determine the motion of the loops {list(loops)} at this "
+            f"position; {remedy}"
+        )
+    return split
 
 
 def _clusters(model: Model) -> list[tuple[tuple[str, ...], list[int], list[int]]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from integrators.kernels import kernel
+from integrators.kernels import inline_kernel, kernel
 from integrators.methods.pointers import call
 
 from ..kernels.axial import (
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 
-@kernel
+@inline_kernel
 def joint(w: Any, i: int) -> None:
     """jcalc: X_J, S, v_J and c_J of joint i (book, §4.4)."""
     q0, q1 = w.q_at[i], w.q_at[i + 1]
@@ -96,7 +96,7 @@ def joint(w: Any, i: int) -> None:
                 w.S[v0 + k, m] = w.law[24 + 6 * k + m]
 
 
-@kernel
+@inline_kernel
 def axial_transform(w: Any, i: int) -> None:
     """X_λ of an axial joint as (E, r)."""
     c, s, d = w.screws[i, 0, 0], w.screws[i, 0, 1], w.screws[i, 0, 2]
@@ -107,7 +107,7 @@ def axial_transform(w: Any, i: int) -> None:
         w.r[i, k] = w.r_T[i, k] + w.E_T[i, 2, k] * d
 
 
-@kernel
+@inline_kernel
 def velocity(w: Any, i: int) -> None:
     """v_i = X v_λ + v_J and c_i = c_J + v_i × v_J (book, Eq 7.37)."""
     p = w.parent[i]
@@ -136,7 +136,7 @@ def velocity(w: Any, i: int) -> None:
             w.c[i, k] = w.c[i, k] + w.c_J[i, k]
 
 
-@kernel
+@inline_kernel
 def motion_to_child(w: Any, i: int, v: Any, out: Any) -> None:
     """Write X_λ v: from the parent's coordinates to those of body i."""
     if w.by_screws[i]:
@@ -152,7 +152,7 @@ def motion_to_child(w: Any, i: int, v: Any, out: Any) -> None:
         motion_transform(w.E[i], w.r[i], v, out)
 
 
-@kernel
+@inline_kernel
 def force_to_parent(w: Any, i: int, f: Any, out: Any) -> None:
     """Write X_λᵀ f: from body i to its parent's coordinates."""
     if w.by_screws[i]:
@@ -165,7 +165,7 @@ def force_to_parent(w: Any, i: int, f: Any, out: Any) -> None:
         force_transform_inverse(w.E[i], w.r[i], f, out)
 
 
-@kernel
+@inline_kernel
 def rigid_to_parent(w: Any, i: int, inertia: Any, out: Any) -> None:
     """Write X_λᵀ I X_λ for a rigid inertia."""
     if w.by_screws[i]:
@@ -178,7 +178,7 @@ def rigid_to_parent(w: Any, i: int, inertia: Any, out: Any) -> None:
         rigid_transform_inverse(w.E[i], w.r[i], inertia, out)
 
 
-@kernel
+@inline_kernel
 def articulated_to_parent(w: Any, i: int, inertia: Any, out: Any) -> None:
     """Write X_λᵀ I^a X_λ for an articulated inertia."""
     if w.by_screws[i] and w.z_free[i]:  # the joint has emptied the third row and column
@@ -197,7 +197,7 @@ def articulated_to_parent(w: Any, i: int, inertia: Any, out: Any) -> None:
         articulated_transform_inverse(w.E[i], w.r[i], inertia, out)
 
 
-@kernel
+@inline_kernel
 def pose(w: Any, i: int) -> None:
     """X_0 of body i as (E_0, r_0): from base to body coordinates, by X_0 = X_λ · X_0 of λ."""
     if w.by_screws[i]:
@@ -212,7 +212,7 @@ def pose(w: Any, i: int) -> None:
         compose(w.E[i], w.r[i], w.E_0[p], w.r_0[p], w.E_0[i], w.r_0[i])
 
 
-@kernel
+@inline_kernel
 def force_to_body(w: Any, i: int, f: Any, out: Any) -> None:
     """Write X_0* f: a force in base coordinates seen from body i; needs :func:`pose`."""
     force_transform(w.E_0[i], w.r_0[i], f, out)

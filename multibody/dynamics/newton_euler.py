@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from integrators.kernels import kernel
+from integrators.kernels import inline_kernel, kernel
 
 from ..kernels.vectors import transform_vector, transform_vector_inverse
 from .kinematics import force_to_body, joint, pose
@@ -28,7 +28,7 @@ from .tree import HAVE_FORCES
 __all__ = ["newton_euler_kernel"]
 
 
-@kernel
+@inline_kernel
 def rotate_to_child(w: Any, i: int, v: Any, out: Any) -> None:
     """E v, by at most three plane rotations for an axial joint."""
     if w.by_screws[i]:
@@ -47,7 +47,7 @@ def rotate_to_child(w: Any, i: int, v: Any, out: Any) -> None:
         transform_vector(w.E[i], v, out)
 
 
-@kernel
+@inline_kernel
 def rotate_to_parent(w: Any, i: int, v: Any, out: Any) -> None:
     """Eᵀ v."""
     if w.by_screws[i]:
@@ -65,7 +65,7 @@ def rotate_to_parent(w: Any, i: int, v: Any, out: Any) -> None:
         transform_vector_inverse(w.E[i], v, out)
 
 
-@kernel
+@inline_kernel
 def reach(w: Any, i: int, out: Any) -> None:
     """Vector from the parent's reference point to that of body i, in parent coordinates."""
     if w.axial[i]:
@@ -128,7 +128,7 @@ def newton_euler_kernel(w: Any) -> None:
                 up[3 + k] = up[3 + k] + g[k]
 
 
-@kernel
+@inline_kernel
 def motion(w: Any, i: int) -> None:
     """ω, α and the acceleration a of the reference point of body i."""
     p = w.parent[i]
@@ -173,7 +173,7 @@ def motion(w: Any, i: int) -> None:
                 w.acc[i, m] = w.acc[i, m] + w.S[k, m] * w.a_q[k]
 
 
-@kernel
+@inline_kernel
 def add_cross(x: Any, y: Any, factor: float, out: Any) -> None:
     """out += factor · x × y."""
     out[0] = out[0] + factor * (x[1] * y[2] - x[2] * y[1])
@@ -181,7 +181,7 @@ def add_cross(x: Any, y: Any, factor: float, out: Any) -> None:
     out[2] = out[2] + factor * (x[0] * y[1] - x[1] * y[0])
 
 
-@kernel
+@inline_kernel
 def curvature(w: Any, i: int) -> None:
     """U = α× + ω×ω×."""
     x, y, z = w.vel[i, 0], w.vel[i, 1], w.vel[i, 2]
@@ -200,7 +200,7 @@ def curvature(w: Any, i: int) -> None:
     U[2, 1] = yz + a
 
 
-@kernel
+@inline_kernel
 def inertial_force(w: Any, i: int) -> None:
     """F = m a + U h and N = h × a + [UJ − (UJ)ᵀ]∨ about the reference point."""
     m, h = w.moments[i, 0], w.moments[i, 1:4]

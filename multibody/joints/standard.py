@@ -175,6 +175,10 @@ class Helical(Axial):
         """The pitch."""
         return (self.pitch,)
 
+    def law_key(self) -> Any:
+        """Without pitch the joint closes as a hinge does."""
+        return Helical, self.pitch == 0.0
+
     @property
     def shift(self) -> Array:
         """d = pitch·q."""
@@ -466,6 +470,10 @@ class RackPinion(Joint):
     def parameters(self) -> tuple[float, ...]:
         """The radius."""
         return (self.radius,)
+
+    def law_key(self) -> Any:
+        """Without radius the joint closes as a hinge does."""
+        return RackPinion, self.radius == 0.0
 
     def law(self, t: Any, q: Any, v: Any, p: Any) -> tuple[Any, Any, Any, Any, Any]:
         """Rotate about z while the centre advances along the predecessor's x."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from integrators.kernels import kernel
+from integrators.kernels import inline_kernel
 
 from .._checks import Array
 from .vectors import lower
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-@kernel
+@inline_kernel
 def axial_screw(c: Any, s: Any, d: Any, screw: Array) -> None:
     """Fill a screw from cosine, sine and distance. One-time cost 2m + 3a."""
     ss = s * s
@@ -51,7 +51,7 @@ def axial_screw(c: Any, s: Any, d: Any, screw: Array) -> None:
     screw[6] = 1 - (ss + ss)
 
 
-@kernel
+@inline_kernel
 def axial_inverse(screw: Array, out: Array) -> None:
     """Screw of the inverse transform: angle and distance change sign. No operations."""
     out[0] = screw[0]
@@ -63,7 +63,7 @@ def axial_inverse(screw: Array, out: Array) -> None:
     out[6] = screw[6]
 
 
-@kernel
+@inline_kernel
 def axial_motion(axis: int, screw: Array, v: Array, out: Array) -> None:
     """Write X v for a screw along an axis (0, 1, 2). 10m + 6a."""
     k = axis
@@ -81,7 +81,7 @@ def axial_motion(axis: int, screw: Array, v: Array, out: Array) -> None:
     out[3 + k] = uk
 
 
-@kernel
+@inline_kernel
 def axial_force(axis: int, screw: Array, f: Array, out: Array) -> None:
     """Write X* f for a screw along an axis (0, 1, 2). 10m + 6a."""
     k = axis
@@ -99,7 +99,7 @@ def axial_force(axis: int, screw: Array, f: Array, out: Array) -> None:
     out[3 + k] = fk
 
 
-@kernel
+@inline_kernel
 def axial_rotate_symmetric(axis: int, screw: Array, A: Array, at: int, out: Array, to: int) -> None:
     """Lower triangle of E A Eᵀ, from A[at:at+6] into out[to:to+6]. 8m + 7a."""
     k = axis
@@ -117,7 +117,7 @@ def axial_rotate_symmetric(axis: int, screw: Array, A: Array, at: int, out: Arra
     out[to + lower(j, k)] = c * ajk - s * aik
 
 
-@kernel
+@inline_kernel
 def axial_rotate_general(axis: int, screw: Array, A: Array, at: int, out: Array, to: int) -> None:
     """E A Eᵀ row by row, from A[at:at+9] into out[to:to+9]. 12m + 12a."""
     k = axis
@@ -141,7 +141,7 @@ def axial_rotate_general(axis: int, screw: Array, A: Array, at: int, out: Array,
     out[to + 4 * k] = akk
 
 
-@kernel
+@inline_kernel
 def axial_rigid(axis: int, screw: Array, inertia: Array, out: Array) -> None:
     """Write X* I X⁻¹ for a rigid inertia. 16m + 15a."""
     k = axis
@@ -165,7 +165,7 @@ def axial_rigid(axis: int, screw: Array, inertia: Array, out: Array) -> None:
     axial_rotate_symmetric(k, screw, out, 4, out, 4)
 
 
-@kernel
+@inline_kernel
 def _shift_articulated(axis: int, d: Any, M: Array, H: Array, I: Array, out: Array) -> None:
     """Write Y = H − r×M and the lower triangle of I − r×Hᵀ + Y r× for r = d e_k. 10m + 14a.
 
@@ -200,7 +200,7 @@ def _shift_articulated(axis: int, d: Any, M: Array, H: Array, I: Array, out: Arr
     out[6 + 4 * k] = hkk
 
 
-@kernel
+@inline_kernel
 def axial_articulated(axis: int, screw: Array, inertia: Array, out: Array) -> None:
     """Write X* I^A X⁻¹ for an articulated inertia. 38m + 40a."""
     _shift_articulated(axis, screw[2], inertia, inertia, inertia, out)
@@ -209,7 +209,7 @@ def axial_articulated(axis: int, screw: Array, inertia: Array, out: Array) -> No
     axial_rotate_symmetric(axis, screw, out, 15, out, 15)
 
 
-@kernel
+@inline_kernel
 def axial_articulated_z_free(axis: int, screw: Array, inertia: Array, out: Array) -> None:
     """Write X* I^a X⁻¹ where row and column 3 of I^a are zero: a revolute z joint was projected.
 
@@ -221,7 +221,7 @@ def axial_articulated_z_free(axis: int, screw: Array, inertia: Array, out: Array
         _z_free_across(axis, screw, inertia, out)
 
 
-@kernel
+@inline_kernel
 def _z_free_along_z(screw: Array, A: Array, out: Array) -> None:
     c, s, d = screw[0], screw[1], screw[2]
     # Y = H − r×M; the third row of H is zero and stays zero.
@@ -260,7 +260,7 @@ def _z_free_along_z(screw: Array, A: Array, out: Array) -> None:
     out[20] = 0.0
 
 
-@kernel
+@inline_kernel
 def _z_free_across(axis: int, screw: Array, A: Array, out: Array) -> None:
     k = axis
     i, j = (k + 1) % 3, (k + 2) % 3

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from integrators.kernels import kernel
+from integrators.kernels import inline_kernel
 
 from .._checks import Array
 from .vectors import rotate_general_entries, rotate_symmetric_entries
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 
-@kernel
+@inline_kernel
 def rigid_apply(inertia: Array, v: Array, out: Array) -> None:
     """Write I v = [I ω + h × v; m v − h × ω]. 24m + 18a."""
     m, h0, h1, h2 = inertia[0], inertia[1], inertia[2], inertia[3]
@@ -48,7 +48,7 @@ def rigid_apply(inertia: Array, v: Array, out: Array) -> None:
     out[5] = m * v2 - (h0 * w1 - h1 * w0)
 
 
-@kernel
+@inline_kernel
 def rigid_bias(inertia: Array, v: Array, out: Array) -> None:
     """Write v ×* I v, the bias force of a moving body (Eq 2.68)."""
     m, h0, h1, h2 = inertia[0], inertia[1], inertia[2], inertia[3]
@@ -73,7 +73,7 @@ def rigid_bias(inertia: Array, v: Array, out: Array) -> None:
     out[5] = w0 * p1 - w1 * p0
 
 
-@kernel
+@inline_kernel
 def central_bias(m: Any, c: Array, central: Array, v: Array, out: Array) -> None:
     """Write v ×* I v from mass, centre and central inertia (SE(3) notes, §6, with β = m c × ω).
 
@@ -100,7 +100,7 @@ def central_bias(m: Any, c: Array, central: Array, v: Array, out: Array) -> None
     out[5] = w0 * p1 - w1 * p0
 
 
-@kernel
+@inline_kernel
 def rigid_to_matrix(inertia: Array, out: Array) -> None:
     """6×6 matrix [I, h×; −h×, m 1] of a rigid inertia."""
     for i in range(3):
@@ -119,7 +119,7 @@ def rigid_to_matrix(inertia: Array, out: Array) -> None:
         out[3 + k, j] = -inertia[1 + i]
 
 
-@kernel
+@inline_kernel
 def articulated_to_matrix(inertia: Array, out: Array) -> None:
     """6×6 matrix [I, H; Hᵀ, M] of an articulated inertia."""
     for i in range(3):
@@ -134,7 +134,7 @@ def articulated_to_matrix(inertia: Array, out: Array) -> None:
             out[3 + j, 3 + i] = inertia[place]
 
 
-@kernel
+@inline_kernel
 def articulated_from_rigid(inertia: Array, out: Array) -> None:
     """Write a rigid inertia as an articulated one."""
     for i in range(15):
@@ -152,7 +152,7 @@ def articulated_from_rigid(inertia: Array, out: Array) -> None:
         out[15 + i] = inertia[4 + i]
 
 
-@kernel
+@inline_kernel
 def articulated_apply(inertia: Array, a: Array, out: Array) -> None:
     """Write I^A a = [I α + H a; M a + Hᵀ α]. 36m + 30a."""
     w0, w1, w2, v0, v1, v2 = a[0], a[1], a[2], a[3], a[4], a[5]
@@ -165,7 +165,7 @@ def articulated_apply(inertia: Array, a: Array, out: Array) -> None:
     out[5] = A[3] * v0 + A[4] * v1 + A[5] * v2 + A[8] * w0 + A[11] * w1 + A[14] * w2
 
 
-@kernel
+@inline_kernel
 def articulated_add_rigid(articulated: Array, rigid: Array, out: Array) -> None:
     """Write I^A + I. 15a."""
     for i in range(15):
@@ -184,7 +184,7 @@ def articulated_add_rigid(articulated: Array, rigid: Array, out: Array) -> None:
         out[15 + i] = articulated[15 + i] + rigid[4 + i]
 
 
-@kernel
+@inline_kernel
 def rigid_transform(E: Array, r: Array, inertia: Array, out: Array) -> None:
     """Write X* I X⁻¹ = (m, E y, E (I + r×h× + y×r×) Eᵀ), y = h − m r: from A to B. 52m + 56a."""
     m, h0, h1, h2 = inertia[0], inertia[1], inertia[2], inertia[3]
@@ -210,7 +210,7 @@ def rigid_transform(E: Array, r: Array, inertia: Array, out: Array) -> None:
     )  # fmt: skip
 
 
-@kernel
+@inline_kernel
 def rigid_transform_inverse(E: Array, r: Array, inertia: Array, out: Array) -> None:
     """Write Xᵀ I X = (m, y, Eᵀ I E − r×g× − y×r×), g = Eᵀh, y = g + m r: B to A. 52m + 56a."""
     m, h0, h1, h2 = inertia[0], inertia[1], inertia[2], inertia[3]
@@ -239,7 +239,7 @@ def rigid_transform_inverse(E: Array, r: Array, inertia: Array, out: Array) -> N
     out[9] = out[9] + (s0 + s1) + (t0 + t1)
 
 
-@kernel
+@inline_kernel
 def articulated_transform(E: Array, r: Array, inertia: Array, out: Array) -> None:
     """Write X* I^A X⁻¹: from A to B. 137m + 137a.
 
@@ -285,7 +285,7 @@ def articulated_transform(E: Array, r: Array, inertia: Array, out: Array) -> Non
     rotate_symmetric_entries(e00, e01, e02, e10, e11, e12, e20, e21, e22, out, 15, out, 15)
 
 
-@kernel
+@inline_kernel
 def articulated_transform_inverse(E: Array, r: Array, inertia: Array, out: Array) -> None:
     """Write Xᵀ I^A X: from B to A. 137m + 137a.
 

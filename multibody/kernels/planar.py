@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from integrators.kernels import kernel
+from integrators.kernels import inline_kernel
 
 from .._checks import Array
 
@@ -32,13 +32,13 @@ __all__ = [
 ]
 
 
-@kernel
+@inline_kernel
 def planar_dot(v: Array, f: Array) -> Any:
     """Scalar product of a motion and a force."""
     return v[0] * f[0] + v[1] * f[1] + v[2] * f[2]
 
 
-@kernel
+@inline_kernel
 def planar_cross_motion(v: Array, m: Array, out: Array) -> None:
     """Write v × m: the first component is zero, angular velocities in a plane commute."""
     w, vx, vy = v[0], v[1], v[2]
@@ -48,7 +48,7 @@ def planar_cross_motion(v: Array, m: Array, out: Array) -> None:
     out[2] = w * mx - vx * u
 
 
-@kernel
+@inline_kernel
 def planar_cross_force(v: Array, f: Array, out: Array) -> None:
     """Write v ×* f."""
     w, vx, vy = v[0], v[1], v[2]
@@ -58,7 +58,7 @@ def planar_cross_force(v: Array, f: Array, out: Array) -> None:
     out[2] = w * fx
 
 
-@kernel
+@inline_kernel
 def planar_motion_transform(X: Array, v: Array, out: Array) -> None:
     """Write X v: from A to B (Eq 2.77)."""
     c, s, x, y = X[0], X[1], X[2], X[3]
@@ -70,7 +70,7 @@ def planar_motion_transform(X: Array, v: Array, out: Array) -> None:
     out[2] = c * uy - s * ux
 
 
-@kernel
+@inline_kernel
 def planar_motion_transform_inverse(X: Array, v: Array, out: Array) -> None:
     """Write X⁻¹ v: from B to A."""
     c, s, x, y = X[0], X[1], X[2], X[3]
@@ -80,7 +80,7 @@ def planar_motion_transform_inverse(X: Array, v: Array, out: Array) -> None:
     out[2] = c * vy + s * vx - w * x
 
 
-@kernel
+@inline_kernel
 def planar_force_transform(X: Array, f: Array, out: Array) -> None:
     """Write X* f: from A to B."""
     c, s, x, y = X[0], X[1], X[2], X[3]
@@ -90,7 +90,7 @@ def planar_force_transform(X: Array, f: Array, out: Array) -> None:
     out[2] = c * fy - s * fx
 
 
-@kernel
+@inline_kernel
 def planar_force_transform_inverse(X: Array, f: Array, out: Array) -> None:
     """Write Xᵀ f: from B to A."""
     c, s, x, y = X[0], X[1], X[2], X[3]
@@ -102,7 +102,7 @@ def planar_force_transform_inverse(X: Array, f: Array, out: Array) -> None:
     out[2] = fy
 
 
-@kernel
+@inline_kernel
 def planar_compose(X_CB: Array, X_BA: Array, X_CA: Array) -> None:
     """X_CA = X_CB X_BA."""
     c1, s1, x1, y1 = X_CB[0], X_CB[1], X_CB[2], X_CB[3]
@@ -113,7 +113,7 @@ def planar_compose(X_CB: Array, X_BA: Array, X_CA: Array) -> None:
     X_CA[3] = y2 + (s2 * x1 + c2 * y1)
 
 
-@kernel
+@inline_kernel
 def planar_inertia_apply(inertia: Array, v: Array, out: Array) -> None:
     """Write I v for (m, h, I_O) (Eq 2.78)."""
     m, hx, hy, I = inertia[0], inertia[1], inertia[2], inertia[3]

@@ -12,7 +12,7 @@ array([ 0., -1.,  0.,  0.,  0.,  1.])
 
 from __future__ import annotations
 
-from integrators.kernels import kernel
+from integrators.kernels import inline_kernel
 
 from .._checks import Array
 
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-@kernel
+@inline_kernel
 def adjoint_action(R: Array, r: Array, twist: Array, out: Array) -> None:
     """Write [Ad] (v, ω) = (R v + r × R ω, R ω) (label twist_end_result). 24m + 18a."""
     v0, v1, v2, w0, w1, w2 = twist[0], twist[1], twist[2], twist[3], twist[4], twist[5]
@@ -39,7 +39,7 @@ def adjoint_action(R: Array, r: Array, twist: Array, out: Array) -> None:
     out[5] = a2
 
 
-@kernel
+@inline_kernel
 def coadjoint_action(R: Array, r: Array, wrench: Array, out: Array) -> None:
     """Write [Ad]* (f, τ) = (R f, R τ + r × R f) (label coadjoint_matrix). 24m + 18a."""
     f0, f1, f2, t0, t1, t2 = wrench[0], wrench[1], wrench[2], wrench[3], wrench[4], wrench[5]
@@ -54,7 +54,7 @@ def coadjoint_action(R: Array, r: Array, wrench: Array, out: Array) -> None:
     out[2] = a2
 
 
-@kernel
+@inline_kernel
 def revolute_influence(R: Array, r: Array, axis: int, out: Array) -> None:
     """Column of [Ad] for rotation about a joint axis: (r × n, n), n = R e_axis. 6m + 3a."""
     n0, n1, n2 = R[0, axis], R[1, axis], R[2, axis]
@@ -66,7 +66,7 @@ def revolute_influence(R: Array, r: Array, axis: int, out: Array) -> None:
     out[5] = n2
 
 
-@kernel
+@inline_kernel
 def prismatic_influence(R: Array, r: Array, axis: int, out: Array) -> None:
     """Column of [Ad] for translation along a joint axis: (n, 0). No operations."""
     for i in range(3):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from integrators.kernels import kernel
+from integrators.kernels import inline_kernel
 
 from .._checks import Array
 from .vectors import multiply_rotations
@@ -33,27 +33,27 @@ __all__ = [
 ]
 
 
-@kernel
+@inline_kernel
 def scale(alpha: Any, a: Array, out: Array) -> None:
     """Write α a for vectors (6m), rigid inertias (10m) and articulated ones (21m)."""
     for i in range(a.shape[0]):
         out[i] = alpha * a[i]
 
 
-@kernel
+@inline_kernel
 def add(a: Array, b: Array, out: Array) -> None:
     """Write a + b for two quantities of one kind: 6a, 10a or 21a."""
     for i in range(a.shape[0]):
         out[i] = a[i] + b[i]
 
 
-@kernel
+@inline_kernel
 def dot(v: Array, f: Array) -> Any:
     """Scalar product of a motion and a force: power if v is a velocity. 6m + 5a."""
     return v[0] * f[0] + v[1] * f[1] + v[2] * f[2] + v[3] * f[3] + v[4] * f[4] + v[5] * f[5]
 
 
-@kernel
+@inline_kernel
 def cross_motion(v: Array, m: Array, out: Array) -> None:
     """Write v × m = [ω × m; ω × m_O + v_O × m] (Eq 2.33). 18m + 12a."""
     w0, w1, w2, v0, v1, v2 = v[0], v[1], v[2], v[3], v[4], v[5]
@@ -66,7 +66,7 @@ def cross_motion(v: Array, m: Array, out: Array) -> None:
     out[5] = (w0 * b1 - w1 * b0) + (v0 * a1 - v1 * a0)
 
 
-@kernel
+@inline_kernel
 def cross_force(v: Array, f: Array, out: Array) -> None:
     """Write v ×* f = [ω × n + v_O × f; ω × f] (Eq 2.34). 18m + 12a."""
     w0, w1, w2, v0, v1, v2 = v[0], v[1], v[2], v[3], v[4], v[5]
@@ -79,7 +79,7 @@ def cross_force(v: Array, f: Array, out: Array) -> None:
     out[5] = w0 * f1 - w1 * f0
 
 
-@kernel
+@inline_kernel
 def motion_transform(E: Array, r: Array, v: Array, out: Array) -> None:
     """Write X v = [E ω; E (v − r × ω)]: from A to B. 24m + 18a."""
     w0, w1, w2 = v[0], v[1], v[2]
@@ -91,7 +91,7 @@ def motion_transform(E: Array, r: Array, v: Array, out: Array) -> None:
         out[3 + i] = E[i, 0] * u0 + E[i, 1] * u1 + E[i, 2] * u2
 
 
-@kernel
+@inline_kernel
 def motion_transform_inverse(E: Array, r: Array, v: Array, out: Array) -> None:
     """Write X⁻¹ v = [Eᵀ ω; Eᵀ v + r × Eᵀ ω]: from B to A. 24m + 18a."""
     b0, b1, b2, c0, c1, c2 = v[0], v[1], v[2], v[3], v[4], v[5]
@@ -106,7 +106,7 @@ def motion_transform_inverse(E: Array, r: Array, v: Array, out: Array) -> None:
     out[5] = E[0, 2] * c0 + E[1, 2] * c1 + E[2, 2] * c2 + (r[0] * w1 - r[1] * w0)
 
 
-@kernel
+@inline_kernel
 def force_transform(E: Array, r: Array, f: Array, out: Array) -> None:
     """Write X* f = [E (n − r × f); E f]: from A to B. 24m + 18a."""
     f0, f1, f2 = f[3], f[4], f[5]
@@ -118,7 +118,7 @@ def force_transform(E: Array, r: Array, f: Array, out: Array) -> None:
         out[3 + i] = E[i, 0] * f0 + E[i, 1] * f1 + E[i, 2] * f2
 
 
-@kernel
+@inline_kernel
 def force_transform_inverse(E: Array, r: Array, f: Array, out: Array) -> None:
     """Write Xᵀ f = [Eᵀ n + r × Eᵀ f; Eᵀ f]: from B to A. 24m + 18a."""
     b0, b1, b2, c0, c1, c2 = f[0], f[1], f[2], f[3], f[4], f[5]
@@ -133,7 +133,7 @@ def force_transform_inverse(E: Array, r: Array, f: Array, out: Array) -> None:
     out[5] = f2
 
 
-@kernel
+@inline_kernel
 def compose(E_CB: Array, r_CB: Array, E_BA: Array, r_BA: Array, E_CA: Array, r_CA: Array) -> None:
     """X_CA = X_CB X_BA: E_CA = E_CB E_BA, r_CA = r_BA + E_BAᵀ r_CB. 33m + 24a.
 
@@ -145,7 +145,7 @@ def compose(E_CB: Array, r_CB: Array, E_BA: Array, r_BA: Array, E_CA: Array, r_C
         r_CA[i] = r_BA[i] + (E_BA[0, i] * x + E_BA[1, i] * y + E_BA[2, i] * z)
 
 
-@kernel
+@inline_kernel
 def invert(E_BA: Array, r_BA: Array, E_AB: Array, r_AB: Array) -> None:
     """X_AB = X_BA⁻¹ = (Eᵀ, −E r). 9m + 6a. The outputs must be other arrays than the inputs."""
     for i in range(3):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from integrators.kernels import kernel
+from integrators.kernels import inline_kernel
 
 from .._checks import Array
 
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 
-@kernel
+@inline_kernel
 def lower(i: int, j: int) -> int:
     """Place of entry (i, j) of a symmetric 3×3 matrix in its stored lower triangle."""
     if i >= j:
@@ -41,7 +41,7 @@ def lower(i: int, j: int) -> int:
     return j * (j + 1) // 2 + i
 
 
-@kernel
+@inline_kernel
 def cross(a: Array, b: Array, out: Array) -> None:
     """Write a × b. 6m + 3a."""
     a0, a1, a2 = a[0], a[1], a[2]
@@ -51,7 +51,7 @@ def cross(a: Array, b: Array, out: Array) -> None:
     out[2] = a0 * b1 - a1 * b0
 
 
-@kernel
+@inline_kernel
 def transform_vector(E: Array, v: Array, out: Array) -> None:
     """Write E v. 9m + 6a."""
     v0, v1, v2 = v[0], v[1], v[2]
@@ -59,7 +59,7 @@ def transform_vector(E: Array, v: Array, out: Array) -> None:
         out[i] = E[i, 0] * v0 + E[i, 1] * v1 + E[i, 2] * v2
 
 
-@kernel
+@inline_kernel
 def transform_vector_inverse(E: Array, v: Array, out: Array) -> None:
     """Write Eᵀ v. 9m + 6a."""
     v0, v1, v2 = v[0], v[1], v[2]
@@ -67,7 +67,7 @@ def transform_vector_inverse(E: Array, v: Array, out: Array) -> None:
         out[i] = E[0, i] * v0 + E[1, i] * v1 + E[2, i] * v2
 
 
-@kernel
+@inline_kernel
 def quaternion_to_transform(q: Array, E: Array) -> None:
     """Coordinate transform world → body of a unit quaternion body → world (book, Eq 4.12).
 
@@ -85,7 +85,7 @@ def quaternion_to_transform(q: Array, E: Array) -> None:
     E[2, 1] = 2 * (y * z - w * x)
 
 
-@kernel
+@inline_kernel
 def _third_column(E: Array) -> None:
     """Complete a rotation from its first two columns."""
     E[0, 2] = E[1, 0] * E[2, 1] - E[2, 0] * E[1, 1]
@@ -93,7 +93,7 @@ def _third_column(E: Array) -> None:
     E[2, 2] = E[0, 0] * E[1, 1] - E[1, 0] * E[0, 1]
 
 
-@kernel
+@inline_kernel
 def multiply_rotations(F: Array, G: Array, out: Array) -> None:
     """Write F G for rotations, the third column as a cross product. 24m + 15a, not 27m + 18a.
 
@@ -105,7 +105,7 @@ def multiply_rotations(F: Array, G: Array, out: Array) -> None:
     _third_column(out)
 
 
-@kernel
+@inline_kernel
 def rotation_chain(F: Array, G: Array, out: Array) -> None:
     """Write F[0] F[1] ⋯ F[n−1] G: two columns through the chain. (18m + 12a)n + 6m + 3a."""
     for j in range(2):
@@ -123,7 +123,7 @@ def rotation_chain(F: Array, G: Array, out: Array) -> None:
 # them transposed gives Eᵀ A E from the same code.
 
 
-@kernel
+@inline_kernel
 def rotate_symmetric_entries(
     e00: Any,
     e01: Any,
@@ -161,7 +161,7 @@ def rotate_symmetric_entries(
     out[to + 5] = z22 + a22
 
 
-@kernel
+@inline_kernel
 def rotate_general_entries(
     e00: Any,
     e01: Any,
@@ -215,7 +215,7 @@ def rotate_general_entries(
     out[to + 8] = z22 + a22
 
 
-@kernel
+@inline_kernel
 def rotate_symmetric(E: Array, A: Array, out: Array) -> None:
     """Lower triangle of E A Eᵀ from the lower triangle of A. 28m + 29a."""
     rotate_symmetric_entries(
@@ -226,7 +226,7 @@ def rotate_symmetric(E: Array, A: Array, out: Array) -> None:
     )  # fmt: skip
 
 
-@kernel
+@inline_kernel
 def rotate_symmetric_inverse(E: Array, A: Array, out: Array) -> None:
     """Lower triangle of Eᵀ A E from the lower triangle of A. 28m + 29a."""
     rotate_symmetric_entries(
@@ -237,7 +237,7 @@ def rotate_symmetric_inverse(E: Array, A: Array, out: Array) -> None:
     )  # fmt: skip
 
 
-@kernel
+@inline_kernel
 def rotate_general(E: Array, A: Array, out: Array) -> None:
     """E A Eᵀ for nine numbers row by row. 40m + 39a."""
     rotate_general_entries(
@@ -248,7 +248,7 @@ def rotate_general(E: Array, A: Array, out: Array) -> None:
     )  # fmt: skip
 
 
-@kernel
+@inline_kernel
 def rotate_general_direct(E: Array, A: Array, out: Array) -> None:
     """E A Eᵀ without the trace: two more products, two additions fewer. 42m + 37a."""
     rotate_general_entries(
@@ -259,7 +259,7 @@ def rotate_general_direct(E: Array, A: Array, out: Array) -> None:
     )  # fmt: skip
 
 
-@kernel
+@inline_kernel
 def rotate_general_inverse(E: Array, A: Array, out: Array) -> None:
     """Eᵀ A E for nine numbers row by row. 40m + 39a."""
     rotate_general_entries(

@@ -127,7 +127,7 @@ def rrpr(l1=1.0, l2=0.5, swapped=False, shift=(0.0, 0.0, 0.0), gravity=(0.0, -9.
         return mb.Inertia(m, (x, 0.1, 0.0), (i, i, 1.5 * i))
 
     b.add_body("B1", 0, mb.Revolute(), shift, lump(1.0, 0.3, 0.1))
-    b.add_body("B2", 0, mb.Revolute(), shift + [l1, 0.0, 0.0], lump(0.8, 0.2, 0.05))
+    b.add_body("B2", 0, mb.Revolute(), shift + np.array([l1, 0.0, 0.0]), lump(0.8, 0.2, 0.05))
     b.add_body("B3", "B2", mb.Prismatic("x"), inertia=lump(0.5, 0.0, 0.02))
     b.add_body("B4", "B1", mb.Revolute(), (0.7, 0.0, 0.0), lump(0.6, 0.1, 0.03))
     ends = (("B3", (0.0, 0.0, 0.0)), ("B1", (l2, 0.0, 0.0)))
@@ -361,9 +361,9 @@ def test_chosen_independent_coordinates_are_checked():
             rtol=1e-11,
         )
     # u1 = 0 here: B2 does not move when B1 does, so it cannot drive it.
-    with pytest.raises(ValueError, match="independent"):
+    with pytest.raises(ValueError, match="do not determine the motion"):
         independent_coordinates(model, q, v, independent=["B2", "B4"])
-    with pytest.raises(ValueError, match="1 degrees of freedom"):
+    with pytest.raises(ValueError, match="leave 1 degrees of freedom"):
         independent_coordinates(model, q, v, independent=["B1", "B3", "B4"])
     with pytest.raises(ValueError, match="no body is named 'B7'"):
         independent_coordinates(model, q, v, independent=["B7"])
@@ -398,7 +398,7 @@ def test_a_model_without_loops_is_told_so():
         lambda m: constrained_accelerations(m, [0.0], [0.0]),
         lambda m: mb.assemble(m, [0.0]),
     ):
-        with pytest.raises(ValueError, match="has no loops; add one with ModelBuilder.add_loop"):
+        with pytest.raises(ValueError, match=r"has no loops; add one with ModelBuilder\.add_loop"):
             call(mechanisms.pendulum())
     with pytest.raises(ValueError, match="no loops to stabilise"):
         mb.as_ivp(mechanisms.pendulum(), [0.0], [0.0], stabilise="baumgarte")
@@ -423,10 +423,11 @@ def test_bad_options_are_refused_with_numbers():
         mb.as_ivp(model, q, v, rank="guess")
     with pytest.raises(ValueError, match="method: expected one of"):
         constrained_accelerations(model, q, v, method="magic")
+    off = np.array([0.0, 0.1, 0.0, 0.0])
     with pytest.raises(ValueError, match=r"rate of the gap of .*consistent_velocity"):
-        mb.as_ivp(model, q, v + [0.0, 0.1, 0.0, 0.0])
+        mb.as_ivp(model, q, v + off)
     with pytest.raises(ValueError, match=r"has a gap of .*assemble"):
-        mb.as_ivp(model, q + [0.0, 0.1, 0.0, 0.0], v)
+        mb.as_ivp(model, q + off, v)
     with pytest.raises(ValueError, match="multipliers: expected 5 numbers"):
         mb.loop_forces(model, q, [1.0, 2.0])
 
