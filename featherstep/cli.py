@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from . import studies
+from . import mechanisms, studies
 from .options import (
     FAILURE,
     INTERRUPTED,
@@ -25,6 +25,7 @@ from .options import (
     add_timing_options,
     check_files,
     complain,
+    names,
     numbers,
     prints_data,
     shown_progress,
@@ -86,6 +87,14 @@ def _compare(arguments: argparse.Namespace) -> int:
     check_files(arguments)
     if arguments.atol is not None and arguments.step is not None:
         raise ValueError("--atol goes with --rtol; a fixed --step has no tolerances")
+    if mechanisms.is_mechanism(arguments.problem, arguments.formulations is not None):
+        return mechanisms.compare_mechanism(arguments)
+    for option in ("formulations", "measure", "markdown", "html"):
+        if getattr(arguments, option) is not None:
+            raise ValueError(
+                f"--{option} goes with a mechanism, such as four_bar; see also featherstep "
+                "workprecision"
+            )
     from integrators import problems
 
     from .compare import compare
@@ -171,6 +180,8 @@ def _parser() -> _Parser:
               featherstep workprecision                 what does each digit cost?
               featherstep methods --search dormand      find a scheme
               featherstep problems --stiff              find a problem
+              featherstep mechanisms                    find a mechanism
+              featherstep simulate four_bar --out four_bar.html
               featherstep COMMAND --help                examples for each command
         """),
     )
@@ -182,6 +193,8 @@ def _parser() -> _Parser:
     studies.add_workprecision(commands, shared)
     _add_methods(commands, shared)
     _add_problems(commands, shared)
+    mechanisms.add_mechanisms(commands, shared)
+    mechanisms.add_simulate(commands, shared)
 
     def help_only(arguments: argparse.Namespace) -> int:
         parser.print_help()
@@ -208,11 +221,12 @@ def _add_compare(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "compare",
         parents=[shared],
-        help="solve a problem by several methods; table of errors, evaluations, times",
+        help="solve a problem or a mechanism by several methods; table of errors and costs",
         description=text_block("""
             Solve one reference problem by several methods and print what each digit cost:
             the error at the end against the known solution, steps, evaluations, time.
-            A method that fails is shown with the reason.
+            A method that fails is shown with the reason. On a mechanism every method is run
+            in every formulation, and drift, energy and a verdict stand beside the error.
         """),
         epilog=text_block("""
             examples:
@@ -226,11 +240,20 @@ def _add_compare(commands: Any, shared: argparse.ArgumentParser) -> None:
                   a work-precision diagram
               featherstep compare pleiades --methods my_scheme.toml,DOPRI5 --csv -
                   your own tableau against a classic, as data
+              featherstep compare four_bar --methods DOP853,RADAU5 \\
+                  --formulations baumgarte,projected,index3,ggl --html report.html
+                  a closed loop: which formulation is to be trusted?
+              featherstep compare arm.toml --methods RK4 --step 0.01,0.005 --measure hand
+                  a model file; the error is that of the body "hand"
         """)
+        + "\n"
         + METHODS_HELP
+        + mechanisms.FORMULATIONS_HELP
         + "\nThe exit code is 0 if any method succeeded, 1 if none did, 2 for wrong usage.",
     )
-    add_problem_options(parser, DEFAULT_PROBLEM)
+    add_problem_options(
+        parser, DEFAULT_PROBLEM, "; a name that `featherstep mechanisms` lists, or a model file"
+    )
     size = parser.add_mutually_exclusive_group()
     size.add_argument(
         "--rtol",
@@ -252,6 +275,20 @@ def _add_compare(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--csv", metavar="FILE", help="write the table; - for standard output")
     parser.add_argument("--json", metavar="FILE", help="the same as JSON")
+    loops = parser.add_argument_group("for mechanisms")
+    loops.add_argument(
+        "--formulations",
+        metavar="A,B,…",
+        type=names,
+        help="of closed loops, see below (default: those that suit each method)",
+    )
+    loops.add_argument(
+        "--measure",
+        metavar="M",
+        help="whose error: points (the default), coordinates, a body, or BODY:x,y,z",
+    )
+    loops.add_argument("--markdown", metavar="FILE", help="the table in Markdown")
+    loops.add_argument("--html", metavar="FILE", help="a report in one file")
     add_timing_options(parser)
     parser.set_defaults(run=_compare, debug=False)
 

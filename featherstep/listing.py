@@ -19,7 +19,7 @@ from integrators.tableau import MAX_ORDER
 from .references import authors_and_year, citation
 from .terminal import Screen, table
 
-__all__ = ["list_methods", "list_problems"]
+__all__ = ["as_data", "contains", "list_methods", "list_problems"]
 
 TEXT = ("name", "class", "stability", "kind", "character", "reference", "description")
 """Columns that are not numbers."""
@@ -45,7 +45,7 @@ def list_methods(arguments: argparse.Namespace) -> int:
         raise ValueError("--latex needs a scheme: --show NAME --latex")
     chosen = [e for e in catalogue.entries() if _wanted(e, arguments)]
     records = [_scheme_record(e) for e in chosen]
-    if _as_data(records, arguments):
+    if as_data(records, arguments):
         return 0
     screen = Screen()
     if not chosen:
@@ -82,7 +82,7 @@ def _wanted(e: Scheme, arguments: argparse.Namespace) -> bool:
         and (arguments.min_order is None or e.order >= arguments.min_order)
         and (not arguments.embedded or e.embedded_order is not None)
         and (arguments.stability is None or arguments.stability in properties)
-        and (arguments.search is None or _contains(_scheme_text(e), arguments.search))
+        and (arguments.search is None or contains(_scheme_text(e), arguments.search))
     )
 
 
@@ -185,9 +185,9 @@ def list_problems(arguments: argparse.Namespace) -> int:
         for e in problems.entries()
         if (not arguments.stiff or e.stiff)
         and (arguments.kind is None or e.kind.lower().startswith(arguments.kind))
-        and (arguments.search is None or _contains(_problem_text(e), arguments.search))
+        and (arguments.search is None or contains(_problem_text(e), arguments.search))
     ]
-    if _as_data([_problem_record(e) for e in chosen], arguments):
+    if as_data([_problem_record(e) for e in chosen], arguments):
         return 0
     if not chosen:
         raise ValueError("no problem fits these filters; leave one out")
@@ -235,7 +235,7 @@ def _parameters(e: Problem) -> list[tuple[str, Any]]:
 
 
 def _show_problem(e: Problem, arguments: argparse.Namespace) -> int:
-    if _as_data([_problem_record(e)], arguments):
+    if as_data([_problem_record(e)], arguments):
         return 0
     problem = e.problem()
     t0, t1 = problem.t_span
@@ -275,11 +275,12 @@ def _details(e: Problem) -> str:
 # -------------------------------------------------------------------- both
 
 
-def _contains(text: str, wanted: str) -> bool:
+def contains(text: str, wanted: str) -> bool:
+    """Whether all wanted words are in a text."""
     return all(word in text.casefold() for word in wanted.casefold().split())
 
 
-def _as_data(records: Sequence[dict[str, Any]], arguments: argparse.Namespace) -> bool:
+def as_data(records: Sequence[dict[str, Any]], arguments: argparse.Namespace) -> bool:
     """Print JSON or CSV if that was asked for."""
     if arguments.json:
         sys.stdout.write(json.dumps(records, indent=1, ensure_ascii=False, default=str) + "\n")

@@ -97,14 +97,14 @@ def parameter(text: str) -> tuple[str, float | int]:
     raise argparse.ArgumentTypeError(f"expected NAME=NUMBER, such as mu=1000, got {text!r}")
 
 
-def add_problem_options(parser: argparse.ArgumentParser, default: str) -> None:
+def add_problem_options(parser: argparse.ArgumentParser, default: str, more: str = "") -> None:
     """Add what says which problem is solved, and by what."""
     parser.add_argument(
         "problem",
         nargs="?",
         metavar="PROBLEM",
         default=default,
-        help=f"a name that `featherstep problems` lists (default {default})",
+        help=f"a name that `featherstep problems` lists (default {default}){more}",
     )
     parser.add_argument(
         "--methods",

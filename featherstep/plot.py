@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from multibody.comparison_table import Comparison as MechanismComparison
+
 __all__ = [
     "comparison_figure",
     "convergence_figure",
+    "mechanism_figure",
     "save",
     "save_comparison",
     "study_figure",
@@ -129,6 +132,24 @@ def work_precision_figure(result: WorkPrecision) -> Figure:
                 text.remove()
 
     return _figure((15.0 if not result.fixed else 10.5, 4.8), draw)
+
+
+def mechanism_figure(result: MechanismComparison) -> Figure:
+    """Return the figures of a comparison on a mechanism: against evaluations and time."""
+    from multibody.plot_comparison import comparison
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots(1, 2, sharey=True)
+        comparison(result, "nfev", axes[0])
+        comparison(result, "seconds", axes[1])
+        if axes[0].get_legend() is not None:  # one legend, and one list of failures, are enough
+            axes[0].get_legend().remove()
+        for text in list(axes[1].texts):
+            text.remove()
+        axes[1].set_title("", loc="left")
+        axes[1].set_ylabel("")
+
+    return _figure((12.5, 5.2), draw)
 
 
 def _figure(size: tuple[float, float], draw: Callable[[Figure], Any]) -> Figure:

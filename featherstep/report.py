@@ -15,7 +15,7 @@ from integrators.analysis.work_precision_study import WorkPrecision
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["html_page", "inline_svg", "study_report"]
+__all__ = ["html_page", "inline_svg", "listed", "study_report"]
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 75rem; margin: 2rem auto;
@@ -84,7 +84,7 @@ def study_report(
     for heading, table in tables:
         sections.append(f"<h2>{html.escape(heading)}</h2>\n{table.to_html()}")
         if table is tables[0][1] and remarks:
-            sections.append(_list(remarks))
+            sections.append(listed(remarks))
     return html_page(title, lead, sections)
 
 
@@ -132,5 +132,6 @@ def inline_svg(figure: Figure) -> str:
     return drawing[drawing.index("<svg") :]
 
 
-def _list(remarks: Sequence[str]) -> str:
+def listed(remarks: Sequence[str]) -> str:
+    """Return remarks as a list in HTML."""
     return "<ul>" + "".join(f"<li>{html.escape(remark)}</li>" for remark in remarks) + "</ul>"

@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .methods import watch
 from .problem import Event
 
 __all__ = ["Occurrence", "Tracker"]
 
-SAMPLES = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
+SAMPLES = np.array(watch.SAMPLES)
 # A step that starts on the event (a ball that has just bounced) may return to it very soon.
 FROM_ZERO = np.array([0.0, 1e-8, 1e-6, 1e-4, 1e-2, 0.1, 0.25, 0.5, 0.75, 1.0])
 TOUCH = 1e-10  # |g| below this fraction of its size in the step counts as touching zero
@@ -66,7 +67,7 @@ class Tracker:
         self.y: list[list[NDArray[Any]]] = [[] for _ in events]
         self.t0 = t0
         self.reset_times: list[float] = []
-        self.values = [self.value(k, t0, y0) for k in range(len(events))]
+        self.values = np.array([self.value(k, t0, y0) for k in range(len(events))])
 
     def value(self, k: int, t: float, y: NDArray[Any]) -> float:
         """g_k(t, y) as a float; says so if the function returns something else."""

@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from .control import Controller
 from .kernels import compiled, interpreting
-from .methods.fused import FIRST_STAGE, fused_step_function
+from .methods.fused import fused_step_function, outputs_size
+from .methods.judge import NAMES, Block, judge
 from .methods.lanes import LANES, run_lanes
 from .methods.state import Status
 from .methods.workspace import Lanes
@@ -139,7 +140,9 @@ def solve_many(
         t_eval=t_eval,
     )
     solve(ivp, max_steps=1, **options)
-    lanes = None if interpreting() else _lane_setup(ivp, method, times)
+    lanes = None
+    if not interpreting() and not (controller and controller.predictive):
+        lanes = _lane_setup(ivp, method, times, norm == "max")
     if lanes is None:
         return _one_by_one(ivp, states, parameters, times, {**options, "max_steps": max_steps})
     options["max_steps"] = max_steps
@@ -192,7 +195,7 @@ def _runs(
 
 
 def _lane_setup(
-    ivp: IVP, method: Any, times: NDArray[np.float64]
+    ivp: IVP, method: Any, times: NDArray[np.float64], max_norm: bool
 ) -> tuple[Tableau, Any, Any, NDArray[np.float64]] | None:
     """Tableau, code of f and of a whole step, dense output; None if lanes are impossible."""
     from .methods.common import _hermite_matrix
@@ -219,7 +222,8 @@ def _lane_setup(
             f = traced(f, n=ivp.n, params=ivp.params.size or None)
         except TracingError:
             return None
-    step = fused_step_function(f, method, ivp.params.size)
+    kept = method.stages if times.size else int(method.fsal)
+    step = fused_step_function(f, method, ivp.params.size, max_norm, kept)
     return method, f.machine_code(LANES), None if step is None else step.machine_code(LANES), P
 
 
@@ -243,13 +247,21 @@ def _in_lanes(
     weights = np.zeros(n) + np.asarray(options["atol"], dtype=np.float64)
     weights = np.maximum(weights, np.finfo(float).tiny)
     switches = np.array(
-        [s, tableau.fsal, two, options["norm"] == "max", options["max_steps"], P.shape[1]],
-        dtype=np.int64,
+        [s, tableau.fsal, two, options["norm"] == "max", P.shape[1]], dtype=np.int64
     )
     t0, t1 = ivp.t_span
-    limits = (options["min_step"], options["max_step"], options["first_step"] or 0.0)
-    numbers = np.array([t0, t1, options["rtol"], *limits, 1 / (order + 1)], dtype=np.float64)
+    first = options["first_step"] or 0.0
+    numbers = np.array([t0, first, options["rtol"], 1 / (order + 1)], dtype=np.float64)
     control = (options["controller"] or Controller()).to_array(order)
+    constants = dict(
+        zip(
+            NAMES[NAMES.index("T_END") :],
+            [t1, options["min_step"], options["max_step"], options["max_steps"], *control],
+        )
+    )
+    rows = Block(n, k)
+    kept = s if times.size or fused is None else int(tableau.fsal)
+    verdict = judge(n, k, kept, tableau.fsal).machine_code(LANES)
     error, low = tableau.error_weights, tableau.low_error_weights
     y_eval = np.full((m, n, times.size), np.nan)
     if times.size and times[0] == t0:
@@ -269,13 +281,18 @@ def _in_lanes(
         return result
     kernel = compiled(run_lanes, nogil=True)
 
-    def block(first: int, last: int) -> None:
-        def work(*shape: int) -> NDArray[np.float64]:
-            return np.zeros((*shape, LANES))
-
+    def integrate(first: int, last: int) -> None:
+        block = np.zeros((rows.size, LANES))
+        block[rows.rtol] = options["rtol"]
+        block[rows.atol] = weights[:, None]
+        lane = block[rows.lane]
+        for name, value in constants.items():
+            lane[NAMES.index(name)] = value
+        results = np.zeros((outputs_size(n, kept), LANES))
         workspace = Lanes(
             f=code.address,
             fused=0 if fused is None else fused.address,
+            judge=verdict.address,
             A=A.copy(),
             b=b.copy(),
             c=c.copy(),
@@ -284,7 +301,6 @@ def _in_lanes(
             P=P,
             switches=switches,
             numbers=numbers,
-            control=control,
             atol=weights,
             y0=states,
             p0=parameters,
@@ -295,22 +311,29 @@ def _in_lanes(
             steps=result.nsteps,
             rejected=result.nrejected,
             y_eval=result.y_eval,
-            lane=work(7),
-            state=np.zeros((6, LANES), dtype=np.int64),
-            p=work(k),
-            **{name: work(n) for name in ("y", "x", "dx", "y_new", "error", "error_low")},
-            K=work(s, n),
-            q=work(k + 1 + n),
-            results=work((FIRST_STAGE + s) * n),
+            run=np.zeros((3, LANES), dtype=np.int64),
+            block=block,
+            p=block[rows.p],
+            f0=block[rows.f0],
+            h=block[rows.h],
+            y=block[rows.y],
+            lane=lane,
+            judged=block[rows.changing(tableau.fsal)],
+            results=results,
+            y_new=results[1 : 1 + n],
+            K=results[1 + n :].reshape(kept, n, LANES),
+            x=np.zeros((n, LANES)),
+            dx=np.zeros((n, LANES)),
+            first=np.zeros((3, LANES)),
         )
         kernel(workspace, first, last)
 
     threads = workers or os.cpu_count() or 1
     size = max(LANES, min(BLOCK, -(-m // threads)))
     edges = [*range(0, m, size), m]
-    block(0, 0)  # compile before the threads start
+    integrate(0, 0)  # compile before the threads start
     with ThreadPoolExecutor(threads) as pool:
-        for future in [pool.submit(block, *edge) for edge in pairwise(edges)]:
+        for future in [pool.submit(integrate, *edge) for edge in pairwise(edges)]:
             future.result()
     result.engine = f"{LANES} lanes, {threads} threads"
     return result

@@ -78,8 +78,8 @@ class Run:
         self.ended: Status | None = None
         self.reporter: _Progress | None = None
         self.message = ""
-        # Python has to look at every step if any of these is there.
-        self.one_by_one = bool(ivp.events) or callback is not None or self.project is not None
+        # Python has to look at every step if any of these is there, or an event that is not traced.
+        self.one_by_one = callback is not None or self.project is not None
         if output_times is None:
             self._output(np.array([t0]), ivp.y0[None, :])
         elif output_times.size and output_times[0] == t0:
@@ -108,7 +108,7 @@ class Run:
         engine, ivp = self.engine, self.ivp
         t0 = ivp.t_span[0]
         slope = engine.slope(t0, ivp.y0)
-        if not np.all(np.isfinite(slope)):
+        if not np.isfinite(slope).all():
             bad = int(np.flatnonzero(~np.isfinite(slope))[0])
             raise ValueError(
                 f"f(t0, y0) is not finite: component {bad} is {slope[bad]} at t0 = {t0:g}; "
@@ -118,6 +118,9 @@ class Run:
             _check_consistent(ivp, slope, engine.options)
         if ivp.events:
             self.tracker = Tracker(ivp.events, ivp.bind, t0, ivp.y0)
+            if not self.one_by_one:
+                functions = [event.function for event in ivp.events]
+                self.one_by_one = not engine.watch(functions, self.tracker.values)
         engine.begin(slope, first_step)
 
     def _loop(self) -> Status:
@@ -157,18 +160,34 @@ class Run:
         states: NDArray[Any],
         Q: NDArray[Any] | None,
     ) -> Status | None:
-        starts = np.concatenate([[t], ends[:-1]])
-        before = np.concatenate([y[None, :], states[:-1]])
-        lengths = ends - starts
-        if self.tracker is not None:
+        if self.tracker is not None and self.engine.look:
             assert Q is not None
-            return self._with_events(t, lengths[0], y, Q[0], states[0])
-        self._keep(starts, lengths, before, Q)
+            if len(ends) > 1:  # these hold no event; the last may
+                self._quiet_steps(t, y, ends[:-1], states[:-1], Q[:-1])
+                t, y = float(ends[-2]), states[-2]
+            return self._with_events(t, ends[-1] - t, y, Q[-1], states[-1])
+        self._quiet_steps(t, y, ends, states, Q)
+        return None if self.callback is None else self._call_back(ends[-1], states[-1])
+
+    def _quiet_steps(
+        self,
+        t: float,
+        y: NDArray[Any],
+        ends: NDArray[np.float64],
+        states: NDArray[Any],
+        Q: NDArray[Any] | None,
+    ) -> None:
+        """Steps without events: keep and output them."""
+        lengths = np.empty_like(ends)
+        lengths[0] = ends[0] - t
+        np.subtract(ends[1:], ends[:-1], out=lengths[1:])
         self.lengths_taken.append(lengths)
-        if self.project is not None:
+        if self.keep_dense and Q is not None:
+            starts, before = _starts(t, y, ends, states)
+            self._keep(starts, lengths, before, Q)
+        if self.project is not None:  # then there is one step only
             states[-1] = self._projected(ends[-1], states[-1])
-        self._emit(starts, lengths, before, Q, ends, states)
-        return self._call_back(ends[-1], states[-1])
+        self._emit(t, y, ends, states, Q)
 
     def _with_events(
         self,
@@ -203,13 +222,13 @@ class Run:
                 jump = occurrence
                 y_new = engine.to_real(occurrence.y).copy()
                 break
-        start, before, coefficients = np.array([t]), y[None, :], Q[None]
-        self._keep(start, np.array([h]), before, coefficients)
+        if self.keep_dense:
+            self._keep(np.array([t]), np.array([h]), y[None, :], Q[None])
         self.lengths_taken.append(np.array([end - t]))
         if jump is None and ended is None and self.project is not None:
             y_new = self._projected(end, y_new)
         if end != t:
-            self._emit(start, np.array([h]), before, coefficients, np.array([end]), y_new[None, :])
+            self._emit(t, y, np.array([end]), y_new[None, :], Q[None], h)
         if jump is not None:
             ended = self._jump(jump)
         elif ended is not None:
@@ -264,35 +283,44 @@ class Run:
 
     # ------------------------------------------------------------ collecting output
 
-    def _keep(self, starts: Any, lengths: Any, before: Any, Q: NDArray[Any] | None) -> None:
+    def _keep(self, starts: Any, lengths: Any, before: Any, Q: NDArray[Any]) -> None:
         self.step_starts.append(starts)
         self.step_lengths.append(lengths)
-        if self.keep_dense and Q is not None:
-            self.step_states.append(before)
-            self.step_polynomials.append(Q)
+        self.step_states.append(before)
+        self.step_polynomials.append(Q)
 
     def _emit(
         self,
-        starts: NDArray[np.float64],
-        lengths: NDArray[np.float64],
-        before: NDArray[Any],
-        Q: NDArray[Any] | None,
+        t: float,
+        y: NDArray[Any],
         ends: NDArray[np.float64],
         states: NDArray[Any],
+        Q: NDArray[Any] | None,
+        h: float | None = None,
     ) -> None:
+        """Output what lies in steps from (t, y); h is the full length of one cut short."""
         if self.output_times is None:
             self._output(ends, self.engine.from_real(states))
             return
         assert Q is not None
         times = self.output_times[self.next_output :]
-        upto = np.searchsorted(self.forward * times, self.forward * ends[-1], side="right")
+        upto = (self.forward * times).searchsorted(self.forward * ends[-1], side="right")
         times = times[:upto]
         if not times.size:
             return
-        step = np.searchsorted(self.forward * ends, self.forward * times, side="left")
-        values = polynomials(starts, lengths, before, Q, step, times, self.engine.move)
-        exact = times == ends[step]
-        values[exact] = states[step[exact]]
+        step = (self.forward * ends).searchsorted(self.forward * times, side="left")
+        values = states[step]
+        between = times != ends[step]
+        if between.any():
+            starts, before = _starts(t, y, ends, states)
+            lengths = ends - starts if h is None else np.array([h])
+            # Engines of our own keep Q only for the steps that hold an output time.
+            held, row = np.unique(step, return_inverse=True)
+            kept = Q if len(Q) == len(held) else Q[held]
+            inside = polynomials(
+                starts[held], lengths[held], before[held], kept, row, times, self.engine.move
+            )
+            values[between] = inside[between]
         self._output(times, self.engine.from_real(values))
         self.next_output += int(upto)
 
@@ -313,11 +341,10 @@ class Run:
 
     def _solution(self, status: Status) -> Solution:
         engine = self.engine
-        y = np.concatenate(self.ys).T if self.ys else np.zeros((self.ivp.n, 0))
+        y = _joined(self.ys).T if self.ys else np.zeros((self.ivp.n, 0))
         sol = None
-        starts = np.concatenate([*self.step_starts, np.zeros(0)])
-        lengths = np.concatenate([*self.step_lengths, np.zeros(0)])
         if self.keep_dense and self.step_states:
+            starts, lengths = _joined(self.step_starts), _joined(self.step_lengths)
             sol = DenseOutput(
                 starts,
                 lengths,
@@ -330,10 +357,10 @@ class Run:
         tracker = self.tracker
         kind = self.ivp.y0.dtype
         return Solution(
-            np.concatenate([*self.ts, np.zeros(0)]),
+            _joined(self.ts),
             y.astype(kind, copy=False),
             sol=sol,
-            h=np.concatenate([*self.lengths_taken, np.zeros(0)]),
+            h=_joined(self.lengths_taken),
             t_events=[np.array(t) for t in tracker.t] if tracker else [],
             y_events=[np.array(y) for y in tracker.y] if tracker else [],
             status=status,
@@ -346,11 +373,12 @@ class Run:
         )
 
     def _message(self, status: Status) -> str:
+        if status == Status.FINISHED:
+            return "reached the end of the interval"
         engine = self.engine
         where = f"t = {engine.t:.9g}"
         cause, h = repr(self.exception), engine.h
         texts = {
-            Status.FINISHED: "reached the end of the interval",
             Status.STEP_TOO_SMALL: (
                 f"the step size became too small (h = {h:.3g}) at {where}: the solution may have "
                 "a singularity there, or the tolerance cannot be met; loosen rtol/atol, or use an "
@@ -378,6 +406,22 @@ class Run:
             Status.EXTERNAL_FAILED: f"the solver gave up at {where}: {engine.failure}",
         }
         return texts.get(status, status.name)
+
+
+def _starts(
+    t: float, y: NDArray[Any], ends: NDArray[np.float64], states: NDArray[Any]
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Times and states at which consecutive steps from (t, y) start."""
+    starts, before = np.empty_like(ends), np.empty((len(ends), y.size), dtype=y.dtype)
+    starts[0], starts[1:] = t, ends[:-1]
+    before[0], before[1:] = y, states[:-1]
+    return starts, before
+
+
+def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts) if parts else np.zeros(0)
 
 
 @contextlib.contextmanager

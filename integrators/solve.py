@@ -24,6 +24,8 @@ from .tableau import Tableau
 __all__ = ["solve"]
 
 SMALLEST_RTOL = 100 * np.finfo(float).eps
+SMALLEST_ATOL = np.finfo(float).tiny
+NO_TIMES = np.zeros(0)
 MAX_STEPS = 1_000_000
 MOST_FIXED_STEPS = 1_000_000_000
 
@@ -133,6 +135,7 @@ def solve(
     ivp = _as_ivp(problem, t_span, y0, changes)
     chosen = _chosen(method)
     n = chosen.error_components(ivp) if hasattr(chosen, "error_components") else ivp.n
+    output_times = _output_times(t_eval, ivp.t_span)
     options = _options(
         ivp,
         n,
@@ -145,15 +148,15 @@ def solve(
         max_step,
         max_steps,
         dense_output,
-        t_eval,
+        output_times,
     )
-    output_times = _output_times(t_eval, ivp.t_span)
     stops = _stops(tstops, ivp.t_span)
     first = _first_step(first_step, ivp.t_span, options)
     engine = _bind(chosen, ivp, options)
     run = Run(engine, ivp, output_times, stops, dense_output, callback, progress)
     solution = run.run(first)
     solution.method = method_name(method)
+    engine.release()
     return solution.raise_for_status() if throw else solution
 
 
@@ -191,18 +194,18 @@ def _options(
     max_step: Any,
     max_steps: int | None,
     dense_output: bool,
-    t_eval: Any,
+    output_times: NDArray[np.float64] | None,
 ) -> Options:
     rtol = float(rtol)
     tolerance = np.asarray(atol, dtype=np.float64)
-    if not np.isfinite(rtol) or rtol < 0:
+    if not (0 <= rtol < np.inf):
         raise ValueError(f"rtol must be a number ≥ 0, got {rtol}")
     if tolerance.shape not in ((), (1,), (n,)):
         raise ValueError(
             f"atol must be a number or one for each of the {n} components, "
             f"got shape {tolerance.shape}"
         )
-    if not np.all(np.isfinite(tolerance)) or np.any(tolerance < 0):
+    if not ((tolerance >= 0) & (tolerance < np.inf)).all():
         raise ValueError(f"atol must not be negative, NaN or infinite, got {atol!r}")
     if rtol == 0 and np.any(tolerance == 0):
         raise ValueError("rtol = 0 needs atol > 0 for every component: some error must be allowed")
@@ -212,8 +215,8 @@ def _options(
             f"use at least {SMALLEST_RTOL:.2g}"
         )
     # A component that starts at zero with atol = 0 would have to be exact.
-    weights = np.full(n, tolerance) if tolerance.size == 1 else tolerance.copy()
-    weights = np.maximum(weights, np.finfo(float).tiny)
+    weights = np.empty(n)
+    np.maximum(tolerance, SMALLEST_ATOL, out=weights)
     if step is not None:
         step = abs(_positive("step", step, allow_negative=_backwards(ivp)))
         if abs(ivp.t_span[1] - ivp.t_span[0]) / step > MOST_FIXED_STEPS:
@@ -224,7 +227,7 @@ def _options(
         raise TypeError(f"controller must be I(), PI(), PID() or Predictive(), got {controller!r}")
     if norm not in ("rms", "max"):
         raise ValueError(f"norm must be 'rms' or 'max', got {norm!r}")
-    if not (float(min_step) >= 0 and np.isfinite(min_step)):
+    if not 0 <= float(min_step) < np.inf:
         raise ValueError(f"min_step must be a number ≥ 0, got {min_step}")
     if not float(max_step) > 0:
         raise ValueError(f"max_step must be positive, got {max_step}")
@@ -235,7 +238,7 @@ def _options(
     elif int(max_steps) < 1:
         raise ValueError(f"max_steps must be at least 1, got {max_steps}")
     every_step = bool(dense_output) or len(ivp.events) > 0
-    want_dense = every_step or t_eval is not None
+    want_dense = every_step or output_times is not None
     return Options(
         rtol=rtol,
         atol=weights,
@@ -246,7 +249,7 @@ def _options(
         max_step=float(max_step),
         max_steps=int(max_steps),
         want_dense=want_dense,
-        outputs=np.array([] if every_step or t_eval is None else t_eval, dtype=float, ndmin=1),
+        outputs=NO_TIMES if every_step or output_times is None else output_times,
     )
 
 
@@ -276,21 +279,23 @@ def _first_step(first_step: Any, span: tuple[float, float], options: Options) ->
 def _output_times(t_eval: Any, span: tuple[float, float]) -> NDArray[np.float64] | None:
     if t_eval is None:
         return None
-    times = np.atleast_1d(np.asarray(t_eval, dtype=np.float64))
+    times = np.array(t_eval, dtype=np.float64, ndmin=1)
     low, high = min(span), max(span)
     if times.ndim != 1:
         raise ValueError(f"t_eval must be a flat list of times, got shape {times.shape}")
-    if not np.all(np.isfinite(times)):
-        raise ValueError("t_eval contains NaN or infinity")
-    if np.any(times < low) or np.any(times > high):
+    if not ((times >= low) & (times <= high)).all():
+        if not np.all(np.isfinite(times)):
+            raise ValueError("t_eval contains NaN or infinity")
         raise ValueError(f"t_eval must lie within t_span = {span}")
-    forward = span[1] >= span[0]
-    if np.any(np.diff(times) <= 0 if forward else np.diff(times) >= 0):
+    earlier, later = (times[:-1], times[1:]) if span[1] >= span[0] else (times[1:], times[:-1])
+    if not (later > earlier).all():
         raise ValueError("t_eval must be strictly sorted in the direction of the integration")
     return times
 
 
 def _stops(tstops: Any, span: tuple[float, float]) -> list[float]:
+    if isinstance(tstops, tuple | list) and not tstops:
+        return [span[1]]
     times = np.atleast_1d(np.asarray(tstops, dtype=np.float64))
     if not np.all(np.isfinite(times)):
         raise ValueError("tstops contains NaN or infinity")
@@ -308,9 +313,17 @@ def method_name(method: Any) -> str:
 
 def _chosen(method: Any) -> Any:
     """Return the method behind a name; Assimulo's are known by their names only."""
-    if isinstance(method, str) and not method.lower().startswith("assimulo:"):
-        return named_method(method)
-    return method
+    if not isinstance(method, str) or method.lower().startswith("assimulo:"):
+        return method
+    if method in _tableaux:
+        return _tableaux[method]
+    chosen = named_method(method)
+    if isinstance(chosen, Tableau) and not method.endswith((".toml", ".json")):
+        _tableaux[method] = chosen  # a file may change, the catalogue does not
+    return chosen
+
+
+_tableaux: dict[str, Tableau] = {}
 
 
 def _bind(method: Any, ivp: IVP, options: Options) -> Stepper:
@@ -348,10 +361,11 @@ def named_method(name: str) -> Any:
         from .methods.variable import VariableRadau
 
         return VariableRadau()
-    if (plain.startswith("taylor") and plain[6:].strip("()").isdigit()) or plain == "taylor":
+    order = plain[6:].strip("()")
+    if plain.startswith("taylor") and (order.isdigit() or order in ("", "auto")):
         from .methods.taylor import Taylor
 
-        return Taylor(int(plain[6:].strip("()")) if plain != "taylor" else None)
+        return Taylor(int(order) if order.isdigit() else order or None)
     if plain.startswith(("munthekaas", "rkmk")):
         from .methods.lie import MuntheKaas
 

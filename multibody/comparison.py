@@ -38,6 +38,7 @@ __all__ = ["Comparison", "Mechanism", "compare", "find_mechanism"]
 
 TOLERANCES = (1e-6, 1e-9)
 ATOL_OVER_RTOL = 1e-3
+AT_ONCE = 1e-3  # of the interval: a run that ends so near to a singular position failed there
 MOST_STEPS = 50_000  # attempts of an adaptive run: one that stalls must not stall the table
 METHODS = {True: ("DOP853", "RADAU5"), False: ("DOPRI5", "DOP853", "RADAU5")}  # loops, or not
 ALIASES = {"none": "index1", "projection": "projected", "augmentedlagrangian": "augmented"}
@@ -282,8 +283,8 @@ def _settings(rtol: Any, atol: Any, step: Any, max_steps: int | None) -> list[di
             f"got {len(relative)} tolerances and {len(absolute)} values of atol; give one atol, or "
             "one for each tolerance"
         )
-    limit = {"max_steps": max_steps or MOST_STEPS, "step": None}
-    return [{"rtol": r, "atol": a} | limit for r, a in zip(relative, absolute)]
+    shared: dict[str, Any] = {"max_steps": max_steps or MOST_STEPS, "step": None}
+    return [{"rtol": r, "atol": a} | shared for r, a in zip(relative, absolute)]
 
 
 def _size(what: Mechanism, measure: Measure) -> float:
@@ -424,7 +425,8 @@ class _Study:
         w = self.what
         seen = observe(w.model, times, q, v, w.tau, self.f_ext)
         if not run.ok:
-            near = "" if not seen.singular else f", at a singular position (t = {times[-1]:.3g})"
+            stuck = any(abs(x - times[-1]) < AT_ONCE * self.span[1] for x in seen.passages)
+            near = f", at a singular position (t = {times[-1]:.3g})" if stuck else ""
             return Row(name, run, None, seen, f"failed: {run.status}{near}")
         known = self.reference
         error = None

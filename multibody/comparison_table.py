@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from integrators.analysis.runs import Row as Run
 from integrators.analysis.tables import Column, Table, duration, number, plain
 
-from .observed import Observed
+from .observed import MOST_DIPS, Observed
 from .reference_motion import Measure, ReferenceMotion
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ ACCURATE = 1e-3
 #: Formulations whose gap grows with time by construction, and the gap, in parts of the size, from
 #: which on that is worth a word.
 DRIFTING = ("index1", "index2")
-DRIFT_SEEN = 1e-9
+DRIFT_SEEN = 1e-10
 
 KEYS = (
     "formulation", "method", "rtol", "atol", "step", "error", "gap", "gap_rate", "energy_error",
@@ -133,11 +133,10 @@ def verdict(
     elif not closed:
         words = "drifts"
     elif error > ACCURATE * size:
-        together = "energy" if seen.gap is None else "energy and closure"
         words = "wrong"
         if kept and seen.energy is not None:
-            words += f" although {together} are kept" if seen.gap is not None else ""
-            words += "" if seen.gap is not None else f" although {together} is kept"
+            together = "energy is" if seen.gap is None else "energy and closure are"
+            words = f"wrong although {together} kept"
     elif not kept:
         words = "loses energy"
     elif growing:
@@ -148,9 +147,13 @@ def verdict(
 
 
 def _singular(seen: Observed) -> str:
-    if not seen.singular or seen.closest_time is None:
+    if not seen.passages:
         return ""
-    return f"; passed a singular position at t = {seen.closest_time:.3g}"
+    count, first = len(seen.passages), f"t = {seen.passages[0]:.3g}"
+    if count == 1:
+        return f"; passed a singular position at {first}"
+    many = "a dozen or more" if count >= MOST_DIPS else str(count)
+    return f"; passed {many} singular positions from {first} on"
 
 
 @dataclass(frozen=True)
@@ -270,16 +273,10 @@ class Comparison:
             )
         elif any(row.error is not None and row.error < doubt for row in self.rows):
             said.append(f"errors below {doubt:.0e} are those of the reference")
-        passed = {
-            f"{row.seen.closest_time:.3g}"
-            for row in self.rows
-            if row.seen is not None and row.seen.singular
-        }
-        if passed:
+        if any(row.seen is not None and row.seen.singular for row in self.rows):
             said.append(
-                f"singular positions at t = {', '.join(sorted(passed, key=float))}: the rank of "
-                "the constraints drops there, so neither energy nor closure say that a run went "
-                "on along the right branch"
+                "at a singular position the rank of the constraints drops: neither energy nor "
+                "closure say that a run went on along the right branch"
             )
         warned: dict[str, list[str]] = {}
         for row in self.rows:
@@ -332,7 +329,7 @@ class Comparison:
         rows = [r for r in self.rows if (r.formulation, r.method) == (formulation, method)]
         if not rows:
             raise KeyError(
-                f"no run of {formulation!r} by {method!r}; there are {', '.join(self.formulations)} "
-                f"by {', '.join(self.methods)}"
+                f"no run of {formulation!r} by {method!r}; there are "
+                f"{', '.join(self.formulations)} by {', '.join(self.methods)}"
             )
         return rows

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._checks import Array
-from .dynamics.closed_loop import RANK_TOLERANCE, constrained_accelerations, constraints
+from .dynamics.closed_loop import constrained_accelerations, constraints
 from .dynamics.compute import crba, energy, position_rate
 from .dynamics.factor import lt_solve, ltl
 from .force_laws import external_force_law, joint_force_law
@@ -49,6 +49,8 @@ class Observed:
         Smallest and largest rank of K at the states.
     closest, closest_time
         Smallest ratio of the last singular value of the mass-weighted K to the first, and when.
+    passages
+        Times at which singular positions were reached or passed; a dozen at most are looked for.
     """
 
     gap: float | None = None
@@ -58,6 +60,7 @@ class Observed:
     rank: tuple[int, int] | None = None
     closest: float | None = None
     closest_time: float | None = None
+    passages: tuple[float, ...] = ()
 
     @property
     def singular(self) -> bool:
@@ -109,7 +112,7 @@ def observe(
         forces.append(np.abs(found.multipliers).max(initial=0.0))
         ranks.append(found.rank)
         values.append(found.singular_values)
-    closest, when = _closest(model, t, q, v, np.array(values), max(ranks))
+    closest, when, passages = _closest(model, t, q, v, np.array(values), max(ranks))
     return Observed(
         gap=float(max(gaps)),
         speed=float(max(speeds)),
@@ -118,6 +121,7 @@ def observe(
         rank=(min(ranks), max(ranks)),
         closest=closest,
         closest_time=when,
+        passages=passages,
     )
 
 
@@ -147,30 +151,33 @@ def _ratio(model: Model, rank: int) -> Callable[[float, Array], float]:
 
 def _closest(
     model: Model, t: Array, q: Array, v: Array, values: Array, rank: int
-) -> tuple[float | None, float | None]:
-    """Smallest ratio at the states, and between those where it dips."""
+) -> tuple[float | None, float | None, tuple[float, ...]]:
+    """Smallest ratio at the states and between those where it dips; when; passages."""
     if rank == 0:
-        return None, None
-    at_states = values[:, rank - 1] / np.maximum(values[:, 0], np.finfo(float).tiny)
-    k = int(np.argmin(at_states))
-    best, when = float(at_states[k]), float(t[k])
-    if rank * RANK_TOLERANCE > best or len(t) < 3:
-        return best, when
+        return None, None, ()
     from scipy.optimize import minimize_scalar
 
     ratio = _ratio(model, rank)
-    inside = at_states[1:-1]
-    dips = 1 + np.nonzero((inside <= at_states[:-2]) & (inside <= at_states[2:]))[0]
-    for i in sorted(dips, key=lambda j: at_states[j])[:MOST_DIPS]:
+    at_states = values[:, rank - 1] / np.maximum(values[:, 0], np.finfo(float).tiny)
+    padded = np.concatenate([[np.inf], at_states, [np.inf]])
+    dips = np.nonzero((at_states <= padded[:-2]) & (at_states <= padded[2:]))[0]
+    lowest: list[tuple[float, float]] = []
+    for i in dips[np.argsort(at_states[dips])][:MOST_DIPS].tolist():
+        here = [(float(at_states[i]), float(t[i]))]
         # V-shaped at a singular position: the ratio is the absolute value of a smooth function.
-        for left, right in ((i - 1, i), (i, i + 1)):
-            path = _between(model, t, q, v, left, right)
+        for left in range(max(0, i - 1), min(i + 1, len(t) - 1)):
+            path = _between(model, t, q, v, left, left + 1)
             found = minimize_scalar(
                 lambda s, path=path: ratio(*path(s)), bounds=(0.0, 1.0), options={"xatol": 1e-7}
             )
-            if found.fun < best:
-                best, when = float(found.fun), float(path(found.x)[0])
-    return best, when
+            here.append((float(found.fun), float(path(found.x)[0])))
+        lowest.append(min(here))
+    best, when = min(lowest)
+    passages = sorted(time for value, time in lowest if value < NEAR_SINGULAR)
+    # A run that stalls has many states at one place: they are one passage.
+    apart = 1e-6 * abs(float(t[-1] - t[0]))
+    kept = [x for k, x in enumerate(passages) if k == 0 or x - passages[k - 1] > apart]
+    return best, when, tuple(kept)
 
 
 def _between(

@@ -228,7 +228,7 @@ def _end(made: Any, method: str, rtol: float, measure: Measure) -> Array | None:
     if made is None:
         return None
     problem, split = made
-    options = {"rtol": rtol, "atol": ATOL_OVER_RTOL * rtol, "max_steps": MOST_STEPS}
+    options: dict[str, Any] = {"rtol": rtol, "atol": ATOL_OVER_RTOL * rtol, "max_steps": MOST_STEPS}
     try:
         with np.errstate(all="ignore"):
             solution = solve(problem, method=method, **options)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from integrators import Event, Status, problems, solve
+from integrators import IVP, Event, Status, Taylor, problems, solve, traced
 
 METHODS = ["DOPRI5", "DOP853", "BS23", "RK4", "RadauIIA3", "SDIRK4"]
 ROOT_TOLERANCE = 1e-6  # rtol = 1e-9 of the solution, divided by a slope of order one
@@ -176,3 +176,90 @@ def test_conditions_and_nan_are_no_events():
         Event(lambda t, y: y[0], direction="down")
     with pytest.raises(ValueError, match="terminal must be"):
         Event(lambda t, y: y[0], terminal="yes")
+
+
+# ---------------------------------------------------------------- traced events, inside the loop
+
+
+def oscillation(t, y, p):
+    return np.array([y[1], -p[0] * y[0]])
+
+
+WATCHED = [
+    lambda t, y: y[0] - 0.3,
+    lambda t, y: (y[1] - 0.2) * (y[1] - 0.25),  # two zeros close together
+    lambda t, y: y[1],  # zero at the start
+    lambda t, y: (y[0] - 0.4) ** 2,  # touches zero
+    lambda t, y: y[0] - np.sin(t),
+]
+
+
+def both_ways(method, events, **options):
+    """The run with traced events, which the loop watches, and with the same as plain functions."""
+    f = traced(oscillation, n=2, params=1)
+    problem = IVP(f, [1.0, 0.0], (0.0, 30.0), params=[1.7])
+    runs = []
+    for prepare in (lambda g: traced(g, n=2, outputs=1), lambda g: g):
+        watched = [Event(prepare(e.function), e.direction, e.terminal, e.reset) for e in events]
+        tolerances = dict(rtol=1e-8, atol=1e-8)
+        runs.append(solve(problem, method=method, events=watched, **tolerances, **options))
+    return runs
+
+
+@pytest.mark.parametrize("method", ["DOPRI5", "DOP853", "RK4", "RADAU5", Taylor()])
+@pytest.mark.parametrize("k", range(len(WATCHED)))
+def test_traced_events_are_those_of_plain_functions(method, k):
+    inside, outside = both_ways(method, [Event(WATCHED[k])])
+    assert inside.nsteps == outside.nsteps
+    assert inside.nfev == outside.nfev
+    assert len(inside.t_events[0]) == len(outside.t_events[0]) > 3
+    assert inside.t_events[0] == pytest.approx(outside.t_events[0], abs=1e-12)
+    assert np.array_equal(inside.t, outside.t)
+
+
+@pytest.mark.parametrize("direction", [1, -1])
+@pytest.mark.parametrize(
+    "options", [{}, {"t_eval": np.linspace(0, 30, 41)}, {"dense_output": True}]
+)
+def test_traced_events_with_resets_and_an_end(direction, options):
+    events = [
+        Event(WATCHED[0], direction=direction, reset=lambda t, y: [y[0], 0.9 * y[1]]),
+        Event(WATCHED[1], terminal=7),
+    ]
+    inside, outside = both_ways("DOPRI5", events, **options)
+    assert inside.status == outside.status == Status.EVENT
+    assert inside.nsteps == outside.nsteps
+    for a, b in zip(inside.t_events, outside.t_events):
+        assert a == pytest.approx(b, abs=1e-12)
+    assert inside.t == pytest.approx(outside.t, abs=1e-12)
+    assert inside.y == pytest.approx(outside.y, abs=1e-12)
+    if inside.sol is not None:
+        times = np.linspace(0, inside.t[-1], 99)
+        assert inside.sol(times) == pytest.approx(outside.sol(times), abs=1e-12)
+
+
+def test_traced_events_do_not_return_to_python_for_nothing():
+    """Python is asked about the few steps that may hold a zero, not about all of them."""
+    calls = []
+
+    class Counting(type(traced(lambda t, y: y[0], n=2, outputs=1))):
+        def __call__(self, t, y, *more):
+            calls.append(t)
+            return super().__call__(t, y, *more)
+
+    event = Counting(lambda t, y: y[0] - 0.3, n=2, outputs=1)
+    f = traced(oscillation, n=2, params=1)
+    problem = IVP(f, [1.0, 0.0], (0.0, 30.0), params=[1.7], events=event)
+    solution = solve(problem, rtol=1e-10, atol=1e-10, max_step=0.01)
+    found = len(solution.t_events[0])
+    assert found == 2 * int(30 * np.sqrt(1.7) / (2 * np.pi)) + 1
+    # Roots and dips: a handful of samples and some twenty iterations each.
+    assert len(calls) < 60 * found < solution.nsteps
+
+
+def test_a_traced_event_that_is_nan_says_so():
+    event = traced(lambda t, y: np.sqrt(0.5 - t), n=2, outputs=1)
+    f = traced(oscillation, n=2, params=1)
+    solution = solve(f, (0, 2), [1.0, 0.0], params=[1.0], events=event)
+    assert solution.status == Status.FUNCTION_RAISED
+    assert "NaN" in str(solution.exception)

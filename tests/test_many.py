@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from integrators import Status, Taylor, solve, solve_many, traced
+from integrators import PI, PID, Predictive, Status, Taylor, solve, solve_many, traced
 
 
 def lorenz(t, y, p):
@@ -107,3 +107,60 @@ def test_one_thread_gives_the_same_as_many():
     y0 = np.random.default_rng(3).normal(size=(2000, 3))
     a, b = (solve_many(lorenz, (0, 1), y0, params=STANDARD, workers=w).y for w in (1, 4))
     assert np.array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"controller": PI()},
+        {"controller": PID(safety=0.8)},
+        {"norm": "max"},
+        {"max_step": 0.02},
+        {"first_step": 1e-3},
+        {"atol": [1e-6, 1e-8, 1e-7]},
+    ],
+)
+@pytest.mark.parametrize("method", ["DOPRI5", "Verner76"])
+def test_options_act_as_in_a_single_run(method, options):
+    y0 = np.random.default_rng(11).normal(size=(11, 3)) + np.array([0.0, 0.0, 20.0])
+    f = traced(lorenz, n=3, params=3)
+    options = {"params": STANDARD, "method": method, "rtol": 1e-7, **options}
+    many = solve_many(f, (0, 1), y0, **options)
+    assert "lanes" in many.engine
+    for k in range(len(many)):
+        single = solve(f, (0, 1), y0[k], **options)
+        assert many.nsteps[k] == single.nsteps
+        assert many.nrejected[k] == single.nrejected
+        assert np.allclose(many.y[k], single.y[:, -1], rtol=1e-7, atol=1e-7)
+
+
+def test_a_predictive_controller_runs_one_by_one():
+    many = solve_many(
+        lambda t, y: -y, (0, 1), [[1.0], [2.0]], controller=Predictive(), rtol=1e-9, atol=1e-12
+    )
+    assert many.engine == "one by one"
+    assert many.y[:, 0] == pytest.approx(np.exp(-1) * np.array([1.0, 2.0]), rel=1e-7)
+
+
+def test_large_systems_step_stage_by_stage():
+    """Too large to be fused; the same decisions all the same."""
+    n = 300
+    rates = np.linspace(0.5, 2.0, n)
+    f = traced(lambda t, y: -rates * y + np.sin(t) * y**2, n=n)
+    y0 = np.random.default_rng(2).uniform(0.1, 0.5, size=(9, n))
+    many = solve_many(f, (0, 1), y0, method="DOP853", rtol=1e-8)
+    for k in (0, 8):
+        single = solve(f, (0, 1), y0[k], method="DOP853", rtol=1e-8)
+        assert many.nsteps[k] == single.nsteps
+        assert np.allclose(many.y[k], single.y[:, -1], rtol=1e-10, atol=1e-12)
+
+
+def test_runs_of_different_length_share_the_lanes():
+    """Some fail at once, some are long: nobody gets the steps of another."""
+    rates = np.concatenate([np.full(5, 1.0), np.linspace(1.0, 400.0, 30), np.full(6, 2.0)])
+    many = solve_many(lambda t, y, p: -p[0] * y, (0, 1), [1.0], params=rates[:, None], rtol=1e-9)
+    assert many.success.all()
+    assert np.allclose(many.y[:, 0], np.exp(-rates), rtol=1e-6, atol=1e-8)
+    for k in (0, 20, 34, 40):
+        f = traced(lambda t, y, p: -p[0] * y, n=1, params=1)
+        assert many.nsteps[k] == solve(f, (0, 1), [1.0], params=[rates[k]], rtol=1e-9).nsteps

@@ -30,7 +30,8 @@ of values given to eight digits."""
 
 CLOSED = 64 * float(np.finfo(float).eps)  # a correction this small, relative to q, is rounding
 MOST_ITERATIONS = 50
-LARGEST_GAP = 1e-9  # of a position that counts as closed, relative to its first gap or 1
+LARGEST_GAP = 1e-9  # of a position that counts as closed, beside rounding errors
+ROUNDING = 1e3 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,8 @@ def close_position(
             break
         best = min(best, gap)
         q = mechanical.moved(t, q, u, p)
-    if not gap <= LARGEST_GAP * max(1.0, first):
+    rounding = ROUNDING * float(np.abs(now.G).max() * np.abs(q).max())
+    if not gap <= LARGEST_GAP + rounding:
         raise ValueError(
             f"the constraints cannot be closed at t = {t:.9g}: in {iteration} iterations "
             f"max |g| came down from {first:.3g} to no less than {min(best, gap):.3g} (constraint "

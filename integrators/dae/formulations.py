@@ -128,15 +128,18 @@ def _eliminated(
 
     def numeric(t: float, y: Any, p: Any = none) -> Any:
         now = mechanical.terms(t, y[:nq], y[nq:], p)
-        gamma = now.gamma
-        if stabilised:
-            gamma = stabilise(now.g, now.G @ y[nq:] - now.nu, gamma)
-        if method == "svd":
-            v_dot, _ = Weighted(now.M, now.G, mechanical.rank_tolerance).accelerate(now.f, gamma)
-        else:
-            v_dot = accelerations(
-                now.M, now.f, now.G, gamma, method=method, tolerance=mechanical.rank_tolerance
-            ).v_dot
+        if not now.finite:  # a step that went astray: the method tries a shorter one
+            return np.full(nq + nv, np.nan)
+        gamma, tolerance = now.gamma, mechanical.rank_tolerance
+        with np.errstate(all="ignore"):
+            if stabilised:
+                gamma = stabilise(now.g, now.G @ y[nq:] - now.nu, gamma)
+            if method == "svd":
+                v_dot, _ = Weighted(now.M, now.G, tolerance).accelerate(now.f, gamma)
+            else:
+                v_dot = accelerations(
+                    now.M, now.f, now.G, gamma, method=method, tolerance=tolerance
+                ).v_dot
         return np.concatenate([now.q_dot, v_dot])
 
     f = traced_or(mechanical, may_trace(mechanical, solver), symbolic, nq + nv, numeric)
@@ -211,7 +214,7 @@ def _baumgarte(
 
 
 def _projected(mechanical: Mechanical, solver: str = "auto") -> Formulation:
-    project = projector(mechanical)
+    project = projector(mechanical, by_rank=solver in SOLVERS)
     return _eliminated(mechanical, "projected", _plain, solver, project=project)
 
 
@@ -259,6 +262,8 @@ def _augmented(
         from scipy.linalg import cho_factor, cho_solve
 
         now = mechanical.terms(t, y[:nq], y[nq:], p)
+        if not now.finite:
+            return np.full(nq + nv, np.nan)
         gamma = stabilise(now.g, now.G @ y[nq:] - now.nu, now.gamma)
         factor = cho_factor(now.M + weight * (now.G.T @ now.G), check_finite=False)
         load = now.f + weight * (now.G.T @ gamma)
@@ -338,6 +343,8 @@ def _with_multipliers(
             return [cho_solve(factor, side, check_finite=False) for side in sides]
 
         now = mechanical.terms(t, y[:nq], y[nq : nq + nv], p)
+        if not now.finite:
+            return np.full(y.size, np.nan)
         terms = (now.M, now.f, now.g, now.G, now.gamma, now.nu)
         return np.concatenate(equations(t, y, p, terms, solve))
 

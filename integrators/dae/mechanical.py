@@ -43,6 +43,11 @@ class Terms:
     nu: Array
     q_dot: Array
 
+    @property
+    def finite(self) -> bool:
+        """Whether the equations of motion can be solved at all."""
+        return all(bool(np.isfinite(x).all()) for x in (self.M, self.f, self.G, self.gamma))
+
 
 class Mechanical:
     """A mechanical system with constraints, given by functions.

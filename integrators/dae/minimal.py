@@ -137,6 +137,8 @@ class Partitioned:
         try:
             for _ in range(NEWTON_STEPS):
                 now = mechanical.terms(t, q, v, p)
+                if not now.finite:
+                    return None
                 u = np.zeros(nv)
                 u[dependent] = np.linalg.solve(self._core(now), -now.g[rows])
                 size = float(np.abs(u).max())

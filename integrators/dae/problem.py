@@ -19,10 +19,11 @@ __all__ = ["Formulation", "full_rank", "make_problem", "may_trace", "projector",
 
 Array = NDArray[np.float64]
 
+LARGE_CORRECTION = 0.1  # relative to q: not to be trusted without pivots
 GAP_SETTLED = 1e-9  # relative size of the last Newton correction of a projection
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Formulation(IVP):
     """An initial value problem that knows the mechanical system behind it.
 
@@ -141,15 +142,19 @@ def traced_or(
     return made
 
 
-def projector(mechanical: Mechanical) -> Callable[..., Any]:
-    """``project(t, y)`` onto g = 0 and G v = ν, by machine code where possible."""
+def projector(mechanical: Mechanical, by_rank: bool = False) -> Callable[..., Any]:
+    """``project(t, y)`` onto g = 0 and G v = ν, by machine code where possible.
+
+    `by_rank` insists on singular values. They also serve where a correction comes out so large
+    that elimination without pivots is not to be trusted.
+    """
     nq, nv, params = mechanical.nq, mechanical.nv, mechanical.params
     parts = mechanical.parts
 
     def robust(t: float, y: Any, p: Any = params) -> Any:
         return projected(mechanical, t, y, p)
 
-    if not (mechanical.is_traced and full_rank(mechanical)):
+    if by_rank or not (mechanical.is_traced and full_rank(mechanical)):
         return robust
 
     def displacement(t: Any, q: Any, p: Any) -> Any:
@@ -171,7 +176,7 @@ def projector(mechanical: Mechanical) -> Callable[..., Any]:
         for _ in range(6):
             u = closing(t, q, p)
             size = np.abs(u).max()
-            if not np.isfinite(size):
+            if not size <= LARGE_CORRECTION * max(1.0, np.abs(q).max()):
                 break
             q = mechanical.moved(t, q, u, p)
             if size <= GAP_SETTLED * max(1.0, np.abs(q).max()):

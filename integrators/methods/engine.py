@@ -1,230 +1,47 @@
 """A method bound to a problem: buffers, callbacks, and the compiled loop that works on them.
 
-:class:`Stepper` is all that a run asks of whatever takes the steps. :class:`Engine` is the bridge
-between Python objects and kernels. It owns the arrays that the loop sees, wraps the problem's
-functions as pointers, and restarts the method after a jump.
+:class:`Engine` is the bridge between Python objects and kernels. It owns the arrays that the loop
+sees, wraps the problem's functions as pointers, and restarts the method after a jump.
 """
 
 from __future__ import annotations
 
+import ctypes
 import operator
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..control import Controller
-from ..kernels import address_of, compiled
+from ..kernels import address_of, interpreting
 from ..problem import IVP
 from . import state as at
 from .common import hermite_order, hermite_tables
-from .pointers import SlopeTrampoline, Trampoline, call
+from .pointers import SIGNATURE, SlopeTrampoline, Trampoline
+from .stepper import Options, Stepper, Take, checked_slope
+from .watch import SAMPLES
+from .workspace import Workspace
 
 __all__ = ["Engine", "Options", "Stepper", "Take", "checked_slope"]
 
 Array = NDArray[np.float64]
 
-# take(t, y, ends, states, Q): the run is handed steps from (t, y), and says whether it ends.
-Take = Callable[[float, Array, Array, Array, Array | None], bool]
-
 BUFFER_BYTES = 4_000_000  # output of one call of the loop
+# What a problem and its options set, in the order of `Engine._prepare_state`.
+_TIMES = np.array(
+    [
+        *(at.T, at.T_PREVIOUS, at.T_BASE, at.T_STOP, at.T_LIMIT, at.DIRECTION, at.H_FIXED),
+        *(at.ERROR, at.ERROR_BEFORE, at.RTOL, at.MIN_STEP, at.MAX_STEP),
+    ]
+)
+_SWITCHES = np.array([at.MAX_STEPS, at.FIXED, at.MAX_NORM, at.PAIRS, at.WANT_DENSE])
+
+MOST_WAITING = 2  # engines kept for another run with the same f and method
 MAX_CHUNK = 4096  # steps between two looks at the keyboard
-
-
-class Options:
-    """What ``solve`` hands to a method, checked."""
-
-    def __init__(
-        self,
-        *,
-        rtol: float,
-        atol: Array,
-        step: float | None,
-        controller: Controller | None,
-        max_norm: bool,
-        min_step: float,
-        max_step: float,
-        max_steps: int,
-        want_dense: bool,
-        outputs: Array,
-    ) -> None:
-        self.rtol = rtol
-        self.atol = atol
-        self.step = step
-        self.controller = controller
-        self.max_norm = max_norm
-        self.min_step = min_step
-        self.max_step = max_step
-        self.max_steps = max_steps
-        self.want_dense = want_dense
-        self.outputs = outputs  # the only times where dense output is needed; empty: everywhere
-
-    @property
-    def fixed(self) -> bool:
-        """Whether the step is fixed."""
-        return self.step is not None
-
-
-def checked_slope(value: Any, y: NDArray[Any]) -> NDArray[Any]:
-    """Return f's value as an array like y, or say what is wrong with it."""
-    if value is None:
-        raise TypeError(
-            f"f returned None; expected {y.size} numbers, the derivative of each component "
-            "(is a return statement missing?)"
-        )
-    try:
-        slope = np.asarray(value)
-        if slope.dtype.kind not in "biufc":
-            slope = np.asarray(value, dtype=y.dtype)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"f returned {value!r}; expected {y.size} numbers, the derivative of each component"
-        ) from None
-    if slope.shape != y.shape:
-        if slope.shape == () and y.size == 1:
-            slope = slope.reshape(1)
-        elif slope.size == y.size and slope.ndim == 2 and 1 in slope.shape:
-            slope = slope.reshape(y.shape)
-        else:
-            raise ValueError(
-                f"f returned an array of shape {slope.shape} for a state of shape {y.shape}; "
-                "it must return the derivative of each component of y"
-            )
-    if slope.dtype.kind == "c" and y.dtype.kind != "c":
-        raise TypeError(
-            "f returned complex values but y0 is real; start from a complex y0 "
-            "(for example np.array(y0, dtype=complex))"
-        )
-    return slope
-
-
-class Stepper(ABC):
-    """A problem and something that takes steps for it; ``Run`` does everything else.
-
-    States are exchanged as real vectors (:meth:`to_real`); each accepted step comes with its
-    end, the state there and, if ``options.want_dense``, the coefficients Q of its interpolant
-    y + Σⱼ Q[j] θʲ⁺¹, where + is :attr:`move`.
-
-    Attributes
-    ----------
-    estimate
-        How errors are estimated, in words.
-    dense_order
-        Order of the interpolants.
-    failure
-        What a solver from elsewhere said of its own failure.
-    move
-        ``move(y, z)``: the state that the increment z leads to from y; y + z on a vector space.
-    """
-
-    estimate: str
-    dense_order: int
-    failure: str = ""
-    move: Callable[..., NDArray[Any]] = staticmethod(operator.add)
-
-    def __init__(self, problem: IVP, options: Options) -> None:
-        self.problem = problem
-        self.options = options
-        self.complex = problem.y0.dtype.kind == "c"
-        self.n = self._dimension()
-
-    def _dimension(self) -> int:
-        """Length of the real vectors that the method works with."""
-        return int(self.problem.y0.size) * (2 if self.complex else 1)
-
-    @property
-    @abstractmethod
-    def t(self) -> float:
-        """Current time."""
-
-    @property
-    @abstractmethod
-    def y(self) -> NDArray[Any]:
-        """Current state, a copy."""
-
-    @property
-    @abstractmethod
-    def h(self) -> float:
-        """Magnitude proposed for the next step."""
-
-    @abstractmethod
-    def slope(self, t: float, y: NDArray[Any]) -> NDArray[Any]:
-        """f(t, y), counted; raises what f raises."""
-
-    @abstractmethod
-    def begin(self, slope: NDArray[Any], first_step: float | None) -> None:
-        """Prepare the first step; ``slope`` is f(t0, y0)."""
-
-    @abstractmethod
-    def march(self, t_stop: float, take: Take, one_by_one: bool) -> int:
-        """Take steps up to ``t_stop`` and hand them over, if wished one at a time.
-
-        ``take`` may call :meth:`restart` or :meth:`replace_state`; the march then goes on from
-        there. Returns REACHED, OK if ``take`` ended the run, or the code of a failure.
-        """
-
-    @abstractmethod
-    def replace_state(self, y: NDArray[Any]) -> None:
-        """Put another state in place of the current one (projection): no slope survives."""
-
-    @abstractmethod
-    def restart(self, t: float, y: NDArray[Any], h: float | None = None) -> None:
-        """Start afresh from (t, y) after a jump; nothing known about the past is used."""
-
-    @abstractmethod
-    def error(self) -> BaseException | None:
-        """Return what a Python function raised, once."""
-
-    @abstractmethod
-    def statistics(self) -> dict[str, int]:
-        """Counters under their public names."""
-
-    def initial_step(self, slope: NDArray[Any], order: int, rtol: float) -> float:
-        """Hairer's first guess (II.4): a step on which an Euler step changes little."""
-        t0, t1 = self.problem.t_span
-        y0, length, forward = self.problem.y0, abs(t1 - t0), np.sign(t1 - t0)
-        if self.problem.mass is not None:  # f is not the derivative
-            return min(1e-6, 1e-3 * length)
-        size = self.size(y0)
-        scale = self.options.atol + rtol * size
-        d0, d1 = _rms(size / scale), _rms(slope / scale)
-        h0 = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
-        h0 = min(h0, length)
-        try:
-            ahead = self.slope(t0 + forward * h0, self.move(y0, forward * h0 * slope))
-        except Exception:  # a trial outside f's domain is no failure of the run
-            return float(max(min(1e-3 * h0, length), 1e-12 * length))
-        d2 = _rms((ahead - slope) / scale) / h0
-        if not np.isfinite(d2):
-            return 1e-3 * h0
-        largest = max(d1, d2)
-        if largest <= 1e-15:
-            h1 = max(1e-6, h0 * 1e-3)
-        else:
-            h1 = (0.01 / largest) ** (1 / (order + 1))
-        return float(min(100 * h0, h1, length))
-
-    def size(self, y: NDArray[Any]) -> Array:
-        """Sizes of the components at y that relative tolerances refer to."""
-        return np.abs(y)
-
-    # ------------------------------------------------------------ real and complex states
-
-    def to_real(self, y: NDArray[Any]) -> Array:
-        """Real view of a state: complex numbers as (real, imaginary) pairs."""
-        if self.complex:
-            return np.ascontiguousarray(y, dtype=np.complex128).view(np.float64)
-        return np.ascontiguousarray(y, dtype=np.float64)
-
-    def from_real(self, y: Array) -> NDArray[Any]:
-        """Undo :meth:`to_real`, for any array whose last axis is the state."""
-        return np.ascontiguousarray(y).view(np.complex128) if self.complex else y
-
-    def to_real_weights(self, weights: Array) -> Array:
-        """Repeat per-component weights for real and imaginary parts."""
-        return np.repeat(weights, 2) if self.complex else np.ascontiguousarray(weights)
 
 
 class Engine(Stepper):
@@ -237,6 +54,7 @@ class Engine(Stepper):
     estimate_order: int
     default_controller = Controller()
     degree: int
+    waiting: list[Engine] | None = None
 
     def __init__(self, problem: IVP, options: Options) -> None:
         super().__init__(problem, options)
@@ -255,7 +73,11 @@ class Engine(Stepper):
         self.ys = np.zeros((self.chunk, n))
         self.Qs = np.zeros((self.chunk if options.want_dense else 1, self.degree, n))
         self.w = self._workspace(self._shared())
-        self._advance = compiled(_loop().advance)
+        self._advance = self._callable(_loop().advance)
+        self._first_step = self._callable(_loop().first_step)
+        self._f = SIGNATURE(self.f_address)
+        self._f_arguments = tuple(a.ctypes.data for a in (self.x, self.w.p, self.dx))
+        self._fresh = self.clock.copy(), self.count.copy()
 
     # ------------------------------------------------------------ for subclasses
 
@@ -277,28 +99,78 @@ class Engine(Stepper):
 
     # ------------------------------------------------------------ set-up
 
+    def rebind(self, problem: IVP, options: Options) -> None:
+        """Start again with a problem and options that differ in numbers only."""
+        self.problem, self.options = problem, options
+        self.clock[:], self.count[:] = self._fresh
+        self._prepare_state()
+        w = self.w
+        w.y[:] = problem.y0
+        w.p[:] = problem.params
+        w.atol[:] = options.atol
+        w.control[:] = self._control()
+        if w.outputs is not options.outputs:
+            w.replace("outputs", options.outputs)
+
+    @classmethod
+    def reused(
+        cls, key: tuple[Any, ...], problem: IVP, options: Options, make: Callable[[], Engine]
+    ) -> Engine:
+        """Return an engine that is left from an earlier run with a traced f, or make one.
+
+        To set up an engine takes longer than many a run. Those that serve machine code are kept
+        with f and wait for the next run; ``key`` tells the method, and the rest of what must
+        agree is added here. An engine in use is not in the list, so threads do not meet.
+        """
+        f: Any = problem.f
+        if not hasattr(f, "machine_code") or problem.y0.dtype.kind == "c":
+            return make()
+        shape = (problem.n, problem.params.size, problem.index is None, interpreting())
+        kind = (options.fixed, options.max_norm, options.want_dense)
+        waiting = f._derive(("engines", cls, *key, *shape, *kind), list)
+        try:
+            engine = waiting.pop()
+        except IndexError:
+            engine = make()
+            engine.waiting = waiting
+            return engine
+        engine.rebind(problem, options)
+        return engine
+
+    def release(self) -> None:
+        """Told at the end of a run: the engine may be used for another one."""
+        if self.waiting is not None and len(self.waiting) < MOST_WAITING:
+            self.waiting.append(self)
+
+    def _control(self) -> Array:
+        controller = self.options.controller or self.default_controller
+        return _controller_array(controller, self.estimate_order)
+
+    def _callable(self, kernel: Callable[..., Any]) -> Callable[[Any, float, float], int]:
+        """A kernel(w, …) of the loop, to be called from Python."""
+        address = address_of(kernel, Workspace)
+        if callable(address):
+            return kernel  # interpreted
+        # While no Python function can be called, other threads may run.
+        kind = ctypes.PYFUNCTYPE if self.trampolines else ctypes.CFUNCTYPE
+        function = kind(ctypes.c_int64, ctypes.c_int64, ctypes.c_double, ctypes.c_double)(address)
+        return lambda w, *numbers: function(w.address, *numbers)
+
     def _prepare_state(self) -> None:
-        problem, options, clock, count = self.problem, self.options, self.clock, self.count
+        problem, options = self.problem, self.options
         t0, t1 = problem.t_span
-        clock[at.T] = clock[at.T_PREVIOUS] = clock[at.T_BASE] = t0
-        clock[at.T_STOP] = t1
-        clock[at.T_LIMIT] = np.inf if t1 >= t0 else -np.inf
-        clock[at.DIRECTION] = 1.0 if t1 >= t0 else -1.0
-        clock[at.RTOL] = options.rtol
-        clock[at.MIN_STEP] = options.min_step
-        clock[at.MAX_STEP] = options.max_step
-        clock[at.H_FIXED] = clock[at.DIRECTION] * (options.step or 0.0)
-        clock[at.ERROR] = clock[at.ERROR_BEFORE] = 1.0
-        count[at.FIXED] = int(options.fixed)
-        count[at.MAX_STEPS] = options.max_steps
-        count[at.MAX_NORM] = int(options.max_norm)
-        count[at.PAIRS] = int(self.complex)
-        count[at.WANT_DENSE] = int(options.want_dense)
+        forward = 1.0 if t1 >= t0 else -1.0
+        fixed = forward * (options.step or 0.0)
+        limits = (options.rtol, options.min_step, options.max_step)
+        self.clock[_TIMES] = (t0, t0, t0, t1, forward * np.inf, forward, fixed, 1.0, 1.0, *limits)
+        switches = (options.fixed, options.max_norm, self.complex, options.want_dense)
+        self.count[_SWITCHES] = (options.max_steps, *switches)
+        at_start = options.outputs.size > 0 and options.outputs[0] == t0
+        self.count[at.NEXT_OUTPUT] = int(at_start)
 
     def _shared(self) -> dict[str, Any]:
         problem, n = self.problem, self.n
         stages = int(self.count[at.STAGES] + self.count[at.EXTRA_STAGES])
-        controller = self.options.controller or self.default_controller
         index = np.zeros(0, dtype=np.int64) if problem.index is None else problem.index
         vectors = ("y", "y_old", "y_new", "f0", "f1", "error", "error_low", "big", "saved")
         shared: dict[str, Any] = {name: np.zeros(n) for name in vectors}
@@ -313,16 +185,22 @@ class Engine(Stepper):
             f=self.f_address,
             clock=self.clock,
             count=self.count,
-            control=controller.to_array(self.estimate_order),
+            control=self._control().copy(),
             flag=self.flag,
             x=self.x,
             dx=self.dx,
-            p=np.ascontiguousarray(problem.params, dtype=np.float64),
-            atol=self.to_real_weights(self.options.atol),
+            p=np.array(problem.params, dtype=np.float64),
+            atol=self.to_real_weights(self.options.atol).copy(),
             index=np.ascontiguousarray(index, dtype=np.int64),
             K=np.zeros((max(stages, 1), n)),
             P=np.zeros((0, 0)),
             Q=np.zeros((self.degree, n)),
+            event_codes=np.zeros(0, dtype=np.int64),
+            event_values=np.zeros(0),
+            event_samples=np.zeros((0, len(SAMPLES))),
+            ts=self.ts,
+            ys=self.ys,
+            Qs=self.Qs,
             outputs=self.options.outputs,
             **hermite_tables(hermite_order(self.order), n),
         )
@@ -395,6 +273,14 @@ class Engine(Stepper):
         """Magnitude proposed for the next step."""
         return float(self.clock[at.H])
 
+    def initial_step(self, slope: NDArray[Any], order: int, rtol: float) -> float:
+        """Hairer's first guess, as a kernel; on a manifold as everywhere else."""
+        if self.move is not operator.add or self.problem.mass is not None:
+            return super().initial_step(slope, order, rtol)
+        self._first_step(self.w, self.t, 1.0 / (order + 1))
+        self.error()  # a trial outside f's domain is no failure of the run
+        return float(self.clock[at.H])
+
     def begin(self, slope: NDArray[Any], first_step: float | None) -> None:
         """Remember the first slope; choose the first step."""
         self.w.f0[:] = self.to_real(slope)
@@ -413,8 +299,10 @@ class Engine(Stepper):
         while True:
             t, y = self.t, self.point.copy()
             code, taken = self.advance(t_stop, 1 if one_by_one else self.chunk)
+            self.look = one_by_one or code == at.LOOK
             if taken:
-                Q = self.Qs[:taken].copy() if self.options.want_dense else None
+                kept = self.count[at.KEPT]
+                Q = self.Qs[:kept].copy() if self.options.want_dense else None
                 if take(t, y, self.ts[:taken].copy(), self.points[:taken].copy(), Q):
                     return at.OK
             if code == at.REACHED or code < 0:
@@ -422,10 +310,25 @@ class Engine(Stepper):
             if (self.t - t_stop) * forward >= 0:
                 return at.REACHED
 
+    def watch(self, functions: Sequence[Any], values: Array) -> bool:
+        """Watch for zeros of event functions while marching, if they are machine code."""
+        n, k = self.problem.n, self.problem.params.size
+        if self.complex or self.move is not operator.add or self.count[at.VARIABLE_ORDER] == 1:
+            return False
+        for g in functions:
+            if not hasattr(g, "machine_code") or g.n != n or g.m != 1 or g.k not in (0, k):
+                return False
+        self._event_codes = [g.machine_code() for g in functions]  # keep them alive
+        addresses = [code.address for code in self._event_codes]
+        self.w.replace("event_codes", np.array(addresses, dtype=np.int64))
+        self.w.replace("event_values", values)
+        self.w.replace("event_samples", np.zeros((len(addresses), len(SAMPLES))))
+        self.count[at.EVENTS] = len(addresses)
+        return True
+
     def advance(self, t_stop: float, wanted: int) -> tuple[int, int]:
         """Run the loop; returns (status, number of accepted steps in ts, ys, Qs)."""
-        self.clock[at.T_STOP] = t_stop
-        status = self._advance(self.w, min(wanted, self.chunk), self.ts, self.ys, self.Qs)
+        status = self._advance(self.w, t_stop, min(wanted, self.chunk))
         return int(status), int(self.count[at.TAKEN])
 
     def error(self) -> BaseException | None:
@@ -441,7 +344,7 @@ class Engine(Stepper):
         self.x[:] = self.to_real(y)
         self.count[at.NFEV] += 1
         self.flag[0] = 0
-        call(self.f_address, t, self.x, self.w.p, self.dx)
+        self._f(t, *self._f_arguments)
         if (error := self.error()) is not None:
             raise error
         return self.from_real(self.dx.copy())
@@ -479,8 +382,9 @@ class Engine(Stepper):
         return {name: int(self.count[place]) for name, place in places.items()}
 
 
-def _rms(x: NDArray[Any]) -> float:
-    return float(np.sqrt(np.mean(np.abs(x) ** 2)))
+@cache
+def _controller_array(controller: Controller, estimate_order: int) -> Array:
+    return controller.to_array(estimate_order)
 
 
 def _loop() -> Any:

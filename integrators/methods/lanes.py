@@ -1,11 +1,12 @@
 """Many runs side by side: explicit Runge–Kutta steps in the lanes of SIMD registers.
 
-Each lane is one run with its own time, step size and error control; the right-hand side is
-machine code that treats all lanes at once (``Traced.machine_code(lanes)``). A lane whose run has
-ended takes the next one from the queue. Arrays have the lane as last axis.
+Each lane is one run with its own time, step size and error control. Two pieces of machine code
+treat all lanes at once: one takes the step (``fused``, or the right-hand side stage by stage),
+one judges it (``judge``). What is left for the loop here is to give a lane whose run has ended the
+next one from the queue. Arrays have the lane as last axis.
 
 The arithmetic of a step and the rules of step-size control are those of the single run in
-``explicit`` and ``loop``; the controller is literally the same function.
+``explicit`` and ``loop``; a test holds both to the same numbers of steps.
 """
 
 from __future__ import annotations
@@ -14,27 +15,25 @@ from typing import Any
 
 import numpy as np
 
-from ..control import factor_after_rejection, pid_factor
 from ..kernels import kernel
-from .fused import ERROR as ERROR_ROW
-from .fused import ERROR_LOW, FIRST_STAGE, Y_NEW
-from .state import NONFINITE, STEP_TOO_SMALL, TOO_MANY_STEPS
+from .judge import ROWS
 
-EPS = 2.220446049250313e-16
 LANES = 8  # two AVX registers, or one AVX-512 register, of doubles
-FINISHED = 0
-PENDING = 99
 
 # Places in `switches`.
-STAGES, FSAL, TWO_ESTIMATES, MAX_NORM, MAX_STEPS, DENSE_DEGREE = range(6)
+STAGES, FSAL, TWO_ESTIMATES, MAX_NORM, DENSE_DEGREE = range(5)
 
 # Places in `numbers`.
-T_START, T_END, RTOL, MIN_STEP, MAX_STEP, FIRST_STEP, EXPONENT = range(7)
+T_START, FIRST_STEP, RTOL, EXPONENT = range(4)
 
-# Rows of `lane` (floats) …
-T, H, H_TRIED, ERROR, ERROR_LAST, ERROR_BEFORE, T_STAGE = range(7)
-# … and of `state` (integers).
-RUN, NSTEPS, NREJECTED, LAST_REJECTED, STARTING, NEXT_OUTPUT = range(6)
+# Rows of `lane`.
+T, H, IDLE = ROWS["T"], ROWS["H"], ROWS["IDLE"]
+LOG_LAST, LOG_BEFORE, OUTCOME = ROWS["LOG_LAST"], ROWS["LOG_BEFORE"], ROWS["OUTCOME"]
+NSTEPS, NREJECTED, REJECTED = ROWS["NSTEPS"], ROWS["NREJECTED"], ROWS["REJECTED"]
+T_END, MAX_STEP = ROWS["T_END"], ROWS["MAX_STEP"]
+
+# Rows of `run` (integers).
+RUN, STARTING, NEXT_OUTPUT = range(3)
 
 
 def call_lanes(f: Any, t: Any, x: Any, p: Any, out: Any) -> None:
@@ -49,58 +48,46 @@ __all__ = ["LANES", "call_lanes", "run_lanes"]
 def run_lanes(w, first, last):
     """Integrate the runs first … last − 1; results go to the rows of y_end, t_end, status, …"""
     queue = first
+    busy = 0
     for l in range(LANES):
         if queue < last:
             load(w, l, queue)
             queue += 1
+            busy += 1
         else:
-            w.state[RUN, l] = -1
-            for m in range(w.y.shape[0]):
-                w.y[m, l] = w.y0[first, m]
-            for m in range(w.p.shape[0]):
-                w.p[m, l] = w.p0[first, m]
-            w.lane[T, l] = w.numbers[T_START]
-    while True:
-        busy = False
-        starting = False
-        for l in range(LANES):
-            if w.state[RUN, l] >= 0:
-                busy = True
-                if w.state[STARTING, l] == 1:
-                    starting = True
-        if not busy:
-            return
-        if starting:
-            start(w)
-        elif w.switches[FSAL] == 0:
-            slopes(w)
-        choose_lengths(w)
+            load(w, l, first)  # something to compute with
+            rest(w, l)
+    if busy > 0:
+        start(w)
+    while busy > 0:
         if w.fused != 0:
-            fused_attempt(w)
+            call_lanes(w.fused, w.lane[T], w.y, w.block, w.results)
         else:
             attempt(w)
-            weigh(w.e, w.switches[STAGES], w.lane[H_TRIED], w.y, w.K, w.error, 0.0)
-            if w.switches[TWO_ESTIMATES] == 1:
-                weigh(w.e_low, w.switches[STAGES], w.lane[H_TRIED], w.y, w.K, w.error_low, 0.0)
-        measure(w)
+            measure(w)
+        if w.t_eval.shape[0] > 0:
+            outputs(w)
+        call_lanes(w.judge, w.lane[T], w.results, w.block, w.judged)
+        ended = False
         for l in range(LANES):
-            run = w.state[RUN, l]
-            if run < 0:
+            if w.lane[OUTCOME, l] != 0.0:
+                ended = True
+        if not ended:
+            continue
+        loaded = False
+        for l in range(LANES):
+            if w.lane[OUTCOME, l] == 0.0:
                 continue
-            outcome = decide(w, l)
-            if outcome == PENDING:
-                continue
-            for m in range(w.y.shape[0]):
-                w.y_end[run, m] = w.y[m, l]
-            w.t_end[run] = w.lane[T, l]
-            w.status[run] = outcome
-            w.steps[run] = w.state[NSTEPS, l]
-            w.rejected[run] = w.state[NREJECTED, l]
+            store(w, l)
             if queue < last:
                 load(w, l, queue)
                 queue += 1
+                loaded = True
             else:
-                w.state[RUN, l] = -1
+                rest(w, l)
+                busy -= 1
+        if loaded:
+            start(w)
 
 
 @kernel
@@ -111,131 +98,119 @@ def load(w, l, run):
     for m in range(w.p.shape[0]):
         w.p[m, l] = w.p0[run, m]
     w.lane[T, l] = w.numbers[T_START]
-    w.lane[ERROR_LAST, l] = 1.0
-    w.lane[ERROR_BEFORE, l] = 1.0
-    w.state[RUN, l] = run
-    w.state[NSTEPS, l] = 0
-    w.state[NREJECTED, l] = 0
-    w.state[LAST_REJECTED, l] = 0
-    w.state[STARTING, l] = 1
-    w.state[NEXT_OUTPUT, l] = 0
+    w.lane[LOG_LAST, l] = 0.0
+    w.lane[LOG_BEFORE, l] = 0.0
+    w.lane[NSTEPS, l] = 0.0
+    w.lane[NREJECTED, l] = 0.0
+    w.lane[REJECTED, l] = 0.0
+    w.lane[OUTCOME, l] = 0.0
+    w.lane[IDLE, l] = 0.0
+    w.run[RUN, l] = run
+    w.run[STARTING, l] = 1
+    w.run[NEXT_OUTPUT, l] = 0
 
 
 @kernel
-def slopes(w):
-    """First stages: f at the current points."""
-    call_lanes(w.f, w.lane[T], w.y, w.p, w.dx)
+def rest(w, l):
+    """Let a lane stand still: it takes steps of length 0 at the end."""
+    w.lane[T, l] = w.lane[T_END, l]
+    w.lane[IDLE, l] = 1.0
+    w.lane[OUTCOME, l] = 0.0
+    w.h[l] = 0.0
+    w.run[STARTING, l] = 0
+
+
+@kernel
+def store(w, l):
+    """Keep the results of a run that has ended."""
+    run = w.run[RUN, l]
     for m in range(w.y.shape[0]):
-        for l in range(LANES):
-            w.K[0, m, l] = w.dx[m, l]
+        w.y_end[run, m] = w.y[m, l]
+    w.t_end[run] = w.lane[T, l]
+    w.status[run] = int(min(w.lane[OUTCOME, l], 0.0))
+    w.steps[run] = int(w.lane[NSTEPS, l])
+    w.rejected[run] = int(w.lane[NREJECTED, l])
 
 
 @kernel
 def start(w):
-    """First slopes and first step sizes of newly loaded lanes (Hairer's guess, II.4)."""
+    """First slopes and first step sizes of newly loaded lanes, as ``loop.first_step``."""
     n = w.y.shape[0]
-    direction = 1.0 if w.numbers[T_END] >= w.numbers[T_START] else -1.0
-    length = abs(w.numbers[T_END] - w.numbers[T_START])
     call_lanes(w.f, w.lane[T], w.y, w.p, w.dx)
     for l in range(LANES):
-        new = w.state[STARTING, l] == 1
-        for m in range(n):
-            if new or w.switches[FSAL] == 0:
-                w.K[0, m, l] = w.dx[m, l]
+        length = abs(w.lane[T_END, l] - w.lane[T, l])
+        direction = 1.0 if w.lane[T_END, l] >= w.lane[T, l] else -1.0
+        new = w.run[STARTING, l] == 1
         d0 = 0.0
         d1 = 0.0
         for m in range(n):
+            if new:
+                w.f0[m, l] = w.dx[m, l]
             weight = w.atol[m] + w.numbers[RTOL] * abs(w.y[m, l])
             d0 += (w.y[m, l] / weight) ** 2
-            d1 += (w.K[0, m, l] / weight) ** 2
+            d1 += (w.dx[m, l] / weight) ** 2
         d0 = np.sqrt(d0 / n)
         d1 = np.sqrt(d1 / n)
-        h0 = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
-        h0 = min(h0, length)
-        w.lane[H_TRIED, l] = h0
-        w.lane[ERROR, l] = d1
-        w.lane[T_STAGE, l] = w.lane[T, l] + direction * h0
+        h = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
+        h = min(h, length)
+        w.first[0, l] = w.lane[T, l] + direction * h
+        w.first[1, l] = h
+        w.first[2, l] = d1
         for m in range(n):
-            w.x[m, l] = w.y[m, l] + direction * h0 * w.K[0, m, l]
-    call_lanes(w.f, w.lane[T_STAGE], w.x, w.p, w.dx)
+            w.x[m, l] = w.y[m, l] + direction * h * w.dx[m, l]
+    call_lanes(w.f, w.first[0], w.x, w.p, w.dx)
     for l in range(LANES):
-        if w.state[STARTING, l] == 0:
+        if w.run[STARTING, l] == 0:
             continue
-        w.state[STARTING, l] = 0
-        h0 = w.lane[H_TRIED, l]
+        w.run[STARTING, l] = 0
+        length = abs(w.lane[T_END, l] - w.lane[T, l])
+        h = w.first[1, l]
         d2 = 0.0
         for m in range(n):
             weight = w.atol[m] + w.numbers[RTOL] * abs(w.y[m, l])
-            d2 += ((w.dx[m, l] - w.K[0, m, l]) / weight) ** 2
-        d2 = np.sqrt(d2 / n) / h0
-        greatest = max(w.lane[ERROR, l], d2)
+            d2 += ((w.dx[m, l] - w.f0[m, l]) / weight) ** 2
+        d2 = np.sqrt(d2 / n) / h
+        greatest = max(w.first[2, l], d2)
         if not np.isfinite(greatest):
-            h1 = 1e-3 * h0
+            guess = 1e-3 * h
         elif greatest <= 1e-15:
-            h1 = max(1e-6, h0 * 1e-3)
+            guess = max(1e-6, h * 1e-3)
         else:
-            h1 = (0.01 / greatest) ** w.numbers[EXPONENT]
-        w.lane[H, l] = min(100 * h0, h1, length)
+            guess = (0.01 / greatest) ** w.numbers[EXPONENT]
+        guess = min(100 * h, guess, length)
         if w.numbers[FIRST_STEP] > 0.0:
-            w.lane[H, l] = w.numbers[FIRST_STEP]
-
-
-@kernel
-def choose_lengths(w):
-    """Length of the step that each lane tries; idle lanes stand still."""
-    for l in range(LANES):
-        remaining = w.numbers[T_END] - w.lane[T, l]
-        proposed = min(w.lane[H, l], w.numbers[MAX_STEP])
-        if w.state[RUN, l] < 0:
-            w.lane[H_TRIED, l] = 0.0
-        elif 1.01 * proposed >= abs(remaining):
-            w.lane[H_TRIED, l] = remaining
+            guess = w.numbers[FIRST_STEP]
+        guess = min(guess, w.lane[MAX_STEP, l])
+        remaining = w.lane[T_END, l] - w.lane[T, l]
+        if 1.01 * guess >= length:
+            w.h[l] = remaining
         else:
-            w.lane[H_TRIED, l] = proposed if remaining > 0.0 else -proposed
+            w.h[l] = guess if remaining > 0.0 else -guess
 
 
 @kernel
 def attempt(w):
     """One step of every lane with its own length, stage by stage."""
+    if w.switches[FSAL] == 1:
+        copy_lanes(w.f0, w.K[0])
+    else:
+        call_lanes(w.f, w.lane[T], w.y, w.p, w.dx)
+        copy_lanes(w.dx, w.K[0])
     for i in range(1, w.switches[STAGES]):
-        weigh(w.A[i], i, w.lane[H_TRIED], w.y, w.K, w.x, 1.0)
+        weigh(w.A[i], i, w.h, w.y, w.K, w.x, 1.0)
         for l in range(LANES):
-            w.lane[T_STAGE, l] = w.lane[T, l] + w.c[i] * w.lane[H_TRIED, l]
-        call_lanes(w.f, w.lane[T_STAGE], w.x, w.p, w.dx)
-        copy_lanes(w.dx, 0, w.K[i])
-    weigh(w.b, w.switches[STAGES], w.lane[H_TRIED], w.y, w.K, w.y_new, 1.0)
+            w.first[0, l] = w.lane[T, l] + w.c[i] * w.h[l]
+        call_lanes(w.f, w.first[0], w.x, w.p, w.dx)
+        copy_lanes(w.dx, w.K[i])
+    weigh(w.b, w.switches[STAGES], w.h, w.y, w.K, w.y_new, 1.0)
 
 
 @kernel
-def fused_attempt(w):
-    """The same as one call of machine code, see integrators.methods.fused."""
-    n = w.y.shape[0]
-    k = w.p.shape[0]
-    s = w.switches[STAGES]
-    for l in range(LANES):
-        w.q[k, l] = w.lane[H_TRIED, l]
-    for m in range(k):
-        for l in range(LANES):
-            w.q[m, l] = w.p[m, l]
-    for m in range(n):
-        for l in range(LANES):
-            w.q[k + 1 + m, l] = w.K[0, m, l]
-    call_lanes(w.fused, w.lane[T], w.y, w.q, w.results)
-    copy_lanes(w.results, Y_NEW * n, w.y_new)
-    copy_lanes(w.results, ERROR_ROW * n, w.error)
-    if w.switches[TWO_ESTIMATES] == 1:
-        copy_lanes(w.results, ERROR_LOW * n, w.error_low)
-    first = 1 if w.switches[DENSE_DEGREE] > 0 else s - 1  # stages that somebody looks at
-    for i in range(first, s):
-        copy_lanes(w.results, (FIRST_STAGE + i - 1) * n, w.K[i])
-
-
-@kernel
-def copy_lanes(source, row, target):
-    """target = source from a row on."""
+def copy_lanes(source, target):
+    """target = source."""
     for m in range(target.shape[0]):
         for l in range(LANES):
-            target[m, l] = source[row + m, l]
+            target[m, l] = source[m, l]
 
 
 @kernel
@@ -258,15 +233,17 @@ def weigh(weights, count, h, y, K, out, share):
 
 @kernel
 def measure(w):
-    """Error norm of each lane into lane[ERROR]."""
-    norms(w.switches, w.numbers, w.atol, w.y, w.y_new, w.error, w.lane[ERROR])
+    """Error norm of each lane into the first row of the results."""
+    weigh(w.e, w.switches[STAGES], w.h, w.y, w.K, w.x, 0.0)
+    norms(w.switches, w.numbers, w.atol, w.y, w.y_new, w.x, w.results[0])
     if w.switches[TWO_ESTIMATES] == 1:  # combined as in DOP853
-        norms(w.switches, w.numbers, w.atol, w.y, w.y_new, w.error_low, w.lane[T_STAGE])
+        weigh(w.e_low, w.switches[STAGES], w.h, w.y, w.K, w.x, 0.0)
+        norms(w.switches, w.numbers, w.atol, w.y, w.y_new, w.x, w.first[0])
         for l in range(LANES):
-            high = w.lane[ERROR, l]
-            low = w.lane[T_STAGE, l]
-            if high > 0.0:
-                w.lane[ERROR, l] = high * high / np.sqrt(high * high + 0.01 * low * low)
+            high = w.results[0, l]
+            low = w.first[0, l]
+            if high != 0.0:
+                w.results[0, l] = high * high / np.sqrt(high * high + 0.01 * low * low)
 
 
 @kernel
@@ -289,53 +266,24 @@ def norms(switches, numbers, atol, y, y_new, error, out):
 
 
 @kernel
-def decide(w, l):
-    """Accept or reject the step of one lane; PENDING while its run goes on."""
-    n = w.y.shape[0]
-    error = w.lane[ERROR, l]
-    h = w.lane[H_TRIED, l]
-    finite = np.isfinite(error)
-    for m in range(n):
-        finite = finite and np.isfinite(w.y_new[m, l])
-    if finite and error <= 1.0:
-        factor = pid_factor(
-            w.control, error, w.lane[ERROR_LAST, l], w.lane[ERROR_BEFORE, l], w.state[NSTEPS, l],
-            w.state[LAST_REJECTED, l],
-        )  # fmt: skip
-        t_new = w.lane[T, l] + h
-        if abs(w.numbers[T_END] - t_new) <= 4 * EPS * abs(w.numbers[T_END]):
-            t_new = w.numbers[T_END]
-        output(w, l, t_new)
-        w.lane[H, l] = abs(h) * factor
-        w.lane[ERROR_BEFORE, l] = w.lane[ERROR_LAST, l]
-        w.lane[ERROR_LAST, l] = max(error, 1e-10)
-        w.lane[T, l] = t_new
-        w.state[NSTEPS, l] += 1
-        w.state[LAST_REJECTED, l] = 0
-        for m in range(n):
-            w.y[m, l] = w.y_new[m, l]
-            if w.switches[FSAL] == 1:
-                w.K[0, m, l] = w.K[w.switches[STAGES] - 1, m, l]
-        if t_new == w.numbers[T_END]:
-            return FINISHED
-    else:
-        w.state[NREJECTED, l] += 1
-        w.state[LAST_REJECTED, l] = 1
-        w.lane[H, l] = abs(h) * (factor_after_rejection(w.control, error) if finite else 0.25)
-        if w.lane[H, l] <= max(w.numbers[MIN_STEP], 16 * EPS * abs(w.lane[T, l])):
-            return STEP_TOO_SMALL if finite else NONFINITE
-    if w.state[NSTEPS, l] + w.state[NREJECTED, l] >= w.switches[MAX_STEPS]:
-        return TOO_MANY_STEPS
-    return PENDING
+def outputs(w):
+    """Values at the output times inside the steps that will be accepted, by dense output."""
+    for l in range(LANES):
+        accepted = w.lane[IDLE, l] == 0.0 and w.results[0, l] <= 1.0
+        for m in range(w.y.shape[0]):
+            accepted = accepted and np.isfinite(w.y_new[m, l])
+        if accepted:
+            output(w, l)
 
 
 @kernel
-def output(w, l, t_new):
-    """Values at the output times inside the step, by the method's dense output."""
-    run = w.state[RUN, l]
+def output(w, l):
+    """Values at the output times inside one step."""
+    run = w.run[RUN, l]
     t = w.lane[T, l]
-    h = w.lane[H_TRIED, l]
-    k = w.state[NEXT_OUTPUT, l]
+    h = w.h[l]
+    t_new = w.lane[T_END, l] if h == w.lane[T_END, l] - t else t + h
+    k = w.run[NEXT_OUTPUT, l]
     while k < w.t_eval.shape[0] and (t_new - w.t_eval[k]) * h >= 0.0:
         theta = (w.t_eval[k] - t) / h
         for m in range(w.y.shape[0]):
@@ -347,4 +295,4 @@ def output(w, l, t_new):
                 value += weight * w.K[i, m, l]
             w.y_eval[run, m, k] = w.y_new[m, l] if w.t_eval[k] == t_new else w.y[m, l] + h * value
         k += 1
-    w.state[NEXT_OUTPUT, l] = k
+    w.run[NEXT_OUTPUT, l] = k

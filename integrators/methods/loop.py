@@ -18,7 +18,7 @@ import numpy as np
 
 from ..control import PREDICTIVE, factor_after_rejection, factor_after_success
 from ..kernels import kernel
-from .common import all_finite, copy, error_norm, output_is_due, outputs_done
+from .common import all_finite, copy, error_norm, evaluate, output_is_due, outputs_done
 from .state import (
     DIRECTION,
     DOUBLING_DIVISOR,
@@ -27,6 +27,7 @@ from .state import (
     ESTIMATE,
     ESTIMATE_DOUBLING,
     ESTIMATE_TWO,
+    EVENTS,
     F0_CURRENT,
     F0_KNOWN,
     FIXED,
@@ -36,19 +37,26 @@ from .state import (
     H_LAST,
     HAVE_F1,
     HAVE_START,
+    KEPT,
     LAST_REASON,
     LAST_REJECTED,
+    LOOK,
     MAX_STEP,
     MAX_STEPS,
     MIN_STEP,
     NEWTON_FACTOR,
     NEWTON_FAILED,
     NONFINITE,
+    NORM,
+    NORM_KNOWN,
     NREJECTED,
     NSTEPS,
     OK,
     ORDER_WISH,
+    OWN_LENGTH,
+    PAIRS,
     REACHED,
+    RTOL,
     STEP_INDEX,
     STEP_TOO_SMALL,
     SWITCH,
@@ -61,6 +69,7 @@ from .state import (
     H,
     T,
 )
+from .watch import zero_possible
 
 EPS = 2.220446049250313e-16
 NONFINITE_FACTOR = 0.25  # a step that gave NaN or Inf is shortened by this much
@@ -69,9 +78,14 @@ KEEP_STEP = 1.2  # implicit methods keep h (and their factorisations) if it woul
 
 
 @kernel
-def advance(w, wanted, ts, ys, Qs):
-    """Take up to `wanted` accepted steps; the k-th is written to ts[k], ys[k] and Qs[k]."""
+def advance(w, t_stop, wanted):
+    """Take up to `wanted` accepted steps towards t_stop; the k-th is written to ts[k] and ys[k].
+
+    Where dense output is due it goes to Qs, one row after the other.
+    """
+    w.clock[T_STOP] = t_stop
     w.count[TAKEN] = 0
+    w.count[KEPT] = 0
     while w.count[TAKEN] < wanted:
         if (w.clock[T_STOP] - w.clock[T]) * w.clock[DIRECTION] <= 0.0:
             return REACHED
@@ -84,18 +98,67 @@ def advance(w, wanted, ts, ys, Qs):
         if status != OK:
             return status  # SWITCH among others
         k = w.count[TAKEN]
-        ts[k] = w.clock[T]
-        copy(w.y, ys[k])
+        w.ts[k] = w.clock[T]
+        copy(w.y, w.ys[k])
         if output_is_due(w):
             if invoke(w, w.dense, w.clock[T_PREVIOUS], w.clock[H_LAST]) != OK:
                 return FUNCTION_RAISED
             for j in range(w.Q.shape[0]):
-                copy(w.Q[j], Qs[k, j])
+                copy(w.Q[j], w.Qs[w.count[KEPT], j])
+            w.count[KEPT] += 1
             outputs_done(w)
         w.count[TAKEN] += 1
+        if w.count[EVENTS] > 0 and zero_possible(w):
+            return LOOK
         if w.count[ORDER_WISH] != 0:
             return SWITCH
     return FULL
+
+
+@kernel
+def first_step(w, t, exponent):
+    """First guess of H (Hairer, Nørsett & Wanner II.4): where an Euler step changes little.
+
+    f0 is f(t, y). A trial that fails, or leads to NaN, gives a much shorter step.
+    """
+    clock = w.clock
+    length = abs(clock[T_STOP] - t)
+    state = size_at_start(w, w.y)
+    slope = size_at_start(w, w.f0)
+    h = 1e-6 if state < 1e-5 or slope < 1e-5 else 0.01 * state / slope
+    h = min(h, length)
+    for m in range(w.y.shape[0]):
+        w.x[m] = w.y[m] + clock[DIRECTION] * h * w.f0[m]
+    if evaluate(w, t + clock[DIRECTION] * h) != OK:
+        clock[H] = max(min(1e-3 * h, length), 1e-12 * length)
+        return FUNCTION_RAISED
+    for m in range(w.y.shape[0]):
+        w.dx[m] -= w.f0[m]
+    curvature = size_at_start(w, w.dx) / h
+    largest = max(slope, curvature)
+    if not np.isfinite(curvature):
+        clock[H] = 1e-3 * h
+    elif largest <= 1e-15:
+        clock[H] = min(100 * h, max(1e-6, h * 1e-3), length)
+    else:
+        clock[H] = min(100 * h, (0.01 / largest) ** exponent, length)
+    return OK
+
+
+@kernel
+def size_at_start(w, v):
+    """Root mean square of v in units of the tolerance at the start."""
+    n = v.shape[0]
+    stride = 2 if w.count[PAIRS] == 1 else 1
+    total = 0.0
+    for i in range(0, n, stride):
+        if stride == 2:
+            scaled = np.hypot(v[i], v[i + 1])
+            scaled /= w.atol[i] + w.clock[RTOL] * np.hypot(w.y[i], w.y[i + 1])
+        else:
+            scaled = v[i] / (w.atol[i] + w.clock[RTOL] * abs(w.y[i]))
+        total += scaled * scaled
+    return np.sqrt(total * stride / n)
 
 
 @kernel
@@ -153,7 +216,9 @@ def adaptive_step(w):
         if status == FUNCTION_RAISED:
             return status
         if status == OK and error <= 1.0:
-            factor = factor_after_success(clock, count, w.control, error, h)
+            factor = 1.0
+            if count[OWN_LENGTH] == 0:
+                factor = factor_after_success(clock, count, w.control, error, h)
             if w.control[PREDICTIVE] != 0.0 and 1.0 <= factor <= KEEP_STEP:
                 factor = 1.0
             grown = abs(h) * factor
@@ -204,6 +269,8 @@ def accept(w, t_new, h):
 @kernel
 def measured_error(w, h):
     """Norm of the error estimate; with two estimates, combined as in DOP853."""
+    if w.count[NORM_KNOWN] == 1:
+        return w.clock[NORM]
     error = error_norm(w, w.error, h)
     if w.count[ESTIMATE] == ESTIMATE_TWO and error > 0.0:
         low = error_norm(w, w.error_low, h)

@@ -18,7 +18,7 @@ from .custom import nothing
 from .diagonal import diagonal_accept, newton_diagonal
 from .engine import Engine, Options
 from .explicit import explicit_accept, explicit_dense, explicit_step
-from .fused import FIRST_STAGE, fused_dense, fused_step, fused_step_function
+from .fused import fused_step, fused_step_function, inputs_size
 from .implicit import implicit_dense, implicit_refine, implicit_step
 from .workspace import Explicit, Implicit
 
@@ -46,7 +46,12 @@ def engine_for(tableau: Tableau, problem: IVP, options: Options) -> Engine:
                 f"{tableau.name or 'this tableau'} is explicit and cannot treat a mass matrix; "
                 "use an implicit method such as RADAU5, or divide by the mass matrix in f"
             )
-        return ExplicitEngine(tableau, problem, options)
+        return ExplicitEngine.reused(
+            (tableau, id(tableau.dense)),
+            problem,
+            options,
+            lambda: ExplicitEngine(tableau, problem, options),
+        )
     if problem.index is not None and np.max(problem.index) >= 3:
         stage_order = tableau.simplifying_assumptions()[1]
         if stage_order < 2 or not tableau.is_stiffly_accurate:
@@ -98,14 +103,16 @@ class ExplicitEngine(Engine):
         self._fuse()
         if self.fused is None:
             return Explicit, explicit_step, explicit_accept, explicit_dense, nothing
-        return Explicit, fused_step, explicit_accept, fused_dense, nothing
+        return Explicit, fused_step, explicit_accept, explicit_dense, nothing
 
     def _fuse(self) -> None:
         """With a traced f, make machine code of the whole step, if it is small enough."""
         self.fused: Any = None
-        if self.count[at.NATIVE] == 1 and self.tableau.stages > 1:
-            k = self.problem.params.size
-            function = fused_step_function(self.problem.f, self.tableau, k)
+        plain = self.problem.index is None
+        if self.count[at.NATIVE] == 1 and self.tableau.stages > 1 and plain:
+            k, s = self.problem.params.size, self.tableau.stages
+            max_norm = self.options.max_norm
+            function = fused_step_function(self.problem.f, self.tableau, k, max_norm, s)
             self.fused = None if function is None else function.machine_code()
 
     def _workspace(self, shared: dict[str, Any]) -> Explicit:
@@ -126,20 +133,39 @@ class ExplicitEngine(Engine):
         if tableau.dense is not None:
             shared["P"] = np.ascontiguousarray(tableau.dense.P, dtype=np.float64)
         zeros = np.zeros(s)
-        k = self.problem.params.size
-        fused_in = np.zeros(k + 1 + self.n)
-        fused_in[:k] = self.problem.params
+        fused = self._fused_arrays(shared)
         return Explicit(
             **shared,
+            **fused,
             A=rows,
             b=b.copy(),
             c=nodes,
             e=_own(tableau.error_weights, zeros),
             e_low=_own(tableau.low_error_weights, zeros),
             fused=shared["f"] if self.fused is None else int(self.fused.address),
-            fused_in=fused_in,
-            fused_out=np.zeros((FIRST_STAGE + s, self.n)),
         )
+
+    def _fused_arrays(self, shared: dict[str, Any]) -> dict[str, Any]:
+        """Arguments and results of a fused step; other fields become views of them."""
+        if self.fused is None:
+            return {"fused_in": np.zeros(0), "fused_out": np.zeros(0)}
+        n, k = self.n, self.problem.params.size
+        fused_in = np.zeros(inputs_size(n, k))
+        fused_out = np.zeros(1 + n + shared["K"].size)
+        stages = fused_out[1 + n :].reshape(shared["K"].shape)
+        slope = fused_in[k + 1 + n : k + 1 + 2 * n] if self.tableau.fsal else stages[0]
+        views = {
+            "p": fused_in[:k],
+            "atol": fused_in[k + 1 : k + 1 + n],
+            "f0": slope,
+            "y_new": fused_out[1 : 1 + n],
+            "K": stages,
+        }
+        for name, view in views.items():
+            if name != "K":
+                view[:] = shared[name]
+            shared[name] = view
+        return {"fused_in": fused_in, "fused_out": fused_out}
 
 
 class ImplicitEngine(Engine):

@@ -33,6 +33,7 @@ NEWTON_TOLERANCE = next(_place)
 ESTIMATE_WEIGHT = next(_place)  # weight of h f(t, y) in the estimate of implicit methods
 H_TRIED = next(_place)  # step that a method written in Python is asked to take
 DOUBLING_DIVISOR = next(_place)  # 2^p - 1
+NORM = next(_place)  # norm of the error estimate, if NORM_KNOWN
 CLOCK_SIZE = next(_place)
 
 # Places in `count`.
@@ -46,7 +47,8 @@ NSTEPS = next(_place)
 NREJECTED = next(_place)
 MAX_STEPS = next(_place)  # allowed attempts, accepted or not
 NEXT_OUTPUT = next(_place)  # first output time that has not been reached
-TAKEN = next(_place)  # steps taken by the last call of `advance`
+TAKEN = next(_place)  # steps taken by the last call of `advance` …
+KEPT = next(_place)  # … and how many of them left their dense output in Qs
 STEP_INDEX = next(_place)
 FIXED = next(_place)  # 1: fixed step, no error control
 NATIVE = next(_place)  # 1: the right-hand side is machine code
@@ -57,13 +59,15 @@ HAVE_F1 = next(_place)  # 1: `f1` is the slope at the end of the last step
 LAST_REJECTED = next(_place)
 LAST_REASON = next(_place)  # Status code of the last rejection
 STAGES = next(_place)
-STAGES_APART = next(_place)  # 1: the stages of the last attempt are still in `fused_out`
+NORM_KNOWN = next(_place)  # 1: the attempt has measured its error itself
 EXTRA_STAGES = next(_place)  # stages that only dense output needs
 EXTRA_IS_SLOPE = next(_place)  # 1: the first extra stage is the slope at the end of the step
 FSAL = next(_place)
+OWN_LENGTH = next(_place)  # 1: the method itself proposes the next step when it is told of success
 ESTIMATE = next(_place)  # one of the ESTIMATE_… below
 DENSE = next(_place)  # one of the DENSE_… below
 WANT_DENSE = next(_place)
+EVENTS = next(_place)  # how many events the loop watches
 MAX_NORM = next(_place)  # 1: largest component, 0: root mean square
 PAIRS = next(_place)  # 1: components are (real, imaginary) pairs
 JACOBIAN_CURRENT = next(_place)  # 1: the Jacobian was evaluated at the current (t, y)
@@ -77,6 +81,8 @@ EXTERNAL_ALGEBRA = next(_place)  # 1: linear systems are solved by a Python call
 COUPLING = next(_place)  # one of the COUPLING_… below
 VARIABLE_ORDER = next(_place)  # 1: the order may change from step to step
 ORDER_WISH = next(_place)  # +1 or -1: a higher or lower order would serve better
+LOWEST_ORDER = next(_place)  # of a Taylor method with variable order …
+HIGHEST_ORDER = next(_place)  # … and the highest
 STEPS_AT_ORDER = next(_place)  # accepted steps since the last change of order
 ESTIMATE_BLOCK = next(_place)  # which real block filters the error estimate; -1: none
 COUNT_SIZE = next(_place)
@@ -90,6 +96,7 @@ OK = 0
 REACHED = 1  # T_STOP was reached
 FULL = 2  # as many steps were taken as asked for
 SWITCH = 3  # another order would serve better
+LOOK = 4  # an event may have occurred in the last step
 
 
 class Status(IntEnum):

@@ -19,12 +19,25 @@ from ..problem import IVP
 from . import state as at
 from .custom import nothing
 from .engine import Engine, Options
-from .series_step import series_accept, series_dense, series_step
+from .fused_series import fused_series_function, inputs_size, outputs_size
+from .series_step import (
+    ORDER_STEP,
+    fused_series_accept,
+    fused_series_step,
+    series_accept,
+    series_dense,
+    series_step,
+)
+from .switching import Switching
 from .workspace import Series
 
 __all__ = ["Taylor"]
 
 LARGEST_ORDER = 60
+
+# Variable order: how far it may go below and above the order that the tolerance suggests.
+BELOW, ABOVE = 10, 16
+LOWEST_VARIABLE = 4
 
 
 class Taylor:
@@ -34,7 +47,9 @@ class Taylor:
     ----------
     order
         Degree of the Taylor polynomial. By default it is chosen from the tolerance so that the
-        work per unit of time is near its minimum: about −½ ln(rtol) + 1.
+        work per unit of time is near its minimum: −½ ln(rtol) + 4, rounded up. With "auto" it
+        starts there and follows the solution from step to step: up where the series converges
+        everywhere, down where the tolerance is loose for the size of the solution.
 
     Examples
     --------
@@ -46,11 +61,18 @@ class Taylor:
     1.0749116844
     """
 
-    def __init__(self, order: int | None = None) -> None:
+    def __init__(self, order: int | str | None = None) -> None:
+        self.variable = isinstance(order, str) and order.lower() == "auto"
+        if isinstance(order, str):
+            if not self.variable:
+                raise ValueError(f'order must be a number, "auto" or None, got {order!r}')
+            order = None
         if order is not None and not 1 <= int(order) <= LARGEST_ORDER:
             raise ValueError(f"order must lie between 1 and {LARGEST_ORDER}, got {order}")
         self.fixed_order = None if order is None else int(order)
         self.name = "Taylor" if order is None else f"Taylor({order})"
+        if self.variable:
+            self.name = "Taylor(auto)"
 
     @property
     def order(self) -> int:
@@ -60,16 +82,27 @@ class Taylor:
         return self.fixed_order
 
     def order_for(self, rtol: float, fixed_step: bool) -> int:
-        """Order used at this tolerance (Jorba & Zou 2005); 20 for fixed steps."""
+        """Order used at this tolerance; 20 for fixed steps.
+
+        Jorba & Zou (2005) find −½ ln(tol) + 1 if the work grows with the square of the order.
+        For small systems the rest of a step costs as much, and a higher order is faster.
+        """
         if self.fixed_order is not None:
             return self.fixed_order
         if fixed_step:
             return 20
-        return max(4, math.ceil(-0.5 * math.log(max(rtol, 1e-16))) + 1)
+        return max(4, math.ceil(-0.5 * math.log(max(rtol, 1e-16))) + 4)
 
     def bind(self, problem: IVP, options: Options) -> Engine:
         """Bind the method to a problem; f is traced if it is not yet."""
-        return TaylorEngine(self, problem, options)
+        order = self.order_for(options.rtol, options.fixed)
+        if self.variable:
+            if options.fixed:
+                raise ValueError("variable order needs error control; give fixed steps an order")
+            return VariableTaylorEngine(order, problem, options)
+        return TaylorEngine.reused(
+            (order,), problem, options, lambda: TaylorEngine(order, problem, options)
+        )
 
     @staticmethod
     def from_derivatives(derivatives: Sequence[Callable[..., Any]]) -> DerivativeTaylor:
@@ -93,6 +126,8 @@ class Taylor:
         return DerivativeTaylor(derivatives)
 
     def __repr__(self) -> str:
+        if self.variable:
+            return 'Taylor("auto")'
         return self.name if self.fixed_order is not None else "Taylor()"
 
 
@@ -122,24 +157,24 @@ class TaylorEngine(Engine):
 
     default_controller = Controller(safety=0.85, min_factor=0.1, max_factor=10.0)
 
-    def __init__(self, method: Taylor, problem: IVP, options: Options) -> None:
+    def __init__(self, order: int, problem: IVP, options: Options) -> None:
         from ..tracing import Traced, traced
 
         if problem.y0.dtype.kind == "c":
             raise ValueError("Taylor methods need a real state; split it into real and imaginary")
         if problem.mass is not None:
             raise ValueError("Taylor methods solve y' = f(t, y) only, without a mass matrix")
-        f = problem.f
-        if not isinstance(f, Traced):
-            f = traced(f, n=problem.n, params=problem.params.size or None)
-        self.method = method
-        super().__init__(problem.with_(f=f), options)
+        if not isinstance(problem.f, Traced):
+            f = traced(problem.f, n=problem.n, params=problem.params.size or None)
+            problem = problem.with_(f=f)
+        self.order = order
+        super().__init__(problem, options)
 
     def _setup(self) -> None:
-        self.order = self.method.order_for(self.options.rtol, self.options.fixed)
         self.estimate_order = self.order
         self.dense_order = self.degree = self.order
         self.count[at.STAGES] = self.order + 1  # rows of K: the coefficients
+        self.count[at.OWN_LENGTH] = 1
         if self.options.fixed:
             self.count[at.ESTIMATE] = at.ESTIMATE_NONE
             self.estimate = "none (fixed step)"
@@ -148,9 +183,71 @@ class TaylorEngine(Engine):
             self.estimate = "defect of the Taylor polynomial at the end of the step"
 
     def _kernels(self) -> tuple[Any, ...]:
-        return Series, series_step, series_accept, series_dense, nothing
-
-    def _workspace(self, shared: dict[str, Any]) -> Series:
         f: Any = self.problem.f  # traced by now
         self._series = f.series(self.order).machine_code()
-        return Series(**shared, series=int(self._series.address))
+        self._fused: Any = None
+        plain = self.count[at.VARIABLE_ORDER] == 0 and self.problem.index is None
+        if not self.options.fixed and plain:
+            k, max_norm = self.problem.params.size, self.options.max_norm
+            function = fused_series_function(f, self.order, k, max_norm)
+            self._fused = None if function is None else function.machine_code()
+        if self._fused is None:
+            return Series, series_step, series_accept, series_dense, nothing
+        return Series, fused_series_step, fused_series_accept, series_dense, nothing
+
+    def _workspace(self, shared: dict[str, Any]) -> Series:
+        address = int(self._series.address)
+        fused = self._fused_arrays(shared)
+        code = address if self._fused is None else int(self._fused.address)
+        return Series(**shared, **fused, series=address, fused=code)
+
+    def _fused_arrays(self, shared: dict[str, Any]) -> dict[str, Any]:
+        """Arguments and results of a fused step; other fields become views of them."""
+        if self._fused is None:
+            return {"fused_in": np.zeros(0), "fused_out": np.zeros(0)}
+        n, k, order = self.n, self.problem.params.size, self.order
+        fused_in = np.zeros(inputs_size(n, k, order))
+        fused_out = np.zeros(outputs_size(n, order))
+        views = {
+            "p": fused_in[:k],
+            "atol": fused_in[k + 1 : k + 1 + n],
+            "K": fused_in[k + 2 + n :].reshape(order + 1, n),
+            "y_new": fused_out[2 : 2 + n],
+        }
+        for name, view in views.items():
+            view[:] = shared[name]
+            shared[name] = view
+        return {"fused_in": fused_in, "fused_out": fused_out}
+
+
+class _OneOrder(TaylorEngine):
+    """One of the orders; all of them hand over polynomials of the same degree."""
+
+    def __init__(self, order: int, ladder: Sequence[int], problem: IVP, options: Options) -> None:
+        self.limits = ladder[0], ladder[-1]
+        super().__init__(order, problem, options)
+
+    def _setup(self) -> None:
+        super()._setup()
+        self.degree = self.limits[1]
+        self.count[at.VARIABLE_ORDER] = 1
+        self.count[at.LOWEST_ORDER], self.count[at.HIGHEST_ORDER] = self.limits
+
+
+class VariableTaylorEngine(Switching, _OneOrder):
+    """The engine that becomes one of the orders after the other."""
+
+    own_identity = ("_series",)
+
+    def __init__(self, order: int, problem: IVP, options: Options) -> None:
+        lowest, highest = max(LOWEST_VARIABLE, order - BELOW), min(order + ABOVE, LARGEST_ORDER)
+        ladder = range(order - (order - lowest) // 2 * 2, highest + 1, ORDER_STEP)
+        super().__init__(order, ladder, problem, options)
+        self._climb(ladder, order)
+
+    def _make(self, order: int) -> Engine:
+        return _OneOrder(order, self.ladder, self.problem, self.options)
+
+    def _move_to(self, new: dict[str, Any]) -> None:
+        super()._move_to(new)
+        self.count[at.F0_CURRENT] = 0  # the coefficients there belong to another state

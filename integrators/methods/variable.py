@@ -13,21 +13,13 @@ import numpy as np
 
 from ..problem import IVP
 from . import state as at
-from .engine import Options
+from .engine import Engine, Options
 from .rungekutta import ImplicitEngine
+from .switching import Switching
 
 __all__ = ["VariableRadau"]
 
 STAGES = (3, 5, 7)
-
-# What belongs to the run rather than to the order.
-MOVING_TIMES = (at.T, at.T_PREVIOUS, at.T_STOP, at.T_BASE, at.H, at.H_LAST, at.ERROR)
-MOVING_COUNTS = (
-    *(at.NFEV, at.NJEV, at.NLU, at.NNEWTON, at.NSTEPS, at.NREJECTED, at.TAKEN, at.NEXT_OUTPUT),
-    *(at.F0_CURRENT, at.HAVE_F1, at.LAST_REJECTED, at.LAST_REASON),
-    *(at.HAVE_JACOBIAN, at.JACOBIAN_CURRENT, at.HAVE_START),
-)
-MOVING_VECTORS = ("y", "y_old", "f0", "f1", "J")
 
 
 class VariableRadau:
@@ -71,54 +63,26 @@ class _OneOrder(ImplicitEngine):
         self.degree = STAGES[-1]
 
 
-class VariableEngine(_OneOrder):
+class VariableEngine(Switching, _OneOrder):
     """The engine that becomes one of the orders after the other."""
+
+    moving_vectors = ("y", "y_old", "f0", "f1", "J")
+    own_identity = ("tableau", "jacobian", "algebra", "lagrange")
 
     def __init__(self, stages: int, problem: IVP, options: Options) -> None:
         self.original_options = copy(options)
         super().__init__(stages, problem, options)
-        self.orders: dict[int, dict[str, Any]] = {stages: self._identity()}
+        self._climb(STAGES, stages)
 
-    def advance(self, t_stop: float, wanted: int) -> tuple[int, int]:
-        """Run the loop; change the order when it asks for that."""
-        code, taken = super().advance(t_stop, wanted)
-        if code == at.SWITCH:
-            self._switch()
-            code = at.FULL
-        return code, taken
-
-    def _identity(self) -> dict[str, Any]:
-        """Everything that makes this engine one of the orders."""
-        names = ("tableau", "order", "dense_order", "w", "clock", "count", "x", "dx", "flag")
-        others = ("jacobian", "algebra", "lagrange", "f_address")
-        return {name: getattr(self, name) for name in (*names, *others)}
-
-    def _switch(self) -> None:
-        stages = self.tableau.stages
-        place = STAGES.index(stages) + int(self.count[at.ORDER_WISH])
-        wanted = STAGES[min(max(place, 0), len(STAGES) - 1)]
-        self.count[at.ORDER_WISH] = self.count[at.STEPS_AT_ORDER] = 0
-        if wanted == stages:
-            return
-        if wanted not in self.orders:
-            other = _OneOrder(wanted, self.problem, self.original_options)
-            self.trampolines += other.trampolines
-            self.orders[wanted] = VariableEngine._identity(other)  # type: ignore[arg-type]
-        self._move_to(self.orders[wanted])
+    def _make(self, order: int) -> Engine:
+        return _OneOrder(order, self.problem, self.original_options)
 
     def _move_to(self, new: dict[str, Any]) -> None:
-        for place in MOVING_TIMES:
-            new["clock"][place] = self.clock[place]
-        for place in MOVING_COUNTS:
-            new["count"][place] = self.count[place]
-        for name in MOVING_VECTORS:
-            getattr(new["w"], name)[:] = getattr(self.w, name)
         if self.algebra is not None:
             new["algebra"].J = self.algebra.J
         new["clock"][at.H_FACTORED] = 0.0
         new["clock"][at.NEWTON_MEMORY] = 1.0
-        new["count"][at.ORDER_WISH] = new["count"][at.STEPS_AT_ORDER] = 0
         # Slopes at the new stages, from the polynomial through the old ones.
         powers = np.vander(new["w"].c, self.tableau.stages, increasing=True)
         new["w"].W_last[:] = powers @ self.lagrange.T @ self.w.W_last
-        self.__dict__.update(new)
+        super()._move_to(new)

@@ -42,6 +42,12 @@ SHARED = {
     "P": "f2",  # native dense output: polynomial coefficients of each stage's weight
     "outputs": "f1",  # output times; if empty, dense output is made for every step
     "Q": "f2",  # dense output of the last step, row j multiplies θ^(j+1)
+    "ts": "f1",  # steps taken by one call of the loop: where they ended …
+    "ys": "f2",  # … the states there …
+    "Qs": "f3",  # … and dense output, for steps that hold an output time
+    "event_codes": "i1",  # addresses of the event functions that the loop watches …
+    "event_values": "f1",  # … their values at the current time …
+    "event_samples": "f2",  # … and within the step, see integrators.methods.watch
     "hermite_nodes": "f1",  # see integrators.methods.common.hermite_tables
     "hermite_points": "f2",
     "hermite_P": "f2",
@@ -101,11 +107,27 @@ class Workspace:
         self._table[place] = array.__array_interface__["data"][0]  # faster than array.ctypes
         self._table[place + 1 : place + 1 + array.ndim] = array.shape
 
+    def replace(self, name: str, array: NDArray[Any]) -> None:
+        """Put another array, perhaps of another length, in the place of a field."""
+        self._enter(_place(type(self), name), name, self.FIELDS[name], array)
+        setattr(self, name, array)
+
     def __getattr__(self, name: str) -> Any:  # only for type checkers and missing names
         raise AttributeError(f"a workspace has no field {name!r}")
 
 
 Workspace.families["Workspace"] = Workspace
+
+
+_places: dict[tuple[type[Workspace], str], int] = {}
+
+
+def _place(family: type[Workspace], name: str) -> int:
+    """Where the entry of a field is in the table of a family."""
+    key = (family, name)
+    if key not in _places:
+        _places[key] = WORDS * list(family.FIELDS).index(name)
+    return _places[key]
 
 
 class Explicit(Workspace):
@@ -116,8 +138,8 @@ class Explicit(Workspace):
         **TABLEAU,
         "e_low": "f1",  # weights of the second estimate
         "fused": "a",  # a whole step as machine code, see integrators.methods.fused …
-        "fused_in": "f1",  # … its parameters p, h, f(t, y) …
-        "fused_out": "f2",  # … and its results
+        "fused_in": "f1",  # … its parameters; p, atol and maybe f0 are views of them …
+        "fused_out": "f1",  # … and its results, of which y_new and K are views
     }
 
 
@@ -162,6 +184,9 @@ class Series(Workspace):
     FIELDS: ClassVar[dict[str, str]] = {
         **SHARED,
         "series": "a",  # machine code that fills K
+        "fused": "a",  # a whole step as machine code, see integrators.methods.fused_series …
+        "fused_in": "f1",  # … its parameters, of which p, atol and K are views …
+        "fused_out": "f1",  # … and its results: norm, proposal, the next K
     }
 
 
@@ -171,12 +196,12 @@ class Lanes(Workspace, shared=False):
     FIELDS: ClassVar[dict[str, str]] = {
         "f": "a",  # the right-hand side in lanes
         "fused": "a",  # a whole step in lanes, or 0
+        "judge": "a",  # what follows from it
         **TABLEAU,
         "e_low": "f1",
         "P": "f2",
         "switches": "i1",
         "numbers": "f1",
-        "control": "f1",
         "atol": "f1",
         "y0": "f2",  # initial states and parameters, a row for each run
         "p0": "f2",
@@ -187,18 +212,20 @@ class Lanes(Workspace, shared=False):
         "steps": "i1",
         "rejected": "i1",
         "y_eval": "f3",
-        "lane": "f2",  # from here on the lane is the last axis
-        "state": "i2",
+        "run": "i2",  # from here on the lane is the last axis
+        "block": "f2",  # see integrators.methods.judge; the next are views of it
         "p": "f2",
+        "f0": "f2",
+        "h": "f1",
         "y": "f2",
+        "lane": "f2",
+        "judged": "f2",  # rows that the judge writes
+        "results": "f2",  # norm, new state, stages; the next are views of it
+        "y_new": "f2",
+        "K": "f3",
         "x": "f2",
         "dx": "f2",
-        "y_new": "f2",
-        "error": "f2",
-        "error_low": "f2",
-        "K": "f3",
-        "q": "f2",  # parameters and results of the fused step
-        "results": "f2",
+        "first": "f2",
     }
 
 

@@ -300,28 +300,42 @@ class Unrolled:
         return x if k == 1 else self.op("mul", self.number(float(k)), x)
 
     def dot(self, a: int, b: int, first: int, last: int, weighted: bool) -> Any:
-        """Return the sum of [k] a_k b_(j−k) over k = first .. j + last, added up pairwise."""
+        """Return the sum of [k] a_k b_(j−k) over k = first .. j + last.
+
+        Products of coefficients that have been known for long are added up pairwise, and those
+        of the newest last: the processor need not wait for them before it adds the others.
+        """
         j, top = self.j, self.j + last
         A, B = self.series[a], self.series[b]
         if a == b and not weighted:  # symmetric: first + last' = 0, so half of it twice
-            half = [self.op("mul", A[k], A[j - k]) for k in range(first, (j + 1) // 2)]
-            terms = []
-            if half:
-                s = self._sum(half)
-                terms.append(self.op("add", s, s))
+            half = [(k, self.op("mul", A[k], A[j - k])) for k in range(first, (j + 1) // 2)]
+            total = self._sum(half)
+            total = None if total is None else self.op("add", total, total)
             if j % 2 == 0:
-                terms.append(self.op("mul", A[j // 2], A[j // 2]))
+                square = self.op("mul", A[j // 2], A[j // 2])
+                total = square if total is None else self.op("add", square, total)
         elif weighted:
-            terms = [self.op("mul", self._weighted(a, k), B[j - k]) for k in range(first, top + 1)]
+            total = self._sum(
+                [(k, self.op("mul", self._weighted(a, k), B[j - k])) for k in range(first, top + 1)]
+            )
         else:
-            terms = [self.op("mul", A[k], B[j - k]) for k in range(first, top + 1)]
-        return self._sum(terms) if terms else self.number(0.0)
+            total = self._sum([(k, self.op("mul", A[k], B[j - k])) for k in range(first, top + 1)])
+        return self.number(0.0) if total is None else total
 
-    def _sum(self, terms: list[Any]) -> Any:
-        while len(terms) > 1:
-            paired = [self.op("add", *terms[k : k + 2]) for k in range(0, len(terms) - 1, 2)]
-            terms = paired + terms[len(terms) - len(terms) % 2 :]
-        return terms[0]
+    def _sum(self, terms: list[tuple[int, Any]]) -> Any:
+        """Sum of the products a_k b_(j−k), given with their k; None if there are none."""
+        newest = {k: max(k, self.j - k) for k, _ in terms}
+        early = [x for k, x in terms if newest[k] < self.j - 1]
+        late = sorted(
+            ((newest[k], k, x) for k, x in terms if newest[k] >= self.j - 1), key=lambda e: e[:2]
+        )
+        while len(early) > 1:
+            paired = [self.op("add", *early[k : k + 2]) for k in range(0, len(early) - 1, 2)]
+            early = paired + early[len(early) - len(early) % 2 :]
+        total = early[0] if early else None
+        for _, _, x in late:
+            total = x if total is None else self.op("add", total, x)
+        return total
 
     def _start(self) -> None:
         """Order 0: the values of all nodes."""

@@ -170,7 +170,8 @@ def independent_coordinates(
         if chosen is not None:
             split = _chosen(model, split, loops, columns, chosen, rank_tolerance)
         N[np.ix_(columns, columns)] = 0.0
-        N[np.ix_(columns, np.asarray(columns)[split.independent])] = split.basis
+        places = np.array(columns)
+        N[places[:, None], places[split.independent]] = split.basis
         g[columns] = split.offset(target[rows])
         offset[columns] = split.offset(c.nu[rows])
         dependent = tuple(sorted(columns[k] for k in split.dependent))
@@ -186,7 +187,7 @@ def _chosen(
     loops: tuple[str, ...],
     columns: list[int],
     chosen: list[int],
-    tol: float,
+    tolerance: float,
 ) -> Any:
     """Partition with the independent variables that the user chose; `best` knows the rank."""
     from integrators.dae.partition import partition
@@ -200,13 +201,13 @@ def _chosen(
             f"independent: the loops {list(loops)} leave {free} degrees of freedom, received "
             f"{names}; {remedy}"
         )
-    split = partition(best.G, independent=wanted, tolerance=tol)
-    if split.rank < best.rank:
+    try:
+        return partition(best.G, rank=best.rank, independent=wanted, tolerance=tolerance)
+    except ValueError:
         raise ValueError(
             f"independent: {names} do not determine the motion of the loops {list(loops)} at this "
             f"position; {remedy}"
-        )
-    return split
+        ) from None
 
 
 def _clusters(model: Model) -> list[tuple[tuple[str, ...], list[int], list[int]]]:
@@ -311,6 +312,7 @@ class LoopClosure:
                 gamma, self.size, model.nq
             )
         else:
+            assert g is not None
             self._gamma, self._G, self._g = gamma, G, g
 
     def position(self, y: Any) -> Any:

@@ -135,11 +135,10 @@ class SparseDynamics:
                 if body >= 0:
                     block(6 * body, self.loop_at + r, 6, 1)
                     block(self.loop_at + r, 6 * body, 1, 6)
-        block_diagonal = np.arange(6 * self.model.n_bodies, self.size)  # −ε
-        rows.append(block_diagonal)
-        columns.append(block_diagonal)
-        i, j = np.concatenate(rows), np.concatenate(columns)
-        key = j * self.size + i
+        diagonal = np.arange(6 * self.model.n_bodies, self.size)  # of −ε
+        rows.append(diagonal)
+        columns.append(diagonal)
+        key = np.concatenate(columns) * self.size + np.concatenate(rows)
         unique, self._place = np.unique(key, return_inverse=True)
         self._rows = unique % self.size
         self._starts = np.searchsorted(unique // self.size, np.arange(self.size + 1))

@@ -7,6 +7,7 @@ in the point E, where K2, K3, K4 and K6 are hinged together.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -37,9 +38,9 @@ ANDREWS: dict[str, Any] = {
     "torque": 0.033,
 }  # fmt: skip
 
-#: Body, parent, where its hinge is on the parent, and its centre of mass; E in the last column
-#: where the body ends there. Names stand for numbers in `ANDREWS`.
-BODIES = (
+#: Body, parent, and from the numbers above: place of its hinge on the parent, centre of mass.
+Place = Callable[[dict[str, Any]], tuple[float, float]]
+BODIES: tuple[tuple[str, str | int, Place, Place], ...] = (
     ("K1", 0, lambda p: (0.0, 0.0), lambda p: (p["ra"], 0.0)),
     ("K2", "K1", lambda p: (p["rr"], 0.0), lambda p: (-p["da"], 0.0)),
     ("K3", 0, lambda p: p["B"], lambda p: (p["sb"], -p["sa"])),

@@ -180,3 +180,50 @@ def top_reference(t_end=1.0):
     y0 = np.array([1.0, 0.0, 0.0, 0.0, 0.4, -0.3, 5.0])
     y = solve(f, (0.0, t_end), y0, method="DOP853", rtol=1e-13, atol=1e-13).y[:, -1]
     return np.concatenate([rotation_matrix(y[:4] / np.linalg.norm(y[:4])) @ ARM, y[4:]])
+
+
+def four_bars(trace=True, t_end=10.0):
+    """A02 with N = 2: five unit links, singular whenever they lie flat; see the reference below.
+
+    Angles θ₀, θ₁, θ₂ of the uprights from the vertical, φ₀, φ₁ of the bars on top of them.
+    """
+
+    def mass(t, q):
+        M = np.diag([4 / 3, 4 / 3, 1 / 3, 1 / 3, 1 / 3]) + 0 * q[0]
+        for j in range(2):
+            M[j, 3 + j] = M[3 + j, j] = -np.sin(q[j] + q[3 + j]) / 2
+        return M
+
+    def force(t, q, v):
+        c = [np.cos(q[j] + q[3 + j]) / 2 for j in range(2)]
+        uprights = [GRAVITY * w * np.sin(q[i]) for i, w in enumerate((1.5, 1.5, 0.5))]
+        return np.array(
+            [
+                uprights[0] + c[0] * v[3] ** 2,
+                uprights[1] + c[1] * v[4] ** 2,
+                uprights[2],
+                c[0] * v[0] ** 2 - GRAVITY * np.cos(q[3]) / 2,
+                c[1] * v[1] ** 2 - GRAVITY * np.cos(q[4]) / 2,
+            ]
+        )
+
+    def closure(t, q):
+        gaps = []
+        for j in range(2):
+            gaps.append(np.sin(q[j]) + np.cos(q[3 + j]) - 1 - np.sin(q[j + 1]))
+            gaps.append(np.cos(q[j]) + np.sin(q[3 + j]) - np.cos(q[j + 1]))
+        return np.array(gaps)
+
+    return Mechanical(
+        mass,
+        force,
+        closure,
+        q0=np.zeros(5),
+        v0=[1.0, 1.0, 1.0, 0.0, 0.0],
+        t_span=(0.0, t_end),
+        trace=trace,
+        name="double four-bar",
+    )
+
+
+FOUR_BARS_END = np.array([0.3284581115408154, 0.944518538178601])  # B0 at t = 10, exact

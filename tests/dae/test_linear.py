@@ -214,20 +214,23 @@ def test_observables_need_a_formulation():
         pendulum().observables(solution)
 
 
-def test_a_run_that_meets_a_singular_projection_says_so():
-    """A slider is pushed out of reach: the constraint cannot be closed any more."""
+@pytest.mark.parametrize("trace", [True, False])
+def test_a_run_that_goes_beyond_a_dead_point_says_so(trace):
+    """q₀ = 1.5 t is driven, cos q₁ = q₀ follows until q₀ = 1, at t = 2/3."""
     system = Mechanical(
         np.eye(2),
         lambda t, q, v: np.array([0.0, 0.0]),
-        lambda t, q: np.array([q[0] ** 2 + q[1] ** 2 - (1 - t)]),
-        q0=[1.0, 0.0],
-        v0=[-0.5, 0.3],
-        t_span=(0.0, 1.2),
+        lambda t, q: np.array([q[0] - 1.5 * t, np.cos(q[1]) - q[0]]),
+        q0=[0.0, np.pi / 2],
+        v0=[1.5, -1.5],
+        t_span=(0.0, 1.0),
+        trace=trace,
     )
     solution = solve(system.formulation("projected"), method="RK4", step=0.1)
     assert not solution.success
-    assert 0.8 < solution.t[-1] < 1.0
-    assert np.all(np.isfinite(solution.y))
+    assert "cannot be closed at t = 0.7" in solution.message
+    assert solution.t[-1] == pytest.approx(0.6)
+    np.testing.assert_allclose(solution.y[1, -1], np.arccos(0.9), atol=1e-13)
 
 
 def test_exact_reference_is_the_pendulum():

@@ -386,7 +386,8 @@ def test_a_loop_that_constrains_nothing_leaves_the_tree_alone():
     for method in METHODS:
         found = constrained_accelerations(model, [0.4], [1.0], method=method)
         assert found.rank == 0
-        np.testing.assert_allclose(found.accelerations, mb.FD(model, [0.4], [1.0]), rtol=1e-14)
+        free = mb.FD(model, [0.4], [1.0], method="aba")
+        np.testing.assert_allclose(found.accelerations, free, rtol=1e-14)
         np.testing.assert_allclose(found.multipliers, 0.0, atol=0)
     assert solve(mb.as_ivp(model, [0.4], [1.0], (0, 0.1)), method="RK4", step=0.01).success
 

@@ -170,6 +170,31 @@ class TestCache:
         self.f().machine_code(4)
         assert len(list(folder.glob("*.obj"))) == 2
 
+    def test_what_nobody_uses_is_dropped(self, folder, monkeypatch):
+        self.f()(0.0, [1.0])
+        (entry,) = folder.glob("*.obj")
+        assert objects.prune(folder) == 0
+        long_ago = entry.stat().st_mtime - 2 * objects.LONGEST_UNUSED
+        os.utime(entry, (long_ago, long_ago))
+        self.f()(0.0, [1.0])  # used: its time stamp is renewed
+        assert objects.prune(folder) == 0
+        os.utime(entry, (long_ago, long_ago))
+        assert objects.prune(folder) == 1
+        assert not list(folder.glob("*.obj"))
+        self.f()(0.0, [1.0])
+
+    def test_the_oldest_entries_make_room(self, folder, monkeypatch):
+        folder.mkdir(parents=True)
+        for k in range(10):
+            (folder / f"{k}.obj").write_bytes(bytes(1000))
+            os.utime(folder / f"{k}.obj", (1e9 + k, 1e9 + k))
+        (folder / "notes.txt").write_text("not ours")
+        monkeypatch.setattr(objects, "LONGEST_UNUSED", 1e12)
+        monkeypatch.setattr(objects, "LARGEST_TOTAL", 3500)
+        assert objects.prune(folder) == 7
+        assert sorted(p.name for p in folder.glob("*")) == ["7.obj", "8.obj", "9.obj", "notes.txt"]
+        assert objects.prune(folder / "missing") == 0
+
     @pytest.mark.parametrize("damage", ["truncate", "flip", "empty", "foreign", "other key"])
     def test_damaged_entries_are_rebuilt(self, folder, damage):
         self.f()(0.0, [1.0])

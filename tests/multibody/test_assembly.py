@@ -1,0 +1,132 @@
+"""Closing loops: positions, velocities, branches, and what cannot be closed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_loops import free_position, tied_body
+
+import multibody as mb
+from multibody import AssemblyError, assemble, consistent_velocity, constraints, mechanisms
+from multibody.assembly import project_state
+from multibody.mechanisms.linkages import meeting_point
+
+LOOPED = [e for e in mechanisms.entries() if e.model().loops]
+
+
+def test_four_bar_against_two_circles():
+    """Both assembly modes, in closed form; the branch tells them apart."""
+    model = mechanisms.four_bar()
+    crank = np.array([np.cos(0.9), np.sin(0.9)])
+    branches = []
+    for side, guess in ((1.0, [0.9, -0.7, 0.8]), (-1.0, [0.9, -2.0, -1.5])):
+        found = assemble(model, guess, fixed=["crank"])
+        assert found.gap < 1e-12
+        assert found.q[0] == 0.9
+        joint = meeting_point(crank, (2.2, 0.0), 2.0, 1.5, side)
+        place = mb.point_position(model, found.q, "rocker", (1.5, 0.0, 0.0))
+        np.testing.assert_allclose(place[:2], joint, atol=1e-12)
+        assert found.moved == pytest.approx(np.abs(found.q - guess).max())
+        branches.append(found.branch)
+    assert set(branches) == {-1, 1}
+
+
+@pytest.mark.parametrize("entry", LOOPED, ids=lambda e: e.name)
+def test_starts_of_the_catalogue_are_consistent_and_found_again(entry):
+    model = entry.model()
+    q, v = entry.start(model)
+    c = constraints(model, q, v)
+    size = np.abs(v).max(initial=1.0)
+    assert np.abs(c.delta).max() < 1e-14
+    assert np.abs(c.K @ v - c.nu).max() < 1e-13 * size
+    rng = np.random.default_rng(4)
+    shaken = model.integrate(q, 1e-2 * rng.standard_normal(model.nv))
+    assert np.abs(constraints(model, shaken).delta).max() > 1e-6
+    found = assemble(model, shaken)
+    assert found.gap < 1e-12
+    assert np.abs(found.q - q).max() < 0.1
+    if entry.name == "bricard":
+        return  # where it is open, all five constraints count, and only one position is left
+    # The nearest closed position is not farther away than the one it was shaken from.
+    moved, shift = model.difference(shaken, found.q), model.difference(shaken, q)
+    H = mb.crba(model, q)
+    assert moved @ H @ moved < 1.1 * (shift @ H @ shift)
+
+
+def test_consistent_velocity_is_the_nearest_by_kinetic_energy():
+    """The change is an impulse Kᵀp: no motion that the loops allow gains from it."""
+    entry = mechanisms.entry("delta_robot")
+    model = entry.model()
+    q, _ = entry.start(model)
+    rng = np.random.default_rng(0)
+    wanted = rng.standard_normal(model.nv)
+    v = consistent_velocity(model, q, wanted)
+    K = constraints(model, q).K
+    np.testing.assert_allclose(K @ v, 0.0, atol=1e-12)
+    allowed = np.linalg.svd(K)[2][18:].T
+    H = mb.crba(model, q)
+    np.testing.assert_allclose(allowed.T @ H @ (v - wanted), 0.0, atol=1e-12)
+
+
+def test_projection_returns_to_the_loops():
+    model = mechanisms.bricard()  # one constraint is redundant
+    q = assemble(model, [0.4, 0.0, 0.0, 0.0, 0.0], fixed=["rod1"]).q
+    v = consistent_velocity(model, q, [1.0, 0.0, 0.0, 0.0, 0.0], fixed=["rod1"])
+    near, fast = project_state(model, q + 1e-5 * np.arange(5), v + 1e-5)
+    c = constraints(model, near, fast)
+    assert np.abs(c.delta).max() < 1e-14
+    assert np.abs(c.K @ fast).max() < 1e-14
+    assert np.abs(near - q).max() < 1e-4
+
+
+def test_loops_of_balls_screws_and_time():
+    """Quaternions stay unit vectors; a driven loop joint carries the body along."""
+    rng = np.random.default_rng(6)
+    for joint in (mb.Spherical(), mb.Helical(0.1), mb.Universal(), mb.Planar("x")):
+        model, X_P, X_S = tied_body(joint, rng)
+        X = X_S.inverse() * joint.motion(joint.random(rng)).X * X_P
+        guess = model.integrate(free_position(X), 0.2 * rng.standard_normal(6))
+        found = assemble(model, guess)
+        assert found.gap < 1e-12
+        assert np.linalg.norm(found.q[:4]) == pytest.approx(1.0, abs=1e-14)
+    b = mb.ModelBuilder()
+    b.add_body("body", 0, mb.Free(), inertia=mb.box((0.1, 0.2, 0.3), mass=1.0))
+    b.add_loop("drive", 0, "body", mb.Driven(mb.Prismatic("x"), lambda t: [0.3 * t]))
+    model = b.build()
+    found = assemble(model, t=2.0)
+    np.testing.assert_allclose(found.q[4:], [0.6, 0.0, 0.0], atol=1e-12)
+    v = consistent_velocity(model, found.q, np.zeros(6), t=2.0)
+    np.testing.assert_allclose(v, [0, 0, 0, 0.3, 0, 0], atol=1e-13)
+
+
+def test_a_loop_that_cannot_close_is_reported_with_its_gap():
+    b = mb.ModelBuilder(name="too short")
+    rod = mb.rod((0, 0, 0), (1, 0, 0), mass=1.0)
+    b.add_body("left", 0, mb.Revolute(), inertia=rod)
+    b.add_body("right", 0, mb.Revolute(), (2.5, 0, 0), rod)
+    b.add_loop("hand", "left", "right", mb.Revolute(), (1.0, 0, 0), (1.0, 0, 0))
+    with pytest.raises(AssemblyError, match=r"hand\[\d\] stays open by .* check the lengths") as e:
+        assemble(b.build(), [0.3, 2.8])
+    assert "too short" in str(e.value)
+
+
+def test_joints_that_are_fixed_can_be_too_many():
+    model = mechanisms.four_bar()
+    with pytest.raises(AssemblyError, match=r"stays open .*fixed: \['crank', 'rocker'\]"):
+        assemble(model, [0.9, -0.7, -1.5], fixed=["crank", "rocker"])
+    q, _ = mechanisms.entry("four_bar").start(model)
+    with pytest.raises(AssemblyError, match="whatever the other velocities are"):
+        consistent_velocity(model, q, [1.0, 0.0, 5.0], fixed=["crank", "rocker"])
+    with pytest.raises(ValueError, match="the base does not move"):
+        assemble(model, q, fixed=["base"])
+    with pytest.raises(ValueError, match="did you mean 'crank'"):
+        assemble(model, q, fixed=["crunk"])
+    with pytest.raises(ValueError, match="q: expected 3 numbers"):
+        assemble(model, [0.9])
+
+
+def test_meeting_points():
+    np.testing.assert_allclose(meeting_point((1, 1), (1, 5), 3.0, 5.0, -1.0), [4.0, 1.0])
+    for bad in (((0, 0), (4, 0), 1.0, 2.0), ((0, 0), (1, 0), 5.0, 1.0), ((1, 1), (1, 1), 1.0, 1.0)):
+        with pytest.raises(ValueError, match="do not meet"):
+            meeting_point(*bad)
