@@ -26,7 +26,7 @@ from integrators.dae import FORMULATIONS
 from ._checks import Array, ArrayLike
 from .assembly import assemble
 from .comparison_table import Comparison, Row, verdict
-from .dae import as_mechanical
+from .dae import as_mechanical, independent_rows
 from .io import load_model
 from .mechanisms.registry import Entry, entry
 from .model import Model
@@ -41,6 +41,7 @@ ATOL_OVER_RTOL = 1e-3
 AT_ONCE = 1e-3  # of the interval: a run that ends so near to a singular position failed there
 MOST_STEPS = 50_000  # attempts of an adaptive run: one that stalls must not stall the table
 METHODS = {True: ("DOP853", "RADAU5"), False: ("DOPRI5", "DOP853", "RADAU5")}  # loops, or not
+WITH_MULTIPLIERS = ("index3", "index2", "ggl", "overdetermined")
 ALIASES = {"none": "index1", "projection": "projected", "augmentedlagrangian": "augmented"}
 
 Split = Callable[[float, Any], tuple[Array, Array]]
@@ -329,7 +330,7 @@ class _Study:
         self.measure, self.size, self.repeat = measure, size, repeat
         self.reference = ReferenceMotion(None, "interrupted before a reference was found")
         self.made: dict[str, tuple[IVP, Split] | Exception] = {}
-        self.mechanical: Any = None
+        self.systems: dict[str, Any] = {}
 
     def problem(self, name: str) -> tuple[IVP, Split] | Exception:
         """The problem of a formulation and how its states split; or why there is none."""
@@ -346,11 +347,27 @@ class _Study:
             nq = w.model.nq
             problem = as_ivp(w.model, w.q0, w.v0, self.span, w.tau, self.f_ext)
             return problem, lambda t, y: (y[:nq], y[nq:])
-        if self.mechanical is None:
-            self.mechanical = as_mechanical(w.model, w.q0, w.v0, self.span, w.tau, self.f_ext)
         key, options = _options(name)
-        formulation = self.mechanical.formulation(key, **options)
+        formulation = self._system(key in WITH_MULTIPLIERS).formulation(key, **options)
         return formulation, formulation.split
+
+    def _system(self, independent: bool) -> Any:
+        """The mechanical system, with constraints that are independent at the start, or with all.
+
+        An overconstrained mechanism keeps its rank while any choice of independent constraints
+        may lose it on the way. Where multipliers are eliminated, redundant ones do no harm.
+        """
+        w = self.what
+        acting = w.model.tree.acting_rows
+        if independent or len(independent_rows(w.model, w.q0)) == len(acting):
+            rows, key = None, "independent"
+        else:
+            rows, key = acting, "all"
+        if key not in self.systems:
+            self.systems[key] = as_mechanical(
+                w.model, w.q0, w.v0, self.span, w.tau, self.f_ext, rows=rows
+            )
+        return self.systems[key]
 
     def find_reference(self, given: Any) -> None:
         """Take the reference that was given, or compute one."""

@@ -247,9 +247,11 @@ class Comparison:
             return f"no error: {self.reference.origin}"
         text = (
             f"error: {self.measure.label} at t = {self.t_span[1]:.6g}, largest distance, against "
-            f"{self.reference.origin}; uncertain by {self.reference.uncertainty:.0e}"
+            f"{self.reference.origin}"
         )
-        return f"{text} {self.measure.unit}".rstrip()
+        if math.isnan(self.reference.uncertainty):
+            return text
+        return f"{text}; uncertain by {self.reference.uncertainty:.0e} {self.measure.unit}".rstrip()
 
     def complaints(self) -> list[str]:
         """Say why runs failed: a line for each method, formulation and reason."""
@@ -266,7 +268,9 @@ class Comparison:
         """What else there is to say: doubts, warnings, singular positions, pairs left out."""
         said = []
         doubt = self.reference.uncertainty
-        if self.reference.values is not None and not doubt <= ACCURATE * self.size:
+        if self.reference.values is not None and math.isnan(doubt):
+            said.append("nothing confirms the reference, so no run can be judged by its position")
+        elif self.reference.values is not None and doubt > ACCURATE * self.size:
             said.append(
                 "the references contradict each other, so no run can be judged by its position; "
                 "a singular position, chaos or too long an interval may be why"

@@ -31,6 +31,8 @@ __all__ = ["Function", "Jacobian", "Series"]
 
 log = logging.getLogger(__name__)
 
+_FLOAT = np.dtype(np.float64)
+
 
 class _FastCall:
     """Calls scalar code through fixed buffers: a third of the time of a general ctypes call.
@@ -48,16 +50,14 @@ class _FastCall:
 
     def accepts(self, t: Any, y: Any, more: tuple[Any, ...]) -> bool:
         """Whether the arguments are floats in the form that the buffers hold."""
-        if not isinstance(t, float | int) or type(y) is not np.ndarray:
+        if (type(t) is not float and type(t) is not int) or type(y) is not np.ndarray:
             return False
-        if y.shape != self.n or y.dtype != np.float64:
+        if y.shape != self.n or y.dtype is not _FLOAT:
             return False
         if not more:
             return self.k == (0,)
         p = more[0]
-        return (
-            type(p) is np.ndarray and len(more) == 1 and p.shape == self.k and p.dtype == np.float64
-        )
+        return type(p) is np.ndarray and len(more) == 1 and p.shape == self.k and p.dtype is _FLOAT
 
     def __call__(self, t: Any, y: np.ndarray, more: tuple[Any, ...]) -> np.ndarray:
         self.y[:] = y

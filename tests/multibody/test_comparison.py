@@ -145,6 +145,22 @@ def test_defaults_pair_methods_with_what_suits_them():
     assert all(row.ok for row in result.rows)
 
 
+def test_bricard_is_overconstrained_and_moves_all_the_same():
+    """P3 of A04, beyond the place (1.25 s) where the four rows independent at the start are not.
+
+    P3(2) has twelve published decimals.
+    """
+    result = compare("bricard", "DOP853", ["baumgarte", "projected"], tolerances=1e-9, t_end=2.0,
+                     measure="rod2:0,-1,0", repeat=1)  # fmt: skip
+    published = [[-0.778135373033, -0.980352683443, -0.197252670617]]
+    np.testing.assert_allclose(result.reference.values, published, atol=1e-10)
+    for row in result.rows:
+        assert row.error < 1e-7
+        assert row.trusted
+        assert row.seen.rank == (4, 4)
+        assert not row.seen.singular
+
+
 def test_trees_have_one_formulation():
     """The pendulum of A01 at one second, to the published position."""
     result = compare("pendulum", ["DOP853", "RK4"], tolerances=1e-9, t_end=1.0,

@@ -10,6 +10,7 @@ from integrators import Taylor, solve
 from multibody import (
     FD_x,
     as_ivp,
+    consistent_velocity,
     energies,
     energy,
     kinematics,
@@ -18,6 +19,7 @@ from multibody import (
     positions,
     simulate,
 )
+from multibody.closed import TRACED_CONSTRAINTS
 from multibody.simulate import poses
 
 # ---------------------------------------------------------------------- any integrator
@@ -70,12 +72,17 @@ def test_traced_and_untraced_right_hand_sides_agree():
     for entry in mechanisms.entries():
         model = entry.model()
         q0, v0 = entry.start(model)
-        v0 = v0 + 0.1
+        if model.loops:  # a velocity that keeps them closed; no pull back, as in FD_x
+            v0, options = consistent_velocity(model, q0, v0 + 0.1), dict(stabilise="none")
+        else:
+            v0, options = v0 + 0.1, {}
         x = np.concatenate([q0, v0])
         expected = FD_x(model, x)
         size = 1.0 + np.abs(expected).max()
         for traced in (True, False):
-            f = as_ivp(model, q0, v0, traced=traced).f
+            if traced and len(model.tree.acting_rows) > TRACED_CONSTRAINTS:
+                continue
+            f = as_ivp(model, q0, v0, traced=traced, **options).f
             np.testing.assert_allclose(f(0.0, x), expected, atol=1e-11 * size, err_msg=entry.name)
 
 
