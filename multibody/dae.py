@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 __all__ = ["as_dae", "as_mechanical", "independent_rows"]
 
+#: Formulations that solve for the multipliers instead of integrating them.
+ELIMINATED = ("index1", "baumgarte", "projected", "minimal", "augmented")
+
 
 def independent_rows(
     model: Model, q: ArrayLike, *, t: float = 0.0, rank_tolerance: float = RANK_TOLERANCE
@@ -150,7 +153,8 @@ def as_dae(
     Parameters
     ----------
     model, q0, v0, t_span, tau, f_ext, traced, rows
-        As in :func:`as_mechanical`.
+        As in :func:`as_mechanical`; forms that eliminate the multipliers use all constraints
+        that can act, unless rows are given.
     formulation
         "index3", "index2", "ggl", "index1", "baumgarte", "projected", "overdetermined",
         "minimal" or "augmented"; see ``docs/dae.md``.
@@ -172,6 +176,11 @@ def as_dae(
     >>> solve(problem, method="RADAU5", rtol=1e-7, atol=1e-9).success
     True
     """
+    if rows is None and formulation in ELIMINATED:
+        # Without multipliers as unknowns redundant rows do no harm, and which of them are
+        # independent may change on the way.
+        need_loops(model)
+        rows = model.tree.acting_rows
     system = as_mechanical(model, q0, v0, t_span, tau, f_ext, traced=traced, rows=rows)
     return system.formulation(formulation, **options)
 
