@@ -157,6 +157,7 @@ __all__ = [
     "Joint",
     "Kinematics",
     "Loop",
+    "LoopClosure",
     "Mobility",
     "Model",
     "ModelBuilder",
@@ -173,6 +174,7 @@ __all__ = [
     "RigidInertia",
     "RollingSphere",
     "SingularModelError",
+    "SparseDynamics",
     "Spherical",
     "Twist",
     "Universal",
@@ -181,10 +183,12 @@ __all__ = [
     "Wrench",
     "XtoV",
     "aba",
+    "actuators",
     "angles",
     "animate",
     "as_dae",
     "as_ivp",
+    "as_ivp_minimal",
     "as_mechanical",
     "assemble",
     "bias_forces",
@@ -192,6 +196,8 @@ __all__ = [
     "box",
     "centre_of_mass",
     "check_joint",
+    "closed_loop_inverse_dynamics",
+    "compare",
     "consistent_velocity",
     "constrained_accelerations",
     "constraints",
@@ -205,8 +211,11 @@ __all__ = [
     "energies",
     "energy",
     "frames",
+    "gears",
     "graph",
     "gravity_forces",
+    "handle_dynamics",
+    "independent_coordinates",
     "inertia",
     "io",
     "jacobian_rate",
@@ -217,11 +226,14 @@ __all__ = [
     "label_checks",
     "load_model",
     "loop_forces",
+    "loop_joint_state",
     "mcI",
     "mechanisms",
     "mobility",
     "momentum",
     "natural",
+    "observe",
+    "operational_space_inertia",
     "planar",
     "plot",
     "plucker",
@@ -258,9 +270,30 @@ __all__ = [
 ]
 
 
+# Loaded on first use: public name → module that defines it.
+_LATER = {
+    "LoopClosure": "dynamics.independent",
+    "SparseDynamics": "dynamics.sparse",
+    "actuators": "dynamics.actuation",
+    "as_ivp_minimal": "minimal",
+    "closed_loop_inverse_dynamics": "dynamics.actuation",
+    "compare": "comparison",
+    "gears": "dynamics.independent",
+    "handle_dynamics": "dynamics.handles",
+    "independent_coordinates": "dynamics.independent",
+    "loop_joint_state": "dynamics.loop_joints",
+    "observe": "observed",
+    "operational_space_inertia": "dynamics.handles",
+}
+
+
 def __getattr__(name: str) -> Any:
-    if name in ("animate", "mechanisms", "plot"):  # loaded on first use
+    if name in ("animate", "mechanisms", "plot"):
         return import_module(f".{name}", __name__)
+    if name in _LATER:
+        value = getattr(import_module(f".{_LATER[name]}", __name__), name)
+        globals()[name] = value
+        return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from ._checks import Array, ArrayLike
 from .dynamics.closed_loop import RANK_TOLERANCE, constraints, need_loops
 from .dynamics.compute import crba
+from .dynamics.loop_joints import placed, relative_pose
 
 if TYPE_CHECKING:
     from .model import Model
@@ -25,6 +26,8 @@ __all__ = ["Assembly", "AssemblyError", "assemble", "consistent_velocity", "proj
 #: Gaps below this (metres, radians) count as closed.
 CLOSED = 1e-12
 MOST_STEPS = 100
+#: Further starts, away from the guess, if a loop does not close or closes the wrong way round.
+RESTARTS = 8
 
 
 class AssemblyError(ValueError):
@@ -94,10 +97,49 @@ def assemble(
     (0.9, True)
     """
     need_loops(model)
-    start = (
-        model.neutral() if guess is None else model.normalise(model.check("q", guess, unit=False))
-    )
+    start = model.neutral() if guess is None else model.check("q", guess, unit=False)
+    start = model.normalise(start)
     movable = _movable(model, fixed)
+    rng = np.random.default_rng(0)
+    origin, failure = start, None
+    for _ in range(RESTARTS + 1):
+        try:
+            q, gap, steps = _close(model, origin, movable, fixed, t, tolerance)
+            wrong = _wrong_way_round(model, q, t)
+            if wrong is None:
+                moved = float(np.abs(q - start).max(initial=0.0))
+                return Assembly(q, gap, steps, moved, branch(model, q, t=t))
+            failure = failure or AssemblyError(
+                f"{model.name}: the loop {wrong!r} closes only the wrong way round (axes "
+                "antiparallel, or half a turn off) from this guess; start nearer, or turn one of "
+                "its placements"
+            )
+        except AssemblyError as error:
+            failure = failure or error
+        origin = model.integrate(start, np.where(movable, rng.standard_normal(model.nv), 0.0))
+    assert failure is not None
+    raise failure
+
+
+def _wrong_way_round(model: Model, q: Array, t: float) -> str | None:
+    """Name of the first loop whose frames meet the wrong way round."""
+    w = placed(model, q, None, t)
+    for k, loop in enumerate(model.loops):
+        E = np.asarray(relative_pose(w, k)[0], dtype=float)
+        if not loop.joint.closure_side(t, E) > 0.0:
+            return loop.name
+    return None
+
+
+def _close(
+    model: Model,
+    start: Array,
+    movable: Array,
+    fixed: Iterable[str | int],
+    t: float,
+    tolerance: float,
+) -> tuple[Array, float, int]:
+    """Position with closed loops, the gap that is left, and how many steps it took."""
     holonomic = _holonomic(model)
     q, before = start, np.inf
     step = 0
@@ -121,7 +163,7 @@ def assemble(
         q, before = model.normalise(trial), gap
     else:
         _refuse(model, c.names, delta, step, fixed)
-    return Assembly(q, gap, step, float(np.abs(q - start).max(initial=0.0)), branch(model, q, t=t))
+    return q, gap, step
 
 
 def _refuse(

@@ -62,7 +62,7 @@ def _loop_number(model: Model, name: str | int) -> int:
     return int(name)
 
 
-def _placed(model: Model, q: Any, v: Any, t: Any) -> Any:
+def placed(model: Model, q: Any, v: Any, t: Any) -> Any:
     """Workspace with positions and velocities of all bodies; of numbers or of symbols."""
     w = model.tree.symbolic()
     w.t[0] = t
@@ -72,7 +72,7 @@ def _placed(model: Model, q: Any, v: Any, t: Any) -> Any:
     return w
 
 
-def _relative(w: Any, l: int) -> tuple[Any, Any, Any]:
+def relative_pose(w: Any, l: int) -> tuple[Any, Any, Any]:
     """E and r from predecessor to successor frame of a loop joint, and its velocity there."""
     w.acc[:] = 0.0  # `side` reads accelerations as well
     side(w, w.loop_p[l], w.loop_E_P[l], w.loop_r_P[l], w.end_p, w.E_p, w.r_p)
@@ -166,8 +166,8 @@ def loop_joint_state(
     _readable(joint, model.loops[l].name)
     q = model.check("q", q)
     speed = None if v is None else model.check("v", v)
-    w = _placed(model, q, speed, t)
-    position, velocity = _read(joint, *_relative(w, l), float(reference))
+    w = placed(model, q, speed, t)
+    position, velocity = _read(joint, *relative_pose(w, l), float(reference))
     return LoopJointState(np.asarray(position, dtype=float), np.asarray(velocity, dtype=float))
 
 
@@ -219,7 +219,7 @@ def loop_joint_forces(
     array([-2., -2.,  2.])
     """
     q = model.check("q", q)
-    w = _placed(model, q, None, t)
+    w = placed(model, q, None, t)
     total = np.zeros(model.nv)
     for name, force in forces.items():
         l = _loop_number(model, name)
@@ -231,7 +231,7 @@ def loop_joint_forces(
                 f"loop {name!r}: expected {joint.nv} forces ({', '.join(joint.speeds)}), received "
                 f"shape {np.shape(force)}"
             )
-        _relative(w, l)
+        relative_pose(w, l)
         total += _as_joint_forces(model, w, l, values).astype(float)
     return total
 
@@ -293,10 +293,10 @@ def loop_elements(model: Model, elements: Sequence[LoopElement]) -> Callable[[An
         prepared.append((l, joint, numbers))
 
     def tau(t: Any, q: Any, v: Any) -> Any:
-        w = _placed(model, q, v, t)
+        w = placed(model, q, v, t)
         total: Any = np.zeros(model.nv, dtype=object)
         for l, joint, numbers in prepared:
-            x, speed = _read(joint, *_relative(w, l), numbers["rest"][0])
+            x, speed = _read(joint, *relative_pose(w, l), numbers["rest"][0])
             force = [
                 numbers["force"][k]
                 - numbers["stiffness"][k] * (x[k] - numbers["rest"][k])

@@ -130,6 +130,10 @@ class Joint:
         """
         return None
 
+    def closure_side(self, t: Any, E: Any) -> Any:
+        """Positive where a closed gap is the right one, not its mirror with axes the wrong way."""
+        return 1.0
+
     def closure_rates(self, t: Any, E: Any, r: Any, v: Any, p: Any) -> list[Any]:
         """Velocities that must vanish besides dδ/dt: of nonholonomic joints only."""
         return []

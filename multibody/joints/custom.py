@@ -143,6 +143,10 @@ class ConstantVelocity(_FromPose):
         """No rotation about the shaft, origins together."""
         return [0.5 * (E[0][1] - E[1][0]), *(E @ r)]
 
+    def closure_side(self, t: Any, E: Any) -> Any:
+        """No half turn about the shaft."""
+        return E[0][0] + E[1][1]
+
 
 @register
 class UserJoint(_FromPose):
@@ -331,6 +335,11 @@ class Driven(_FromPose):
         F = E @ E_t.T
         turn = [0.5 * (F[1][2] - F[2][1]), 0.5 * (F[2][0] - F[0][2]), 0.5 * (F[0][1] - F[1][0])]
         return [*turn, *(r - r_t)]
+
+    def closure_side(self, t: Any, E: Any) -> Any:
+        """The prescribed rotation, not half a turn from it."""
+        F = E @ self.pose(t, (), ())[0].T
+        return F[0][0] + F[1][1] + F[2][2] - 1.0
 
     def __reduce__(self) -> Any:
         return Driven, (self.joint, self.function)

@@ -123,6 +123,10 @@ class Revolute(Axial):
         """Axes parallel, origins together."""
         return [*_tilt(E), *_turned(E, r)]
 
+    def closure_side(self, t: Any, E: Any) -> Any:
+        """Axes parallel, not antiparallel."""
+        return E[2][2]
+
 
 @register
 class Prismatic(Axial):
@@ -142,6 +146,10 @@ class Prismatic(Axial):
     def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
         """No rotation, origins on the axis."""
         return [*_twist(E), *_turned(E, r)[:2]]
+
+    def closure_side(self, t: Any, E: Any) -> Any:
+        """No rotation, instead of half a turn."""
+        return E[0][0] + E[1][1] + E[2][2] - 1.0
 
 
 @register
@@ -191,6 +199,10 @@ class Helical(Axial):
             return [*_tilt(E), *u]
         return [*_tilt(E), u[0], u[1], p[0] * _turn_minus(u[2] / p[0], E)]
 
+    def closure_side(self, t: Any, E: Any) -> Any:
+        """Axes parallel, not antiparallel."""
+        return E[2][2]
+
 
 @register
 class Cylindrical(Axial):
@@ -210,6 +222,10 @@ class Cylindrical(Axial):
     def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
         """Axes parallel, origin on the axis."""
         return [*_tilt(E), *_turned(E, r)[:2]]
+
+    def closure_side(self, t: Any, E: Any) -> Any:
+        """Axes parallel, not antiparallel."""
+        return E[2][2]
 
 
 @register
@@ -240,6 +256,10 @@ class Planar(Joint):
     def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
         """Normals parallel, origin in the plane."""
         return [*_tilt(E), r[2]]
+
+    def closure_side(self, t: Any, E: Any) -> Any:
+        """Axes parallel, not antiparallel."""
+        return E[2][2]
 
     def rate(self, t: Any, q: Any, v: Any, p: Any) -> Any:
         """Turn the velocity into predecessor axes."""
@@ -338,6 +358,10 @@ class Fixed(_Unoriented):
     def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
         """Frames together."""
         return [*_twist(E), *_turned(E, r)]
+
+    def closure_side(self, t: Any, E: Any) -> Any:
+        """No rotation, instead of half a turn."""
+        return E[0][0] + E[1][1] + E[2][2] - 1.0
 
 
 def _primitive(axis: str, angle: Any) -> Any:
@@ -488,6 +512,10 @@ class RackPinion(Joint):
         if self.radius == 0.0:
             return [*_tilt(E), r[0], r[1], r[2]]
         return [*_tilt(E), p[0] * _turn_minus(r[0] / p[0], E), r[1], r[2]]
+
+    def closure_side(self, t: Any, E: Any) -> Any:
+        """Axes parallel, not antiparallel."""
+        return E[2][2]
 
 
 @register
