@@ -116,8 +116,8 @@ class ConstantVelocity(_FromPose):
     Examples
     --------
     >>> joint = ConstantVelocity()
-    >>> joint.motion([0.3, 0.4]).X.E[2].round(6)  # tilted by half a radian
-    array([-0.383540,  0.287655,  0.877583])
+    >>> joint.motion([0.3, 0.4]).X.E[2].round(6)  # the shaft, tilted by half a radian
+    array([ 0.38354 , -0.287655,  0.877583])
     """
 
     kind = "constant_velocity"

@@ -392,8 +392,9 @@ class AngleSequence(Joint):
 
     Examples
     --------
-    >>> AngleSequence("zyx").motion([0.1, np.pi / 2, 0.3]).S.round(12)[2]  # gimbal lock
-    array([0., 0., 0.])
+    >>> S = AngleSequence("zyx").motion([0.1, np.pi / 2, 0.3]).S
+    >>> int(np.linalg.matrix_rank(S))  # gimbal lock
+    2
     """
 
     kind = "angles"
@@ -527,7 +528,7 @@ class RollingSphere(Joint):
 
     Examples
     --------
-    >>> RollingSphere(0.5).position_rate([1, 0, 0, 0, 0, 0], [0, 2, 0])[4:]
+    >>> RollingSphere(0.5).position_rate([1, 0, 0, 0, 0, 0], [0, 2, 0])[4:] + 0.0
     array([1., 0.])
     """
 
