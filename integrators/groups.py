@@ -418,7 +418,7 @@ def _scale_planar(y: Any) -> Any:
 def planar_motions() -> Group:
     """Motions of the plane as angle and position (n = m = 3): (φ, x, y) ⊞ (θ, u_x, u_y).
 
-    The tangent vector is (ω, v_x, v_y) with the velocity in body axes. The angle counts whole turns.
+    The tangent vector is (ω, v_x, v_y) with the velocity in body axes. The angle counts turns.
 
     Examples
     --------
