@@ -206,9 +206,8 @@ def test_what_is_no_method_is_refused(function):
 
 
 def test_coefficients_must_be_finite():
-    broken = Tableau([[0]], [Decimal("NaN")])
     with pytest.raises(ValueError, match="finite"):
-        report(broken)
+        report(Tableau([[0]], [Decimal("NaN")]))
     with pytest.raises(ValueError, match="finite"):
         report(Tableau([[float("inf")]], [1]))
 
