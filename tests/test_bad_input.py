@@ -174,11 +174,14 @@ def test_control_c_returns_what_was_computed(seconds, method):
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout is not None
-    assert process.stdout.readline().strip() == "ready"
-    time.sleep(seconds)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().strip() == "ready"
+        time.sleep(seconds)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()  # a run that cannot be interrupted would go on for ever
     assert process.returncode == 0, err
     assert "interrupted after True" in out
     assert err == ""
