@@ -22,9 +22,11 @@ from .dynamics.compute import (
     position_rate,
 )
 from .dynamics.compute_kernels import forward_dynamics, inverse_dynamics
+from .dynamics.factored import factored_kernel, is_shallow
 from .dynamics.kinematics import position_rates
 from .dynamics.tree import HAVE_FORCES
 from .force_laws import external_force_law, joint_force_law
+from .singular import loop_review
 
 if TYPE_CHECKING:
     from integrators import IVP
@@ -285,6 +287,7 @@ def as_ivp(
     if model.loops:
         keep = Stabilisation.of(stabilise, T_stab, alpha, beta, rank, rank_tolerance)
         check_consistent(model, q0, v0, float(t_span[0]))
+        keep = keep.starting_at(model, q0, float(t_span[0]))
     elif stabilise is not None or T_stab is not None or alpha is not None:
         raise ValueError(f"{model.name!r} has no loops to stabilise; leave stabilise out")
     f = _right_hand_side(model, tau_law, force_law, params, gain, traced, keep)
@@ -307,6 +310,7 @@ def as_ivp(
         name=model.name,
         manifold=_manifold(model, tau_law, force_law, params, f, keep) if on_manifold else None,
         state_names=(*model.q_names, *model.v_names),
+        review=loop_review(model, "energy" in invariants) if model.loops else None,
     )
 
 
@@ -377,7 +381,7 @@ def _right_hand_side(
 def _accelerate(w: Any, keep: Stabilisation | None) -> None:
     """Accelerations on symbols, of a tree or of closed loops."""
     if keep is None:
-        forward_dynamics(w)
+        (factored_kernel if is_shallow(w.parent_v) else forward_dynamics)(w)
     else:
         keep.symbolic(w)
 

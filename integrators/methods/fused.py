@@ -136,7 +136,7 @@ def fused_step(w, t, h):
         w.count[HAVE_F1] = 0
         w.count[F0_CURRENT] = 1
     w.fused_in[w.p.shape[0]] = w.clock[RTOL]
-    w.fused_in[w.fused_in.shape[0] - 1] = h
+    w.fused_in[w.p.shape[0] + 1 + 2 * w.y.shape[0]] = h
     call(w.fused, t, w.y, w.fused_in, w.fused_out)
     w.count[NFEV] += w.count[STAGES] - 1
     if w.count[ESTIMATE] == ESTIMATE_EMBEDDED or w.count[ESTIMATE] == ESTIMATE_TWO:

@@ -106,14 +106,19 @@ class ExplicitEngine(Engine):
         return Explicit, fused_step, explicit_accept, explicit_dense, nothing
 
     def _fuse(self) -> None:
-        """With a traced f, make machine code of the whole step, if it is small enough."""
+        """With a traced f, make machine code of the whole step, with f inside or called."""
         self.fused: Any = None
         plain = self.problem.index is None
         if self.count[at.NATIVE] == 1 and self.tableau.stages > 1 and plain:
             k, s = self.problem.params.size, self.tableau.stages
             max_norm = self.options.max_norm
             function = fused_step_function(self.problem.f, self.tableau, k, max_norm, s)
-            self.fused = None if function is None else function.machine_code()
+            if function is None:
+                from .stepcode import step_code
+
+                self.fused = step_code(self.tableau, self.n, k, max_norm)
+            else:
+                self.fused = function.machine_code()
 
     def _workspace(self, shared: dict[str, Any]) -> Explicit:
         tableau = self.tableau
@@ -150,7 +155,8 @@ class ExplicitEngine(Engine):
         if self.fused is None:
             return {"fused_in": np.zeros(0), "fused_out": np.zeros(0)}
         n, k = self.n, self.problem.params.size
-        fused_in = np.zeros(inputs_size(n, k))
+        fused_in = np.zeros(inputs_size(n, k) + 1)
+        fused_in[-1:].view(np.int64)[0] = shared["f"]  # for steps that call it
         fused_out = np.zeros(1 + n + shared["K"].size)
         stages = fused_out[1 + n :].reshape(shared["K"].shape)
         slope = fused_in[k + 1 + n : k + 1 + 2 * n] if self.tableau.fsal else stages[0]

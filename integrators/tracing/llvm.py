@@ -12,7 +12,9 @@ Addition, subtraction and multiplication carry the ``contract`` flag: ``a*b + c`
 once instead of twice (a fused multiply-add). A sum that cancels can therefore differ from
 Python's by an ulp *of its largest term*; nothing else is reordered. Elementary functions in
 scalar code are those of the C library; in lanes sin, cos, exp and log are our own vector code
-(:mod:`.vectormath`), the others are called lane by lane.
+(:mod:`.vectormath`), the others are called lane by lane. Scalar code takes the vector code too
+where it needs several sines, cosines, exponentials or logarithms that do not wait for each other:
+the angles of a robot arm.
 
 IR is written as text: for thousands of nodes that is several times faster than building objects.
 """
@@ -22,10 +24,13 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import hashlib
+import itertools
 import logging
+import platform
 import struct
 import sys
 import threading
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -62,6 +67,13 @@ _INTRINSIC = {
     "max": "maximum",
 }
 _COMPARE = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
+#: Where code and constants can be kept together in memory.
+TOGETHER = sys.platform == "linux" and platform.machine() == "x86_64"
+
+#: Functions of the C library that code may call, in the order of its table of their addresses.
+_OUTSIDE = (*_LIBM, "malloc", "free")
+_TABLE = "featherstep_outside"
+
 _lock = threading.Lock()
 
 
@@ -90,7 +102,14 @@ class Emitter:
         self.lines: list[str] = []
         self.declarations: dict[str, str] = {}
         self.shared: dict[str, str] = {}  # sine and cosine of a value, computed together
-        self._count = 0
+        self._numbers = itertools.count(1)
+
+    def widened(self, lanes: int) -> Emitter:
+        """Return a writer of vector instructions into the same function."""
+        other = Emitter(lanes)
+        other.lines, other.declarations = self.lines, self.declarations
+        other._numbers = self._numbers
+        return other
 
     def const(self, x: float) -> str:
         """Return a literal, the same in all lanes."""
@@ -101,8 +120,7 @@ class Emitter:
 
     def new(self, instruction: str) -> str:
         """Append an instruction; returns the name of its value."""
-        self._count += 1
-        name = f"%v{self._count}"
+        name = f"%v{next(self._numbers)}"
         self.lines.append(f"  {name} = {instruction}")
         return name
 
@@ -149,21 +167,33 @@ class Emitter:
         self.declarations[full] = f"declare {self.T} {full}({', '.join([self.T] * len(args))})"
         return self.new(f"call {self.T} {full}({', '.join(f'{self.T} {a}' for a in args)})")
 
+    def outside(self, name: str) -> str:
+        """Return the address of a function of the C library.
+
+        It stands in a table that is filled when the code is loaded: code that names no symbol
+        outside itself can be put anywhere.
+        """
+        size = len(_OUTSIDE)
+        self.declarations["nothing"] = "!1 = !{}"
+        self.declarations[_TABLE] = f"@{_TABLE} = dso_local global [{size} x ptr] zeroinitializer"
+        place = f"getelementptr ([{size} x ptr], ptr @{_TABLE}, i64 0, i64 {_OUTSIDE.index(name)})"
+        return self.new(f"load ptr, ptr {place}, align 8, !invariant.load !1")
+
     def libm(self, name: str, *args: str) -> str:
         """Return a call of the C library, lane by lane."""
-        full = f"@featherstep_{name}"
-        self.declarations[full] = (
-            f"declare double {full}({', '.join(['double'] * len(args))}) "
-            "nounwind willreturn readnone"
-        )
+        function = self.outside(name)
         if self.lanes == 1:
-            return self.new(f"call double {full}({', '.join(f'double {a}' for a in args)})")
+            return self._call(function, args)
         result = "poison"
         for l in range(self.lanes):
             parts = [self.new(f"extractelement {self.T} {a}, i64 {l}") for a in args]
-            value = self.new(f"call double {full}({', '.join(f'double {x}' for x in parts)})")
+            value = self._call(function, parts)
             result = self.new(f"insertelement {self.T} {result}, double {value}, i64 {l}")
         return result
+
+    def _call(self, function: str, args: Sequence[str]) -> str:
+        given = ", ".join(f"double {a}" for a in args)
+        return self.new(f"call double {function}({given}) nounwind willreturn memory(none)")
 
     def load(self, pointer: str, k: int) -> str:
         """Component k of an argument vector."""
@@ -229,11 +259,26 @@ class Emitter:
 
 def emit_nodes(e: Emitter, program: Program, n: int) -> list[str]:
     """Write all nodes of a program; returns the value of each."""
-    values: list[str] = []
+    values = [""] * len(program)
     given: dict[int, str] = {}
-    for op, a in zip(program.ops, program.args):
+    levels = _levels(program) if e.lanes == 1 else [0] * len(program)
+    together: dict[int, list[int]] = {}  # elementary functions whose arguments are ready by then
+    if e.lanes == 1:
+        for j, op in enumerate(program.ops):
+            if op in vectormath.FUNCTIONS:
+                together.setdefault(levels[j], []).append(j)
+    order = sorted(range(len(program)), key=lambda j: levels[j])  # stable: the program's otherwise
+    for j in order:
+        op, a = program.ops[j], program.args[j]
+        if levels[j] in together:
+            group = together.pop(levels[j])
+            wanted = [(program.ops[i], values[program.args[i][0]]) for i in group]
+            for i, value in zip(group, vectormath.call_together(e, wanted, native_lanes())):
+                values[i] = value
+        if values[j]:
+            continue
         if op == "const":
-            values.append(e.const(a[0]))
+            values[j] = e.const(a[0])
         elif op == "input":
             k = a[0]
             if k not in given:
@@ -243,15 +288,24 @@ def emit_nodes(e: Emitter, program: Program, n: int) -> list[str]:
                     given[k] = e.load("%y", k - 1)
                 else:
                     given[k] = e.load("%p", k - 1 - n)
-            values.append(given[k])
+            values[j] = given[k]
         else:
-            args = [values[j] for j in a]
+            args = [values[i] for i in a]
             if op in ("and", "or", "not") or op == "select":
                 for m in range(len(a) if op != "select" else 1):
                     if program.ops[a[m]] not in CONDITIONS:  # a constant that was folded
                         args[m] = e.compare("une", args[m], e.const(0.0))
-            values.append(e.node(op, args))
+            values[j] = e.node(op, args)
     return values
+
+
+def _levels(program: Program) -> list[int]:
+    """How many elementary functions lie between the inputs and each node, itself included."""
+    levels: list[int] = []
+    for op, a in zip(program.ops, program.args):
+        below = 0 if op in ("const", "input") else max((levels[i] for i in a), default=0)
+        levels.append(below + (op in vectormath.FUNCTIONS))
+    return levels
 
 
 def program_ir(program: Program, n: int, lanes: int, name: str) -> str:
@@ -276,12 +330,32 @@ def _compiler() -> tuple[Any, Any, str]:
     ll.initialize_native_asmprinter()
     features = ll.get_host_cpu_features().flatten()
     cpu = ll.get_host_cpu_name()
-    machine = ll.Target.from_default_triple().create_target_machine(
-        cpu=cpu, features=features, opt=CODE_GENERATION
+    description = (
+        f"{__version__} {ll.get_default_triple()} {cpu} {features} {CODE_GENERATION} {TOGETHER}"
     )
-    for name in (*_LIBM, "malloc", "free"):
-        ll.add_symbol(f"featherstep_{name}", _address_of(name))
-    return ll, machine, f"{__version__} {machine.triple} {cpu} {features} {CODE_GENERATION}"
+    return ll, _machine(together=True), description
+
+
+def _machine(together: bool) -> Any:
+    """Return LLVM's description of this computer.
+
+    With code and constants together, short addresses reach the constants: a fifth faster than what
+    is usual for code made at run time, which may end up anywhere in memory (see `_engine`).
+    """
+    from llvmlite import binding as ll
+
+    return ll.Target.from_default_triple().create_target_machine(
+        cpu=ll.get_host_cpu_name(),
+        features=ll.get_host_cpu_features().flatten(),
+        opt=CODE_GENERATION,
+        **({"codemodel": "small", "reloc": "pic"} if together and TOGETHER else {}),
+    )
+
+
+@cache
+def _outside_addresses() -> Any:
+    """Table of the C library's functions."""
+    return (ctypes.c_void_p * len(_OUTSIDE))(*(_address_of(name) for name in _OUTSIDE))
 
 
 @cache
@@ -390,6 +464,8 @@ def compile_ir(source: Any, identity: str, lanes: int, size: int, speed_level: i
         passes = ll.create_pass_builder(machine, options)
         passes.getModulePassManager().run(module, passes)
         code = machine.emit_object(module)
+        if not _stands_alone(code):
+            code = _machine(together=False).emit_object(module)
         objects.store(key, code)
         engine = _engine(ll, code)
         return MachineCode(engine.get_function_address(name), lanes, size, engine)
@@ -397,10 +473,38 @@ def compile_ir(source: Any, identity: str, lanes: int, size: int, speed_level: i
 
 def _engine(ll: Any, code: bytes) -> Any:
     machine = ll.Target.from_default_triple().create_target_machine()  # the engine owns it
-    engine = ll.create_mcjit_compiler(ll.parse_assembly(""), machine)
+    # llvmlite's memory manager keeps code and constants together, as short addresses need.
+    together = TOGETHER and _stands_alone(code)
+    engine = ll.create_mcjit_compiler(ll.parse_assembly(""), machine, use_lmm=together or None)
     engine.add_object_file(ll.ObjectFileRef.from_data(code))
     engine.finalize_object()
+    if table := engine.get_global_value_address(_TABLE):
+        addresses = _outside_addresses()
+        ctypes.memmove(table, addresses, ctypes.sizeof(addresses))
     return engine
+
+
+# Entries of the tables of sections and of symbols in a 64-bit ELF file.
+_SECTION = np.dtype("u4, u4, u8, u8, u8, u8, u4, u4, u8, u8")
+_SYMBOL = np.dtype("u4, u1, u1, u2, u8, u8")
+_SECTION.names = ("name", "kind", "flags", "address", "start", "size", "a", "b", "c", "d")
+_SYMBOL.names = ("name", "info", "other", "section", "value", "size")
+
+
+def _stands_alone(code: bytes) -> bool:
+    """Whether object code (ELF) needs no symbol from outside, such as a ``memset`` of LLVM's own.
+
+    The memory manager that keeps sections together has no room for links to such symbols.
+    """
+    if not TOGETHER:
+        return False
+    start, count = struct.unpack_from("<Q", code, 0x28)[0], struct.unpack_from("<H", code, 0x3C)[0]
+    for section in np.frombuffer(code, _SECTION, count, start):
+        if section["kind"] == 2:  # the table of symbols
+            many = int(section["size"]) // _SYMBOL.itemsize
+            symbols = np.frombuffer(code, _SYMBOL, many, int(section["start"]))
+            return not np.any((symbols["section"] == 0) & (symbols["name"] != 0))
+    return False
 
 
 def compile_program(program: Program, n: int, lanes: int = 1) -> MachineCode:

@@ -32,6 +32,7 @@ class Looped:
         self.e = Emitter(lanes)
         self.entry: list[str] = self.e.lines
         self.body: list[str] = []
+        self.release = ""  # what gives memory back
         self.start: list[str] = []
         self.now: dict[int, str] = {}
         self.slot: dict[int, int] = {}
@@ -110,9 +111,8 @@ class Looped:
         if self.bytes <= LARGEST_ON_STACK:
             e.do(f"%work = alloca [{self.bytes // 8} x double], align 32")
         else:
-            e.declarations["malloc"] = "declare ptr @featherstep_malloc(i64)"
-            e.declarations["free"] = "declare void @featherstep_free(ptr)"
-            e.do(f"%work = call ptr @featherstep_malloc(i64 {self.bytes})")
+            self.release = e.outside("free")
+            e.do(f"%work = call ptr {e.outside('malloc')}(i64 {self.bytes})")
         for i, (op, a) in enumerate(zip(low.ops, low.args)):
             if op == "const":
                 value = e.const(a[0])
@@ -179,7 +179,7 @@ class Looped:
         e = self.e
         self._start()
         self._body()
-        release = ["  call void @featherstep_free(ptr %work)"] if "free" in e.declarations else []
+        release = [f"  call void {self.release}(ptr %work)"] if self.release else []
         lines = [
             *e.declarations.values(),
             _dot("dot", e, weighted=False),

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .llvm import Emitter
 
-__all__ = ["FUNCTIONS", "call"]
+__all__ = ["FUNCTIONS", "call", "call_together"]
 
 #: The operations that have vector code.
 FUNCTIONS = frozenset({"sin", "cos", "exp", "log"})
@@ -47,10 +47,36 @@ def call(e: Emitter, op: str, x: str) -> str:
         pair = e.shared.get(x)
         if pair is None:
             _define(e, "sincos", _sincos, ("sin", "cos"))
-            pair = e.shared[x] = e.new(f"call {_pair(e)} @vector_sincos({e.T} {x})")
+            pair = e.shared[x] = e.new(f"call {_pair(e)} @vector_sincos_{e.lanes}({e.T} {x})")
         return e.new(f"extractvalue {_pair(e)} {pair}, {0 if op == 'sin' else 1}")
     _define(e, op, _exp if op == "exp" else _log, (op,))
-    return e.new(f"call {e.T} @vector_{op}({e.T} {x})")
+    return e.new(f"call {e.T} @vector_{op}_{e.lanes}({e.T} {x})")
+
+
+def call_together(e: Emitter, wanted: list[tuple[str, str]], width: int) -> list[str]:
+    """Write scalar code for many (op, x), `width` arguments at a time; returns their values.
+
+    An argument that is left over, or alone, takes the C library's functions.
+    """
+    values: dict[tuple[str, str], str] = {}
+    for ops in (("sin", "cos"), ("exp",), ("log",)):
+        arguments = list(dict.fromkeys(x for op, x in wanted if op in ops))
+        for first in range(0, len(arguments), width):
+            few = arguments[first : first + width]
+            if len(few) == 1:
+                break
+            lanes = 2 if len(few) == 2 else width
+            vector = e.widened(lanes)
+            packed = "poison"
+            for l in range(lanes):
+                x = few[min(l, len(few) - 1)]
+                packed = e.new(f"insertelement {vector.T} {packed}, double {x}, i64 {l}")
+            for op in ops:
+                if any((op, x) in wanted for x in few):
+                    result = call(vector, op, packed)
+                    for l, x in enumerate(few):
+                        values[op, x] = e.new(f"extractelement {vector.T} {result}, i64 {l}")
+    return [values[key] if key in values else e.libm(*key) for key in wanted]
 
 
 def _pair(e: Emitter) -> str:
@@ -59,7 +85,7 @@ def _pair(e: Emitter) -> str:
 
 def _define(e: Emitter, name: str, body: object, slow: tuple[str, ...]) -> None:
     """Add the vector function and its slow path to the module, once."""
-    key = f"@vector_{name}"
+    key = f"@vector_{name}_{e.lanes}"
     if key in e.declarations:
         return
     inner = type(e)(e.lanes)
@@ -69,9 +95,9 @@ def _define(e: Emitter, name: str, body: object, slow: tuple[str, ...]) -> None:
         careful = type(e)(e.lanes)
         careful.declarations = e.declarations
         value = careful.libm(op, "%x")
-        e.declarations[f"@slow_{op}"] = "\n".join(
+        e.declarations[f"@slow_{op}_{e.lanes}"] = "\n".join(
             [
-                f"define internal {e.T} @slow_{op}({e.T} %x) noinline cold nounwind {{",
+                f"define internal {e.T} @slow_{op}_{e.lanes}({e.T} %x) noinline cold nounwind {{",
                 *careful.lines,
                 f"  ret {e.T} {value}",
                 "}",
@@ -80,12 +106,14 @@ def _define(e: Emitter, name: str, body: object, slow: tuple[str, ...]) -> None:
     assert callable(body)
     fast = body(inner)
     outside = inner.new(f"call i1 @llvm.vector.reduce.or.v{e.lanes}i1({e.B} {fast[0]})")
-    e.declarations["reduce"] = f"declare i1 @llvm.vector.reduce.or.v{e.lanes}i1(<{e.lanes} x i1>)"
+    e.declarations[f"reduce {e.lanes}"] = (
+        f"declare i1 @llvm.vector.reduce.or.v{e.lanes}i1(<{e.lanes} x i1>)"
+    )
     inner.do(f"br i1 {outside}, label %slow, label %fast, !prof !0")
     inner.label("fast")
     inner.do(f"ret {result} {_pack(inner, fast[1:])}")
     inner.label("slow")
-    rare = [inner.new(f"call {e.T} @slow_{op}({e.T} %x)") for op in slow]
+    rare = [inner.new(f"call {e.T} @slow_{op}_{e.lanes}({e.T} %x)") for op in slow]
     inner.do(f"ret {result} {_pack(inner, rare)}")
     e.declarations["profile"] = '!0 = !{!"branch_weights", i32 1, i32 1000000}'
     e.declarations[key] = "\n".join(
