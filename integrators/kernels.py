@@ -116,7 +116,12 @@ def _compiled(function: Callable[..., Any], nogil: bool, parallel: bool) -> Any:
 
     options = {"nogil": nogil, "parallel": parallel, "error_model": "numpy"}
     with _registered_and_cached(function) as cached:
-        return numba.njit(cache=cached, **options)(function)
+        return numba.njit(cache=cached and _has_file(function), **options)(function)
+
+
+def _has_file(function: Callable[..., Any]) -> bool:
+    """Whether the source is in a file or a notebook: numba caches nothing else."""
+    return not function.__code__.co_filename.startswith("<") or "IPython" in sys.modules
 
 
 class OnWorkspace:
@@ -144,6 +149,15 @@ class OnWorkspace:
                 return self.function(w)
             self._code = self._compile()
         return self._code(w.address)
+
+    @property
+    def address(self) -> int:
+        """Where the machine code is: a C function of a workspace's address."""
+        import ctypes
+
+        if self._code is None:
+            self._code = self._compile()
+        return int(ctypes.cast(self._code, ctypes.c_void_p).value or 0)
 
     def _compile(self) -> Any:
         import ctypes

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import functools
 import logging
-import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import native
 from . import derivative, printing
 from .arrays import SymbolArray
 from .errors import GraphTooLargeError
@@ -30,41 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["Function", "Jacobian", "Series"]
 
 log = logging.getLogger(__name__)
-
-_FLOAT = np.dtype(np.float64)
-
-
-class _FastCall:
-    """Calls scalar code through fixed buffers: a third of the time of a general ctypes call.
-
-    Serves vectors that are float64 arrays of the right shape; one for each thread.
-    """
-
-    __slots__ = ("call", "k", "n", "out", "p", "pointers", "shape", "y")
-
-    def __init__(self, code: MachineCode, n: int, k: int, shape: tuple[int, ...]) -> None:
-        self.n, self.k, self.shape = (n,), (k,), shape
-        self.y, self.p, self.out = np.empty(n), np.empty(k), np.empty(shape)
-        self.pointers = (self.y.ctypes.data, self.p.ctypes.data, self.out.ctypes.data)
-        self.call = code.function
-
-    def accepts(self, t: Any, y: Any, more: tuple[Any, ...]) -> bool:
-        """Whether the arguments are floats in the form that the buffers hold."""
-        if (type(t) is not float and type(t) is not int) or type(y) is not np.ndarray:
-            return False
-        if y.shape != self.n or y.dtype is not _FLOAT:
-            return False
-        if not more:
-            return self.k == (0,)
-        p = more[0]
-        return type(p) is np.ndarray and len(more) == 1 and p.shape == self.k and p.dtype is _FLOAT
-
-    def __call__(self, t: Any, y: np.ndarray, more: tuple[Any, ...]) -> np.ndarray:
-        self.y[:] = y
-        if more:
-            self.p[:] = more[0]
-        self.call(t, *self.pointers)
-        return self.out.copy()
 
 
 class Function:
@@ -87,7 +52,7 @@ class Function:
         self.extra = tuple(extra)
         self._codes: dict[int, MachineCode] = {}
         self._broken = False
-        self._local = threading.local()
+        self._entry: Any = None
 
     def __reduce__(self) -> Any:
         return type(self), (self._graph, self._n, self._k, self.extra)
@@ -109,9 +74,12 @@ class Function:
 
     def __call__(self, t: Any, y: Any, *more: Any) -> np.ndarray:
         """Evaluate: ``(t, y, *further vectors, p)``; p only if there are parameters."""
-        fast = getattr(self._local, "fast", None)
-        if fast is not None and fast.accepts(t, y, more):
-            return fast(t, y, more)
+        if self._entry is not None:
+            return self._entry(t, y, *more)
+        return self._evaluate(t, y, *more)
+
+    def _evaluate(self, t: Any, y: Any, *more: Any) -> np.ndarray:
+        """Evaluate with arguments of any kind."""
         vectors, p = more[: len(self.extra)], more[len(self.extra) :]
         if len(vectors) < len(self.extra) or len(p) > 1:
             raise TypeError(
@@ -136,10 +104,10 @@ class Function:
         code = self._code()
         if code is None:
             return self._interpret(t, *arrays)
-        if not self.extra:
-            if fast is None:
-                fast = self._local.fast = _FastCall(code, self.n, self.k, self.graph.shape)
-            return fast(t, arrays[0], (arrays[1],))
+        if self._entry is None and not self.extra and native.available():
+            self._entry = native.slope_entry(
+                code.address, self.n, self.k, self.graph.shape, self._evaluate, code
+            )
         return code(t, arrays[0], np.concatenate(arrays[1:])).reshape(self.graph.shape)
 
     def _interpret(self, t: float, *arrays: np.ndarray) -> np.ndarray:
@@ -269,15 +237,14 @@ class Series(Function):
 
         return compile_series(self.rhs, self.n, self.order, lanes)
 
-    def __call__(self, t: Any, y: Any, *more: Any) -> np.ndarray:
-        """Coefficients (order + 1, n) at (t, y, p)."""
+    def _evaluate(self, t: Any, y: Any, *more: Any) -> np.ndarray:
         if self.unrolled or isinstance(t, Symbol):
-            return super().__call__(t, y, *more)
+            return super()._evaluate(t, y, *more)
         array, symbolic = _vector(y, self.n, "y")
         p, symbolic_p = _vector(more[0] if more else (), self.k, "p")
         code = None if symbolic or symbolic_p else self._code()
         if code is None:
-            return super().__call__(t, y, *more)
+            return super()._evaluate(t, y, *more)
         return code(t, array, p).reshape(self.order + 1, self.n)
 
 

@@ -66,7 +66,7 @@ class Traced(Function):
         self.extra = ()
         self._codes = {}
         self._broken = False
-        self._local = threading.local()
+        self._entry = None
         self._program: Program | None = None
         functools.update_wrapper(self, function, updated=())
         if self._size is not None and self._parameters is not None:
@@ -132,14 +132,13 @@ class Traced(Function):
     def _needs_p(self) -> bool:
         return _takes_parameters(self.function, self._time, required=True)
 
-    def __call__(self, t: Any, y: Any, *more: Any) -> np.ndarray:
-        """f(t, y) or f(t, y, p)."""
+    def _evaluate(self, t: Any, y: Any, *more: Any) -> np.ndarray:
         if self._program is None:
             if self._size is None:
                 self._size = max(1, int(np.size(y)))
             if self._parameters is None:
                 self._parameters = int(np.size(more[0])) if more else 0
-        return super().__call__(t, y, *more)
+        return super()._evaluate(t, y, *more)
 
     def _interpret(self, t: float, *arrays: np.ndarray) -> np.ndarray:
         y, p = arrays

@@ -180,13 +180,9 @@ def FD(
         if model.loops:
             method = "loops"
         elif f_ext is None and t == 0.0:
-            run, address, zeros = model.tree.shortest_way
-            try:
-                a = run(address, q, v, zeros if tau is None else tau)
-            except (TypeError, ValueError):  # not arrays of floats: the long way knows what to say
-                a = zeros[:0]
-            if a.size:
-                return a
+            tree = model.tree
+            run = tree.traced.get("FD") or _shortest_way(model)
+            return run(q, v, tree.zeros if tau is None else tau)
     w = load(model, q, v, t)
     _vector(model, "tau", tau, w.tau)
     load_forces(model, w, f_ext)
@@ -216,6 +212,21 @@ def FD(
         _explain(model, w)
         raise
     return ltl_solve(L, parent, given - C)
+
+
+def _shortest_way(model: Model) -> Any:
+    """Return a function (q, v, tau) → accelerations, made once for a model, with its workspace.
+
+    Threads may share it: it keeps the interpreter's lock.
+    """
+    from .entry import forward_dynamics_entry
+
+    def ordinary(q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
+        return FD(model, q, v, tau, method="aba")
+
+    run = forward_dynamics_entry(model.tree.make_workspace(), ordinary)
+    model.tree.traced["FD"] = run
+    return run
 
 
 def _explain(model: Model, w: TreeWorkspace, given: str = "tau") -> None:

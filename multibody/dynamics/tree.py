@@ -182,6 +182,7 @@ class Tree:
         self._kept: list[Any] = []  # callbacks and machine code must outlive their addresses
         self._local = threading.local()
         self.traced: dict[str, Any] = {}  # functions made from the model, see multibody.rhs
+        self.zeros = np.zeros(model.nv)
 
         a: dict[str, Any] = {}
         a["parent"] = np.array([b.parent - 1 for b in bodies])
@@ -386,18 +387,6 @@ class Tree:
         return int(code.address)
 
     error: BaseException | None = None  # what a Python law raised
-
-    @cached_property
-    def shortest_way(self) -> tuple[Any, int, Array]:
-        """Compiled forward dynamics, the address of a workspace for it alone, and zero forces.
-
-        Threads may share the workspace: the function keeps the interpreter's lock.
-        """
-        from .entry import fast_forward_dynamics
-
-        w = self.make_workspace()
-        self._kept.append(w)
-        return fast_forward_dynamics(), w.address, np.zeros(self.model.nv)
 
     @cached_property
     def acting_rows(self) -> Array:
