@@ -41,6 +41,8 @@ __all__ = ["as_dae", "as_mechanical", "independent_rows"]
 #: Formulations that solve for the multipliers instead of integrating them.
 ELIMINATED = ("index1", "baumgarte", "projected", "minimal", "augmented")
 
+MIXED = 1e-14  # smaller coefficients of combined constraints are rounding errors
+
 
 def independent_rows(
     model: Model, q: ArrayLike, *, t: float = 0.0, rank_tolerance: float = RANK_TOLERANCE
@@ -51,10 +53,7 @@ def independent_rows(
     """
     import scipy.linalg
 
-    K = constraints(model, q, t=t).K
-    parent = model.tree.arrays["parent_v"]
-    Y = lt_solve(ltl(crba(model, q, t=t), parent), parent, K.T)
-    R, pivots = scipy.linalg.qr(Y, mode="r", pivoting=True)
+    R, pivots = scipy.linalg.qr(_weighted(model, q, t).T, mode="r", pivoting=True)
     sizes = np.abs(np.diag(R))
     rank = int(np.sum(sizes > rank_tolerance * sizes.max(initial=0.0)))
     return np.sort(pivots[:rank])
@@ -78,8 +77,16 @@ def as_mechanical(
     model, q0, v0, t_span, tau, f_ext, traced
         As in :func:`~multibody.as_ivp`; the start must be consistent.
     rows
-        Loop constraints to be used; by default as many as are independent at the start.
-        Redundant ones would leave their multipliers undetermined.
+        Loop constraints to be used; by default all that can act. Where some of them are
+        redundant, which would leave their multipliers undetermined, as many combinations of
+        them as are independent at the start take their place.
+
+    Notes
+    -----
+    A choice of rows can become dependent on the way although the mechanism is nowhere singular:
+    four of the five rows of Bricard's linkage do so after 1.25 s. Combinations by singular vectors
+    of the start are as far from that as possible there. Rolling loop joints restrict velocities
+    only: forms with g = 0 use their velocities instead.
 
     Examples
     --------
@@ -90,26 +97,26 @@ def as_mechanical(
     (2, 3)
     """
     from integrators.dae import Mechanical
+    from integrators.problem import time_span
 
+    _need_model(model)
     need_loops(model)
     q0 = model.neutral() if q0 is None else model.check("q", q0)
     v0 = np.zeros(model.nv) if v0 is None else model.check("v", v0)
-    t0 = float(t_span[0])
+    t0, t1 = time_span(t_span)
     check_consistent(model, q0, v0, t0)
-    chosen = independent_rows(model, q0, t=t0) if rows is None else np.asarray(rows, dtype=int)
-    if not _holonomic(model)[chosen].all():
-        raise ValueError(
-            "a rolling loop joint constrains velocities only, which forms with 0 = g(t, q) cannot "
-            "express; use as_ivp"
-        )
+    chosen, mixing = _chosen(model, q0, t0, rows)
+    holonomic = _holonomic(model)[chosen]
     tau_law, params = joint_force_law(model, tau)
     force_law = external_force_law(model, f_ext)
-    parts = _Parts(model, chosen, tau_law, force_law, params)
+    parts = _Parts(model, chosen, tau_law, force_law, params, mixing)
     if traced is None:
-        small = len(chosen) <= TRACED_CONSTRAINTS and model.n_bodies <= TRACED_BODIES
+        count = len(chosen) if mixing is None else len(mixing)
+        small = count <= TRACED_CONSTRAINTS and model.n_bodies <= TRACED_BODIES
         traced = small and all(b.joint.is_traceable for b in model.bodies)
     undisturbed = tau is None and f_ext is None
     conservative = undisturbed and not model.is_rheonomic and not model.is_damped
+    plain = all(b.joint.rate_is_velocity for b in model.bodies)  # positions are vectors
     names = constraints(model, q0).names
     return Mechanical(
         parts.mass,
@@ -120,11 +127,12 @@ def as_mechanical(
         velocity_target=parts.target,
         q0=q0,
         v0=v0,
-        t_span=(t0, float(t_span[1])),
-        rate=None if all(b.joint.rate_is_velocity for b in model.bodies) else parts.rate,
-        retract=lambda q, u: model.integrate(model.normalise(q), u),
+        t_span=(t0, t1),
+        rate=None if plain else parts.rate,
+        retract=None if plain else lambda q, u: model.integrate(model.normalise(q), u),
         normalise=model.normalise if model.quaternion_places else None,
-        multiplier_names=tuple(f"λ({names[k]})" for k in chosen),
+        velocity_only=np.flatnonzero(~holonomic).tolist(),
+        multiplier_names=() if mixing is not None else [f"λ({names[k]})" for k in chosen],
         position_names=model.q_names,
         velocity_names=model.v_names,
         invariants=(
@@ -176,17 +184,62 @@ def as_dae(
     >>> solve(problem, method="RADAU5", rtol=1e-7, atol=1e-9).success
     True
     """
-    if rows is None and formulation in ELIMINATED:
+    from integrators.dae.formulations import formulation_key
+
+    if rows is None and formulation_key(formulation) in ELIMINATED:
         # Without multipliers as unknowns redundant rows do no harm, and which of them are
         # independent may change on the way.
+        _need_model(model)
         need_loops(model)
         rows = model.tree.acting_rows
     system = as_mechanical(model, q0, v0, t_span, tau, f_ext, traced=traced, rows=rows)
     return system.formulation(formulation, **options)
 
 
+def _need_model(model: Any) -> None:
+    from .model import Model
+
+    if not isinstance(model, Model):
+        raise TypeError(
+            f"model: expected a Model, such as mechanisms.four_bar() returns, received {model!r}"
+        )
+
+
+def _chosen(model: Model, q: Array, t: float, rows: ArrayLike | None) -> tuple[Array, Array | None]:
+    """Rows of the loop constraints to use, and how to mix them into fewer, where that is needed."""
+    acting = np.asarray(model.tree.acting_rows, dtype=int)
+    if rows is not None:
+        chosen = np.atleast_1d(np.asarray(rows))
+        known = constraints(model, q, t=t).names
+        integral = chosen.ndim == 1 and chosen.size and np.issubdtype(chosen.dtype, np.integer)
+        if not integral or len(set(chosen.tolist())) < chosen.size:
+            raise ValueError(f"rows: expected different numbers of loop constraints, got {rows!r}")
+        if chosen.min() < 0 or chosen.max() >= len(known):
+            listed = ", ".join(f"{k} {name}" for k, name in enumerate(known))
+            raise ValueError(f"rows: expected some of {listed}; got {chosen.tolist()}")
+        return chosen, None
+    independent = independent_rows(model, q, t=t)
+    if len(independent) == len(acting):
+        return acting, None
+    if not _holonomic(model)[acting].all():  # positions and velocities do not mix
+        return independent, None
+    U, _, _ = np.linalg.svd(_weighted(model, q, t)[acting])
+    mixing = U[:, : len(independent)].T
+    return acting, np.where(np.abs(mixing) < MIXED, 0.0, mixing)
+
+
+def _weighted(model: Model, q: ArrayLike, t: float) -> Array:
+    """K L⁻¹ with H = LᵀL: rows whose lengths and angles mean something, whatever the units."""
+    parent = model.tree.arrays["parent_v"]
+    factor = ltl(crba(model, q, t=t), parent)
+    return np.asarray(lt_solve(factor, parent, constraints(model, q, t=t).K.T).T)
+
+
 class _Parts:
-    """The functions of a mechanical system, on floats by compiled kernels, and on symbols."""
+    """The functions of a mechanical system, on floats by compiled kernels, and on symbols.
+
+    `rows` are the loop constraints used, and `mixing`, if given, how they are combined.
+    """
 
     def __init__(
         self,
@@ -195,8 +248,10 @@ class _Parts:
         tau_law: Callable[..., Any] | None,
         force_law: Callable[..., Any] | None,
         params: Array,
+        mixing: Array | None = None,
     ) -> None:
-        self.model, self.rows, self.params = model, rows, params
+        self.model, self.rows, self.params, self.mixing = model, rows, params, mixing
+        self.open = ~_holonomic(model)[rows] if len(rows) else np.zeros(0, dtype=bool)
         self.tau_law, self.force_law = tau_law, force_law
 
     def _symbols(self, t: Any, q: Any, v: Any = None) -> Any:
@@ -240,17 +295,22 @@ class _Parts:
         _run_forces(w)
         return w.z.copy()
 
+    def _mixed(self, values: Any) -> Any:
+        chosen = np.array(values[self.rows])
+        return chosen if self.mixing is None else self.mixing @ chosen
+
     def gap(self, t: Any, q: Any) -> Any:
-        return np.array(self._closure(t, q).delta[self.rows])
+        delta = self._mixed(self._closure(t, q).delta)
+        return np.where(self.open, 0.0, delta) if self.open.any() else delta
 
     def jacobian(self, t: Any, q: Any) -> Any:
-        return np.array(self._closure(t, q).K[self.rows])
+        return self._mixed(self._closure(t, q).K)
 
     def bias(self, t: Any, q: Any, v: Any) -> Any:
-        return np.array(self._closure(t, q, v).gamma[self.rows])
+        return self._mixed(self._closure(t, q, v).gamma)
 
     def target(self, t: Any, q: Any) -> Any:
-        return np.array(self._closure(t, q).nu[self.rows])
+        return self._mixed(self._closure(t, q).nu)
 
     def rate(self, t: Any, q: Any, v: Any) -> Any:
         w = self._symbols(t, q, v)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .checks import finite_vector, index_list
 from .linear import Weighted
 
 if TYPE_CHECKING:
@@ -104,14 +105,9 @@ def consistent(
     (array([0.7     , 0.714143]), array([ 1.      , -0.980196]))
     """
     t = mechanical.t_span[0] if t is None else float(t)
-    first_q = np.array(mechanical.q0 if q is None else q, dtype=float)
-    first_v = np.array(mechanical.v0 if v is None else v, dtype=float)
-    for name, value, size in (("q", first_q, mechanical.nq), ("v", first_v, mechanical.nv)):
-        if value.shape != (size,):
-            raise ValueError(f"{name} must have {size} numbers, got shape {value.shape}")
-    held = [int(i) for i in fixed]
-    if any(not 0 <= i < mechanical.nv for i in held):
-        raise ValueError(f"fixed must list velocity indices 0 to {mechanical.nv - 1}, got {fixed}")
+    first_q = finite_vector("q", mechanical.q0 if q is None else q, mechanical.nq)
+    first_v = finite_vector("v", mechanical.v0 if v is None else v, mechanical.nv)
+    held = index_list("fixed", fixed, mechanical.nv, "velocities")
     found, iterations, gap = close_position(mechanical, t, first_q, held=held)
     speeds, left = close_velocity(mechanical, t, found, first_v, held=held)
     if left > CONSISTENCY_TOLERANCE * max(1.0, float(np.abs(first_v).max())):

@@ -15,7 +15,8 @@
 Explicit methods solve the first five. The others are differential-algebraic, with a constant
 singular mass matrix and the index of each component, for Radau IIA and the like. "overdetermined"
 has more equations than unknowns: assimulo:ODASSL solves it as it stands, all other methods solve
-its index-1 part and project after each step.
+its index-1 part and project after each step. Constraints on velocities only have no g: where 0 = g
+stands, 0 = G v − ν takes its place, and there is no μ for them.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ from typing import Any
 
 import numpy as np
 
+from .checks import number, take_options
 from .consistency import check_start
 from .linear import SOLVERS, Eliminated, Factor, Weighted, accelerations
 from .mechanical import Mechanical
 from .problem import Formulation, full_rank, make_problem, may_trace, projector, traced_or
 
-__all__ = ["FORMULATIONS", "T_STAB", "formulate"]
+__all__ = ["FORMULATIONS", "T_STAB", "formulate", "formulation_key"]
 
 T_STAB = 0.1
 """Default time constant (s) of Baumgarte's stabilisation: for machines of the size of a robot 1 is
@@ -42,6 +44,31 @@ STEPS_PER_T_STAB = 10.0
 
 PENALTY = 1e3  # of the augmented Lagrangian, relative to the inertia that a constraint sees
 ITERATIONS = 6  # each gains the factor PENALTY, until rounding
+
+
+OTHER_NAMES = {"none": "index1", "projection": "projected", "augmentedlagrangian": "augmented"}
+
+
+def formulation_key(name: str) -> str:
+    """Return the key of ``FORMULATIONS`` that a name means, in any spelling; refuse others.
+
+    Examples
+    --------
+    >>> formulation_key("Index-3"), formulation_key("projection")
+    ('index3', 'projected')
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"formulation must be a name such as 'projected', got {name!r}")
+    key = name.lower().replace("-", "").replace("_", "").replace(" ", "")
+    key = OTHER_NAMES.get(key, key)
+    if key not in FORMULATIONS:
+        from ..solve import suggest
+
+        raise ValueError(
+            f"there is no formulation {name!r}{suggest(key, list(FORMULATIONS))}; known are "
+            f"{', '.join(FORMULATIONS)}"
+        )
+    return key
 
 
 def formulate(
@@ -72,17 +99,8 @@ def formulate(
     >>> formulate(bead, "index3").index
     array([1, 1, 2, 2, 3])
     """
-    key = name.lower().replace("-", "").replace("_", "") if isinstance(name, str) else name
-    key = {"none": "index1", "projection": "projected", "augmentedlagrangian": "augmented"}.get(
-        key, key
-    )
-    if key not in FORMULATIONS:
-        from ..solve import suggest
-
-        raise ValueError(
-            f"there is no formulation {name!r}{suggest(str(name), list(FORMULATIONS))}; known are "
-            f"{', '.join(FORMULATIONS)}"
-        )
+    key = formulation_key(name)
+    take_options(f"the formulation {key!r}", FORMULATIONS[key], options)
     now = mechanical.terms(mechanical.t_span[0], mechanical.q0, mechanical.v0)
     if Weighted(now.M, now.G, mechanical.rank_tolerance).rank == 0:
         raise ValueError(
@@ -92,12 +110,7 @@ def formulate(
         )
     if not allow_inconsistent:
         check_start(mechanical)
-    try:
-        return FORMULATIONS[key](mechanical, **options)
-    except TypeError as error:
-        if "unexpected keyword" not in str(error):
-            raise
-        raise TypeError(f"the formulation {key!r} does not take these options: {error}") from None
+    return FORMULATIONS[key](mechanical, **options)
 
 
 # -------------------------------------------------------------------- λ eliminated
@@ -154,6 +167,8 @@ def _eliminated(
 
 
 def _index1(mechanical: Mechanical, multipliers: bool = False, solver: str = "auto") -> Formulation:
+    if not isinstance(multipliers, bool | np.bool_):
+        raise TypeError(f"multipliers must be True or False, got {multipliers!r}")
     if not multipliers:
         return _eliminated(mechanical, "index1", _plain, solver)
     return _with_multipliers(mechanical, "index1")
@@ -172,26 +187,23 @@ def gains(alpha: Any, beta: Any, T_stab: Any, step: Any) -> tuple[float, float]:
     if T_stab is None:
         T_stab = T_STAB
     rate = 1.0 / _positive("T_stab", T_stab)
-    first = rate if alpha is None else float(alpha)
-    second = (rate if alpha is None else first) if beta is None else float(beta)
+    first = rate if alpha is None else number("alpha", alpha, "a rate in 1/s")
+    second = (rate if alpha is None else first) if beta is None else number("beta", beta, "a rate")
     if alpha is None and beta is not None:
         first = second
     for name, value in (("alpha", first), ("beta", second)):
-        if not (np.isfinite(value) and value >= 0):
+        if value < 0:
             raise ValueError(
                 f"{name} must not be negative: the gap would grow instead of decaying; got {value}"
             )
     return first, second
 
 
-def _positive(name: str, value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f'{name} must be a time in seconds or "auto", got {value!r}') from None
-    if not (np.isfinite(number) and number > 0):
+def _positive(name: str, value: Any, what: str = 'a time in seconds or "auto"') -> float:
+    found = number(name, value, what)
+    if found <= 0:
         raise ValueError(f"{name} must be positive, got {value}")
-    return number
+    return found
 
 
 def _feedback(alpha: float, beta: float) -> Stabiliser:
@@ -237,9 +249,9 @@ def _augmented(
     if penalty is None:
         known = Weighted(now.M, now.G, mechanical.rank_tolerance)
         penalty = PENALTY / float(known.s[-1]) ** 2
-    weight = _positive("penalty", penalty)
-    if int(iterations) < 1:
-        raise ValueError(f"iterations must be at least 1, got {iterations}")
+    weight = _positive("penalty", penalty, "a number")
+    if number("iterations", iterations, "a whole number") < 1 or int(iterations) != iterations:
+        raise ValueError(f"iterations must be a whole number, at least 1, got {iterations}")
 
     def accelerate(M: Any, f: Any, G: Any, gamma: Any) -> Any:
         factor = Factor(np.asarray(M) + weight * (np.asarray(G).T @ G))
@@ -306,16 +318,19 @@ def _with_multipliers(
         )
     parts, nq, nv, m = mechanical.parts, mechanical.nq, mechanical.nv, mechanical.m
     end = nq + nv + m
+    closed = np.flatnonzero(mechanical.holonomic)  # the other constraints have no g
 
     def equations(t: Any, y: Any, p: Any, terms: Any, solve: Callable[..., Any]) -> Any:
         M, force, g, G, gamma, nu = terms
         q, v, multipliers = y[:nq], y[nq : nq + nv], y[nq + nv : end]
         pull = np.asarray(G).T
         if formulation == "ggl":
-            v_dot, shift = solve(M, force + pull @ multipliers, pull @ y[end:])
-            return [parts.rate(t, q, v + shift, p), v_dot, g, G @ v - nu]
+            v_dot, shift = solve(M, force + pull @ multipliers, pull[:, closed] @ y[end:])
+            return [parts.rate(t, q, v + shift, p), v_dot, G @ v - nu, g[closed]]
         (v_dot,) = solve(M, force + pull @ multipliers)
-        last = {"index3": g, "index2": G @ v - nu, "index1": G @ v_dot - gamma}[formulation]
+        last = G @ v_dot - gamma if formulation == "index1" else G @ v - nu
+        if formulation == "index3":
+            last = np.where(mechanical.holonomic, g, last)
         return [parts.rate(t, q, v, p), v_dot, last]
 
     def symbolic(t: Any, y: Any, p: Any) -> Any:
@@ -348,15 +363,18 @@ def _with_multipliers(
         terms = (now.M, now.f, now.g, now.G, now.gamma, now.nu)
         return np.concatenate(equations(t, y, p, terms, solve))
 
-    sizes = (nq, nv, m, m)
+    sizes = (nq, nv, m, closed.size)
     index = np.concatenate([np.full(size, i) for size, i in zip(sizes, INDEX[formulation])])
+    if formulation == "index3":
+        index[nq + nv :][~mechanical.holonomic] = 2
+        index[nq : nq + nv] = 2 if closed.size else 1
     f = traced_or(mechanical, mechanical.parts.traceable, symbolic, index.size, numeric)
     start = mechanical.acceleration(mechanical.t_span[0], mechanical.q0, mechanical.v0)
     y0 = np.zeros(index.size)
     y0[:end] = np.concatenate([mechanical.q0, mechanical.v0, start.multipliers])
     names = mechanical.position_names + mechanical.velocity_names + mechanical.multiplier_names
     if formulation == "ggl":
-        names += tuple(f"μ({name})" for name in mechanical.multiplier_names)
+        names += tuple(f"μ({mechanical.multiplier_names[k]})" for k in closed)
     return make_problem(
         mechanical,
         label or formulation,
@@ -372,11 +390,25 @@ def _with_multipliers(
 def _overdetermined(mechanical: Mechanical) -> Formulation:
     nq, nv, parts = mechanical.nq, mechanical.nv, mechanical.parts
 
-    def extra(t: Any, y: Any, p: Any = mechanical.params) -> Any:
+    closed = np.flatnonzero(mechanical.holonomic)
+
+    def symbolic(t: Any, y: Any, p: Any = mechanical.params) -> Any:
         q, v = y[:nq], y[nq : nq + nv]
         speed = parts.jacobian(t, q, p) @ v - parts.target(t, q, p)
-        return np.concatenate([parts.constraint(t, q, p), speed])
+        return np.concatenate([np.asarray(parts.constraint(t, q, p))[closed], speed])
 
+    def numeric(t: float, y: Any, p: Any = mechanical.params) -> Any:
+        now = mechanical.terms(t, y[:nq], y[nq : nq + nv], p)
+        return np.concatenate([now.g[closed], now.G @ y[nq : nq + nv] - now.nu])
+
+    extra = traced_or(
+        mechanical,
+        parts.traceable,
+        symbolic,
+        nq + nv + mechanical.m,
+        numeric,
+        outputs=closed.size + mechanical.m,
+    )
     onto = projector(mechanical)
 
     def project(t: float, y: Any, p: Any = mechanical.params) -> Any:
@@ -386,10 +418,16 @@ def _overdetermined(mechanical: Mechanical) -> Formulation:
     return _with_multipliers(mechanical, "index1", "overdetermined", extra=extra, project=project)
 
 
-def _minimal(mechanical: Mechanical, **options: Any) -> Formulation:
+def _minimal(
+    mechanical: Mechanical,
+    independent: Any = None,
+    closure: Any = None,
+    y0: Any = None,
+    dy0: Any = None,
+) -> Formulation:
     from .minimal import minimal
 
-    return minimal(mechanical, **options)
+    return minimal(mechanical, independent, closure, y0, dy0)
 
 
 FORMULATIONS: dict[str, Callable[..., Formulation]] = {

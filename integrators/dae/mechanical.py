@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..problem import state_array, time_span
 from ..tracing import GraphTooLargeError, Traced, TracingError
+from .checks import finite_vector, index_list, number
 from .linear import RANK_TOLERANCE, Acceleration, Weighted
 from .parts import ARGUMENTS, Parts, adapt, complete, shaped, underlying
 
@@ -77,6 +78,10 @@ class Mechanical:
     normalise
         ``normalise(q)`` -> q, for coordinates with a redundancy of their own such as unit
         quaternions; applied after each accepted step.
+    velocity_only
+        Numbers of constraints that restrict velocities but no position, such as rolling: there
+        `constraint` returns 0 and `jacobian`, `bias` and, if they depend on time,
+        `velocity_target` say what G v = ν asks for. Forms with g = 0 use G v = ν in these rows.
     params
         Parameters p; a function that takes one more argument gets them there.
     multiplier_names, position_names, velocity_names
@@ -130,6 +135,7 @@ class Mechanical:
         rate: Callable[..., Any] | None = None,
         retract: Callable[..., Any] | None = None,
         normalise: Callable[..., Any] | None = None,
+        velocity_only: Sequence[int] = (),
         params: Any = (),
         multiplier_names: Sequence[str] = (),
         position_names: Sequence[str] = (),
@@ -154,6 +160,7 @@ class Mechanical:
             "q0": q0,
             "v0": v0,
             "t_span": t_span,
+            "velocity_only": velocity_only,
             "params": params,
             "multiplier_names": multiplier_names,
             "position_names": position_names,
@@ -165,9 +172,9 @@ class Mechanical:
         }
         self.q0, self.v0 = _vector("q0", q0), _vector("v0", v0)
         self.t_span = time_span(t_span)
-        self.params = np.atleast_1d(np.asarray(params, dtype=float))
+        self.params = finite_vector("params", params)
         self.name = name
-        self.rank_tolerance = float(rank_tolerance)
+        self.rank_tolerance = number("rank_tolerance", rank_tolerance)
         if not 0 < self.rank_tolerance < 1:
             raise ValueError(f"rank_tolerance must be between 0 and 1, got {rank_tolerance}")
         self.nq, self.nv = self.q0.size, self.v0.size
@@ -177,6 +184,7 @@ class Mechanical:
                 "which says how the positions change, and retract(q, u)"
             )
         self.m = self._count_constraints()
+        self.holonomic: NDArray[np.bool_] = self._holonomic(velocity_only)
         self.parts: Parts = complete(
             self.given, self.nq, self.nv, self.m, self.params.size, self._traceable(trace)
         )
@@ -200,15 +208,22 @@ class Mechanical:
             )
         return int(g.size)
 
+    def _holonomic(self, velocity_only: Sequence[int]) -> NDArray[np.bool_]:
+        """Which constraints restrict positions."""
+        listed = index_list("velocity_only", velocity_only, self.m, "constraints")
+        if listed and (self.given["jacobian"] is None or self.given["bias"] is None):
+            raise ValueError(
+                "constraints on velocities only cannot be derived from g; give jacobian and bias"
+            )
+        return np.array([i not in listed for i in range(self.m)])
+
     def _traceable(self, trace: bool | None) -> bool | None:
         if trace is not None and not isinstance(trace, bool | np.bool_):
             raise TypeError(f"trace must be True, False or None, got {trace!r}")
-        for name in ("retract", "normalise"):
-            function = self.given[name]
-            if function is not None and not callable(function):
-                raise TypeError(
-                    f"{name} must be a function {name}({ARGUMENTS[name]}), got {function!r}"
-                )
+        self._retract, self._normalise = (
+            None if self.given[name] is None else adapt(name, self.given[name])
+            for name in ("retract", "normalise")
+        )
         mass = self.given["mass"]
         if not callable(mass):
             matrix = np.asarray(mass, dtype=float)
@@ -234,6 +249,12 @@ class Mechanical:
         for name, value in values.items():
             if not np.all(np.isfinite(np.asarray(value, dtype=float))):
                 raise ValueError(f"{name} is not finite at the start: {value}")
+        worst = np.abs(np.asarray(values["constraint"], dtype=float)[~self.holonomic])
+        if worst.max(initial=0.0) != 0.0:
+            raise ValueError(
+                "constraint must return 0 for those on velocities only (velocity_only = "
+                f"{np.flatnonzero(~self.holonomic).tolist()}), got {values['constraint']}"
+            )
         M = np.asarray(values["mass"], dtype=float)
         if not np.allclose(M, M.T, rtol=1e-9, atol=1e-12 * np.abs(M).max()):
             worst = float(np.abs(M - M.T).max())
@@ -306,21 +327,21 @@ class Mechanical:
 
     def moved(self, t: float, q: Array, u: Array, p: Any = None) -> Array:
         """Position reached from q by the displacement u."""
-        retract = self.given["retract"]
         p = self.params if p is None else p
-        if retract is not None:
-            value = adapt("retract", retract)(q, u, p)
+        if self._retract is not None:
+            value = self._retract(q, u, p)
             return np.asarray(shaped("retract", value, (self.nq,)), dtype=float)
+        if self.given["rate"] is None:
+            return self.normalised(q + u, p)
         still = self.parts.rate(t, q, np.zeros(self.nv), p)
         step = np.asarray(self.parts.rate(t, q, u, p), dtype=float) - still
         return np.asarray(self.normalised(q + step, p), dtype=float)
 
     def normalised(self, q: Array, p: Any = None) -> Array:
         """The position with its own redundancy removed, as `normalise` says."""
-        normalise = self.given["normalise"]
-        if normalise is None:
+        if self._normalise is None:
             return q
-        value = adapt("normalise", normalise)(q, self.params if p is None else p)
+        value = self._normalise(q, self.params if p is None else p)
         return np.asarray(shaped("normalise", value, (self.nq,)), dtype=float)
 
     def acceleration(
@@ -383,9 +404,13 @@ class Mechanical:
         for key in expected:
             if given[key] is not None:
                 given[key] = _rows_of(key, given[key], rows, self.m)
-        names = [self.multiplier_names[i] for i in rows]
-        trace = self.parts.traceable
-        return Mechanical(**{**given, **self.settings, "multiplier_names": names, "trace": trace})
+        settings = {
+            **self.settings,
+            "multiplier_names": [self.multiplier_names[i] for i in rows],
+            "velocity_only": [k for k, i in enumerate(rows) if not self.holonomic[i]],
+            "trace": self.parts.traceable,
+        }
+        return Mechanical(**{**given, **settings})
 
     def observables(self, solution: Solution) -> Observables:
         """Return drift, multipliers, rank and invariants along a solution."""

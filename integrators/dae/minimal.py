@@ -26,10 +26,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..tracing import Traced, TracingError
+from .checks import finite_vector, index_list
 from .consistency import CONSISTENCY_TOLERANCE
 from .linear import Factor
 from .partition import Partition, partition
 from .parts import shaped, underlying
+from .placing import Placing, may_place
 from .problem import Formulation, make_problem, traced_or
 
 if TYPE_CHECKING:
@@ -99,7 +101,11 @@ class Partitioned:
 
     def __init__(self, mechanical: Mechanical, independent: Sequence[int] | None) -> None:
         self.mechanical = mechanical
+        if independent is not None:
+            independent = index_list("independent", independent, mechanical.nv, "velocities")
         self.wanted = independent
+        self._may_place = may_place(mechanical)
+        self._known: dict[tuple[tuple[int, ...], ...], Placing | None] = {}
         self.start = np.concatenate([mechanical.q0, mechanical.v0])
         self.split: Partition
         self._begin()
@@ -121,26 +127,34 @@ class Partitioned:
         tolerance = self.mechanical.rank_tolerance
         return partition(now.G, independent=self.wanted, tolerance=tolerance)
 
+    def _placing(self) -> Placing | None:
+        """Machine code for the current choice, made when it is first needed."""
+        if not self._may_place:
+            return None
+        key = (tuple(self.split.rows.tolist()), tuple(self.split.dependent.tolist()))
+        if key not in self._known:
+            self._known[key] = Placing.made(self.mechanical, self.split)
+        return self._known[key]
+
     def _here(self, now: Terms) -> Partition:
         """The current choice of components with G at another place."""
         return replace(self.split, G=now.G)
-
-    def _core(self, now: Terms) -> Array:
-        return now.G[np.ix_(self.split.rows, self.split.dependent)]
 
     def placed(self, t: float, y: Array, p: Any) -> tuple[Array, Array, Terms] | None:
         """Positions and velocities from the independent part of the state; None if it fails."""
         mechanical, split = self.mechanical, self.split
         nq, nv = mechanical.nq, mechanical.nv
         q, v = mechanical.normalised(y[:nq].copy(), p), y[nq : nq + nv].copy()
-        rows, dependent, independent = split.rows, split.dependent, split.independent
+        rows, dependent = split.rows, split.dependent
+        if not rows.size:
+            return q, v, mechanical.terms(t, q, v, p)
+        u = np.zeros(nv)
         try:
             for _ in range(NEWTON_STEPS):
                 now = mechanical.terms(t, q, v, p)
                 if not now.finite:
                     return None
-                u = np.zeros(nv)
-                u[dependent] = np.linalg.solve(self._core(now), -now.g[rows])
+                u[dependent] = np.linalg.solve(now.G[rows][:, dependent], -now.g[rows])
                 size = float(np.abs(u).max())
                 if not np.isfinite(size):
                     return None
@@ -150,34 +164,56 @@ class Partitioned:
             else:
                 return None
             now = mechanical.terms(t, q, v, p)
-            rest = now.nu[rows] - now.G[np.ix_(rows, independent)] @ v[independent]
-            v[dependent] = np.linalg.solve(self._core(now), rest)
+            G = now.G[rows]
+            v[dependent] += np.linalg.solve(G[:, dependent], now.nu[rows] - G @ v)
         except np.linalg.LinAlgError:
             return None
         return q, v, mechanical.terms(t, q, v, p)
 
     def slope(self, t: float, y: Any, p: Any = None) -> Array:
-        """[q̇; v̇] as a function of the independent part of the state."""
-        mechanical = self.mechanical
+        """[q̇; v̇] as a function of the independent part of the state.
+
+        With v̇ = N v̇ᵢ + v̇₀, G N = 0 and G v̇₀ = γ (8.50) the constraint forces drop out of
+        Nᵀ M v̇ = Nᵀ f.
+        """
+        mechanical, split = self.mechanical, self.split
         p = mechanical.params if p is None else p
         y = np.asarray(y, dtype=float)
         if t == mechanical.t_span[0] and np.array_equal(y, self.start):
             self._begin()
+            split = self.split
+        fast = self._placing()
+        found = None if fast is None else fast(t, y, p)
+        if found is not None:
+            return found[2]
         placed = self.placed(t, y, p)
         if placed is None:  # the step was too long: it will be repeated with a shorter one
             return np.full(y.size, np.nan)
         _, _, now = placed
-        here = self._here(now)
-        N, offset = here.basis, here.offset(now.gamma)
-        v_dot = offset
-        if N.shape[1]:
-            v_dot = offset + N @ np.linalg.solve(N.T @ now.M @ N, N.T @ (now.f - now.M @ offset))
+        free = split.independent
+        N = np.zeros((mechanical.nv, free.size + 1))  # the last column is v̇₀
+        N[free, np.arange(free.size)] = 1.0
+        if split.rank:
+            G = now.G[split.rows]
+            sides = np.column_stack([-G[:, free], now.gamma[split.rows]])
+            N[split.dependent] = np.linalg.solve(G[:, split.dependent], sides)
+        v_dot = N[:, -1]
+        if free.size:
+            basis = N[:, :-1]
+            load = basis.T @ (now.f - now.M @ v_dot)
+            v_dot = v_dot + basis @ np.linalg.solve(basis.T @ (now.M @ basis), load)
         return np.concatenate([now.q_dot, v_dot])
 
     def project(self, t: float, y: Any, p: Any = None) -> Array:
         """Put the dependent part in its place; choose anew where that has become difficult."""
         p = self.mechanical.params if p is None else p
-        placed = self.placed(t, np.asarray(y, dtype=float), p)
+        y = np.asarray(y, dtype=float)
+        fast = self._placing()
+        found = None if fast is None else fast(t, y, p)
+        if found is None:
+            placed = self.placed(t, y, p)
+        else:
+            placed = *found[:2], self.mechanical.terms(t, *found[:2], p)
         if placed is None:
             raise ValueError(
                 f"the dependent coordinates cannot be computed at t = {t:.9g}: the mechanism is "
@@ -202,7 +238,9 @@ def _closed(mechanical: Mechanical, closure: Callable[..., Any], y0: Any, dy0: A
         raise ValueError("closure needs y0, the initial independent coordinates")
     if mechanical.given["rate"] is not None or mechanical.nq != mechanical.nv:
         raise ValueError("closure is for systems with q̇ = v; this one has a rate of its own")
-    first = np.atleast_1d(np.asarray(y0, dtype=float))
+    if not callable(closure):
+        raise TypeError(f"closure must be a function closure(y) -> q, got {closure!r}")
+    first = finite_vector("y0", y0)
     size, n, k = first.size, mechanical.nv, mechanical.params.size
     inner = underlying(closure)
     takes_p = len(inspect.signature(inner).parameters) > 1
@@ -223,9 +261,7 @@ def _closed(mechanical: Mechanical, closure: Callable[..., Any], y0: Any, dy0: A
     _check_closure(mechanical, position, J, first)
     slope0 = J(t0, first, params)
     rates = np.linalg.lstsq(slope0, mechanical.v0, rcond=None)[0] if dy0 is None else dy0
-    rates = np.atleast_1d(np.asarray(rates, dtype=float))
-    if rates.shape != first.shape:
-        raise ValueError(f"dy0 must have {size} numbers, got shape {rates.shape}")
+    rates = finite_vector("dy0", rates, size)
     if dy0 is None:
         missed = float(np.abs(slope0 @ rates - mechanical.v0).max())
         if missed > CONSISTENCY_TOLERANCE * max(1.0, float(np.abs(mechanical.v0).max())):

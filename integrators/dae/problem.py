@@ -129,13 +129,18 @@ def may_trace(mechanical: Mechanical, solver: str) -> bool:
 
 
 def traced_or(
-    mechanical: Mechanical, wanted: bool, f: Callable[..., Any], n: int, other: Callable[..., Any]
+    mechanical: Mechanical,
+    wanted: bool,
+    f: Callable[..., Any],
+    n: int,
+    other: Callable[..., Any],
+    outputs: int | None = None,
 ) -> Callable[..., Any]:
     """Return f traced, or the other function where that is not wanted or too large."""
     if not wanted:
         return other
     try:
-        made = Traced(f, n=n, params=mechanical.params.size)
+        made = Traced(f, n=n, params=mechanical.params.size, outputs=outputs or n)
         made.machine_code()
     except GraphTooLargeError:
         return other

@@ -39,6 +39,7 @@ __all__ = ["AssimuloEngine"]
 QUIET = 50  # Assimulo's verbosity
 GROWTH = 1.5  # first step of a fresh solver after the last of the one before
 SNAP = 100 * EPS  # Assimulo's own tolerance for having reached the end
+FRUITLESS = 100  # attempts at one step, each of n + 20 evaluations: nobody needs as many
 STRETCH = 1e-9  # a fixed step that ends just short of the end is stretched to it
 
 
@@ -102,6 +103,7 @@ class AssimuloEngine(External):
         self._code: int | None = None
         self._pending: BaseException | None = None
         self._proposed: float | None = None  # the next step, where the solver tells
+        self._fruitless = 0  # evaluations of f since the last accepted step
         self.multistep = self.kind.multistep
 
     # ------------------------------------------------------------ what a run asks for
@@ -138,8 +140,16 @@ class AssimuloEngine(External):
 
     def _rhs(self, s: float, y: Array) -> Array:
         """dy/ds in mirrored time."""
+        self._fruitless += 1
+        if self._gave_up:
+            self._abort()
         slope = self.evaluate(self.direction * s, self.from_real(y))
         return self.direction * self.to_real(slope)
+
+    @property
+    def _gave_up(self) -> bool:
+        """Whether the solver evaluates f again and again without getting anywhere."""
+        return self._fruitless > FRUITLESS * (self.n + 20)
 
     def _real_jacobian(self, s: float, y: Array) -> Array:
         """Its Jacobian, a complex entry as a 2×2 block."""
@@ -222,13 +232,16 @@ class AssimuloEngine(External):
         steps = self.counts["nsteps"]
         failure: BaseException | None = None
         with self.interrupts, self.silence, np.errstate(all="ignore"):
-            if self._stale or not self.fixed:
-                self._tally()
-                self.solver = self._new_solver(t_stop, take)
             try:
-                if self.fixed:
+                if self._stale or not self.fixed:
+                    self._tally()
+                    self.solver = self._new_solver(t_stop, take)
+            except Abort as error:  # f failed; anything else is for the user to know
+                failure = error
+            try:
+                if failure is None and self.fixed:
                     self._fixed_step(t_stop, take)
-                else:
+                elif failure is None:
                     self.solver.simulate(self.direction * t_stop)
             except (Abort, Exception) as error:
                 failure = error
@@ -240,6 +253,11 @@ class AssimuloEngine(External):
             raise self._pending
         if self._code is not None:
             return self._code
+        if self._gave_up and self._error is None:
+            return self._failed(
+                f"no step was accepted in {self._fruitless} evaluations of f; loosen rtol and atol "
+                "or take another solver"
+            )
         if failure is None and self._bad is None and self.counts["nsteps"] > steps:
             return None  # at the end, or stopped for a fresh start
         words = self._words(failure)
@@ -278,6 +296,7 @@ class AssimuloEngine(External):
         if not np.all(np.isfinite(y)):
             self._bad, self._stale = t, True
             return
+        self._fruitless = 0
         Q = self._interpolant(t, y) if self.options.want_dense else None
         proposed = self._proposed or (1.0 if self.fixed else GROWTH) * abs(t - self._t)
         self._code = self._hand_over(t, y, Q, proposed, t_stop, take)

@@ -77,6 +77,7 @@ class AssimuloDAEEngine(AssimuloEngine):
         self._code: int | None = None
         self._pending: BaseException | None = None
         self._proposed: float | None = None
+        self._fruitless = 0
         self.multistep = self.kind.multistep
         self._mass = self._dense_mass()
         self._extra = getattr(problem, "extra", None)

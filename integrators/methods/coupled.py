@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels import kernel
-from .common import combine, copy, error_norm, evaluate, polynomial
+from .common import combine, copy, evaluate, polynomial
 from .implicit import (
     TASK_SOLVE_COMPLEX,
     ask_algebra,
     converged,
     implicit_dense,
+    implicit_norm,
     keep_jacobian,
     recall_rate,
     solve_real,
@@ -23,17 +24,20 @@ from .state import (
     DENSE,
     DENSE_NATIVE,
     EXTERNAL_ALGEBRA,
+    FIXED,
     FUNCTION_RAISED,
     H_LAST,
     HAVE_START,
     MAX_NEWTON,
     NEWTON_FAILED,
     NEWTON_LAST,
+    NEWTON_MEMORY,
     NEWTON_RATE,
     NNEWTON,
     OK,
     ORDER_WISH,
     STAGES,
+    STEP_TOO_SMALL,
     STEPS_AT_ORDER,
     VARIABLE_ORDER,
     H,
@@ -44,6 +48,9 @@ from .state import (
 RAISE_RATE = 0.005
 LOWER_RATE = 0.8
 STEPS_BEFORE_CHANGE = 10
+
+UNIT = 2.220446049250313e-16  # relative spacing of floating-point numbers
+ROUNDING_SAFETY = 10.0  # sums of several rounding errors, each with a sign of its own
 
 EXTRAPOLATED_STAGES = 8  # polynomials of higher degree are useless beyond their interval
 
@@ -78,12 +85,67 @@ def newton_coupled(w, t, h):
         for i in range(s):
             for m in range(n):
                 w.K[i, m] += w.increment[i, m]
-        verdict = converged(w, coupled_norm(w, h), iteration, remembered)
+        norm = coupled_norm(w, h)
+        verdict = converged(w, norm, iteration, remembered)
         if verdict == 1:
             return OK
         if verdict == -1:
             break
-    return NEWTON_FAILED
+    return stagnated(w, t, h, norm)
+
+
+@kernel
+def stagnated(w, t, h, norm):
+    """Judge an iteration that stopped converging: OK if only rounding errors are left in it.
+
+    Multipliers of index 2 and 3 are found from differences of g that are smaller the shorter the
+    step, so that rounding errors of y are magnified by the size of a mass over h or h². Then no
+    increment gets below a limit, however short the step. It is OK as long as it is within
+    the tolerance of the step; otherwise a shorter step would not help, and the status says that
+    the tolerance is to blame.
+    """
+    if w.count[FIXED] == 1 or not np.isfinite(norm):
+        return NEWTON_FAILED
+    limit = rounding_norm(w, t, h)
+    if limit < 0.0:
+        return FUNCTION_RAISED
+    if not norm <= ROUNDING_SAFETY * limit:
+        return NEWTON_FAILED
+    w.clock[NEWTON_RATE] = 0.0  # which says nothing about the Jacobian now
+    w.clock[NEWTON_MEMORY] = 1.0
+    return OK if norm <= 1.0 else STEP_TOO_SMALL
+
+
+@kernel
+def rounding_norm(w, t, h):
+    """Norm of the increment that a change of the stage values by a unit in the last place causes.
+
+    f is evaluated twice, so that what it loses by cancellation counts as well; signs alternate,
+    or the perturbation would be a mere scaling. Negative if f fails.
+    """
+    s = w.count[STAGES]
+    n = w.y.shape[0]
+    end = t + w.c[s - 1] * h
+    combine(w.A[s - 1], w.K, s, w.x)
+    for m in range(n):
+        w.x[m] += w.y[m]
+    if evaluate(w, end) != OK:
+        return -1.0
+    copy(w.dx, w.residual[0])
+    for m in range(n):
+        w.x[m] *= 1.0 + (UNIT if m % 2 == 0 else -UNIT)
+    if evaluate(w, end) != OK:
+        return -1.0
+    for m in range(n):
+        w.residual[0, m] = h * (w.dx[m] - w.residual[0, m])
+    for i in range(1, s):
+        sign = 1.0 if i % 2 == 0 else -1.0
+        for m in range(n):
+            w.residual[i, m] = sign * w.residual[0, m]
+    status = solve_coupled(w)
+    if status == FUNCTION_RAISED:
+        return -1.0
+    return coupled_norm(w, h) if status == OK else np.nan
 
 
 @kernel
@@ -93,7 +155,7 @@ def coupled_norm(w, h):
     total = 0.0
     for i in range(s):
         combine(w.A[i], w.increment, s, w.error)
-        norm = error_norm(w, w.error, h)
+        norm = implicit_norm(w, w.error, h)
         total += norm * norm
     return np.sqrt(total / s)
 

@@ -198,7 +198,11 @@ class GeneralizedAlphaStep(ConstrainedStep):
                     ]
                 )
             assert matrix is not None
-            change = self._solve(matrix, np.concatenate([-gap, -now.g / beta]))
+            open_ = now.g / beta
+            if not self.system.holonomic.all():  # rolling and the like: G v₁ = ν instead
+                slip = (now.G @ v1 - now.nu) / gamma
+                open_ = np.where(self.system.holonomic, open_, slip)
+            change = self._solve(matrix, np.concatenate([-gap, -open_]))
             if not np.all(np.isfinite(change)):
                 return None
             slope, force = slope + change[:n], force + change[n:]

@@ -23,6 +23,7 @@ from ..kernels import kernel
 from .common import (
     combine,
     copy,
+    error_norm,
     evaluate,
     hermite_dense,
     slope_at_start,
@@ -51,6 +52,7 @@ from .state import (
     JACOBIAN_NATIVE,
     LAST_REJECTED,
     MAX_NEWTON,
+    MAX_NORM,
     NEWTON_FACTOR,
     NEWTON_FAILED,
     NEWTON_MEMORY,
@@ -58,8 +60,12 @@ from .state import (
     NEWTON_TOLERANCE,
     NJEV,
     NLU,
+    NORM,
+    NORM_KNOWN,
     NSTEPS,
     OK,
+    PAIRS,
+    RTOL,
     SINGULAR_MATRIX,
     STAGES,
 )
@@ -127,6 +133,7 @@ def finish_step(w, t, h):
     combine(w.b, w.K, w.count[STAGES], w.y_new)
     for m in range(w.y.shape[0]):
         w.y_new[m] += w.y[m]
+    w.count[NORM_KNOWN] = 0
     if w.count[ESTIMATE] == ESTIMATE_EMBEDDED:
         return estimate_error(w, t, h, False)
     return OK
@@ -317,17 +324,53 @@ def estimate_error(w, t, h, again):
         copy(w.f0, w.big)
     combine(w.e, w.K, w.count[STAGES], w.error)
     block = w.count[ESTIMATE_BLOCK]
-    if block < 0:
-        return OK
-    status = times_mass(w, w.error, w.real_rhs)
-    if status != OK:
-        return status
-    if weight != 0.0:
-        for m in range(n):
-            w.real_rhs[m] += weight * h * w.big[m]
-    status = solve_real(w, block)
-    copy(w.real_rhs, w.error)
-    return status
+    if block >= 0:
+        status = times_mass(w, w.error, w.real_rhs)
+        if status != OK:
+            return status
+        if weight != 0.0:
+            for m in range(n):
+                w.real_rhs[m] += weight * h * w.big[m]
+        status = solve_real(w, block)
+        if status != OK:
+            return status
+        copy(w.real_rhs, w.error)
+    w.clock[NORM] = implicit_norm(w, w.error, h)
+    w.count[NORM_KNOWN] = 1
+    return OK
+
+
+@kernel
+def implicit_norm(w, e, h):
+    """Norm of e as ``error_norm`` has it, but with multipliers measured together.
+
+    Multipliers are the components of the highest index, where that is 2 or more. How a constraint
+    force splits into them depends on the axes that someone chose, and some are zero, or nearly:
+    relative to itself, nothing of such a component is more than rounding errors. So the largest
+    one is the measure of all.
+    """
+    highest = 1
+    for i in range(w.index.shape[0]):
+        highest = max(highest, w.index[i])
+    if highest == 1 or w.count[FIXED] == 1 or w.count[PAIRS] == 1:
+        return error_norm(w, e, h)
+    n = e.shape[0]
+    together = 0.0
+    for i in range(n):
+        if w.index[i] == highest:
+            together = max(together, max(abs(w.y[i]), abs(w.y_new[i])))
+    total = 0.0
+    greatest = 0.0
+    for i in range(n):
+        size = together if w.index[i] == highest else max(abs(w.y[i]), abs(w.y_new[i]))
+        scaled = abs(e[i]) / (w.atol[i] + w.clock[RTOL] * size)
+        for _ in range(1, w.index[i]):
+            scaled *= abs(h)
+        if not np.isfinite(scaled):
+            return np.inf
+        total += scaled * scaled
+        greatest = max(greatest, scaled)
+    return greatest if w.count[MAX_NORM] == 1 else np.sqrt(total / n)
 
 
 @kernel

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from integrators.problem import IVP
 from integrators.problems.registry import register
@@ -29,6 +28,8 @@ def brusselator_1d(n: int = 100, alpha: float = 0.02, t_end: float = 10.0) -> IV
     >>> brusselator_1d(n=500).n
     1000
     """
+    from scipy import sparse
+
     if n < 2:
         raise ValueError(f"n must be at least 2, got {n}")
     x = np.arange(1, n + 1) / (n + 1)

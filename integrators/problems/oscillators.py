@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import ellipj
 
 from integrators.problem import IVP
 from integrators.problems.registry import register
@@ -73,6 +72,8 @@ def pendulum_angle(t: Any, theta0: float, g: float, length: float) -> tuple[Any,
     >>> round(float(theta), 5)
     -1.40503
     """
+    from scipy.special import ellipj  # takes a while to import
+
     if not abs(theta0) < np.pi:
         raise ValueError(f"theta0 must lie strictly between −π and π, got {theta0}")
     k, k1 = np.sin(theta0 / 2), np.cos(theta0 / 2)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import ellipj
 
 from integrators.problem import IVP, Event
 from integrators.problems.registry import register
@@ -75,6 +74,8 @@ def rigid_body(
         )
 
     def exact(t: Any) -> Any:
+        from scipy.special import ellipj
+
         sn, cn, dn, _ = ellipj(p * t, m)
         return np.array([omega1 * cn, b * sn, omega3 * dn])
 

@@ -18,7 +18,7 @@ from .linkages import five_bar, four_bar, n_four_bar, slider_crank
 from .parallel import delta_robot, stewart_platform
 from .pendulums import cart_pole, double_pendulum, n_pendulum, pendulum, spherical_pendulum
 from .registry import Entry, entries, entry, get, names, register
-from .robots import PUMA560, PUMA560_POSES, puma560, serial_arm
+from .robots import PUMA560, PUMA560_POSES, lightweight_arm, puma560, serial_arm
 from .spatial_linkages import bricard, spatial_slider_crank
 from .trees import planar_tree, random_tree
 
@@ -42,6 +42,7 @@ __all__ = [
     "governor",
     "heavy_top",
     "ladder",
+    "lightweight_arm",
     "n_four_bar",
     "n_pendulum",
     "names",

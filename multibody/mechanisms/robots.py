@@ -1,4 +1,4 @@
-"""Robot arms: PUMA 560 with published parameters, and serial arms of any length by seed."""
+"""Robot arms: PUMA 560, a lightweight arm of seven joints, and arms of any length by seed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..model import Model
 from ..shapes import Inertia
 from .registry import register
 
-__all__ = ["PUMA560", "PUMA560_POSES", "puma560", "serial_arm"]
+__all__ = ["PUMA560", "PUMA560_POSES", "lightweight_arm", "puma560", "serial_arm"]
 
 #: Parameters of the PUMA 560 in the standard Denavit–Hartenberg convention: Armstrong, Khatib and
 #: Burdick (1986) as revised by Corke and Armstrong-Hélouvry (1994). Lengths in m, masses in kg;
@@ -99,6 +99,49 @@ def puma560(friction: bool = True, rotors: bool = True, gravity: float = 9.81) -
         damping=square * p["viscous"] if friction else 0.0,
         gravity=(0.0, 0.0, -gravity),
         name="PUMA 560",
+    )
+
+
+#: Links of the lightweight arm: twist and offset of the joint before it (modified convention),
+#: mass, centre of mass, principal moments about it. Our own round numbers, of the size of common
+#: arms of this build.
+LIGHTWEIGHT_ARM = (
+    (0.0, 0.36, 4.0, (0.0, -0.03, -0.12), (0.1, 0.09, 0.02)),
+    (-np.pi / 2, 0.0, 4.0, (0.0, -0.06, 0.04), (0.05, 0.02, 0.045)),
+    (np.pi / 2, 0.42, 3.0, (0.0, 0.03, -0.13), (0.08, 0.075, 0.01)),
+    (np.pi / 2, 0.0, 2.7, (0.0, 0.07, 0.03), (0.03, 0.01, 0.03)),
+    (-np.pi / 2, 0.4, 1.7, (0.0, 0.02, -0.13), (0.02, 0.018, 0.005)),
+    (-np.pi / 2, 0.0, 1.8, (0.0, 0.0, 0.01), (0.005, 0.0036, 0.0047)),
+    (np.pi / 2, 0.13, 0.3, (0.0, 0.0, 0.02), (0.001, 0.001, 0.001)),
+)
+
+
+@register(q0=np.full(7, 0.3), t_end=2.0, source="conserved: energy (without friction)")
+def lightweight_arm(damping: float = 0.0, gravity: float = 9.81) -> Model:
+    """Arm of seven joints as in common lightweight robots: shoulder, elbow and wrist.
+
+    Axes stand alternately along and across the links and meet in a shoulder and a wrist.
+
+    Parameters
+    ----------
+    damping
+        Viscous friction of each joint, in N m s. Without it, long motions are chaotic.
+    gravity
+        In m/s², along −z of the base.
+
+    Examples
+    --------
+    >>> lightweight_arm().nv
+    7
+    """
+    return chain(
+        [(0.0, twist, offset) for twist, offset, *_ in LIGHTWEIGHT_ARM],
+        "modified",
+        inertias=[Inertia(m, c, np.diag(I)) for _, _, m, c, I in LIGHTWEIGHT_ARM],
+        names=[f"link{k}" for k in range(1, 8)],
+        damping=damping,
+        gravity=(0.0, 0.0, -gravity),
+        name="lightweight arm",
     )
 
 

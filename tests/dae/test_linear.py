@@ -170,7 +170,7 @@ def test_bad_formulations(name, options, message):
 
 
 def test_unknown_options():
-    with pytest.raises(TypeError, match="'index3' does not take"):
+    with pytest.raises(TypeError, match="'index3' has no option 'alpha'"):
         pendulum().formulation("index3", alpha=1.0)
 
 
