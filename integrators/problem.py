@@ -115,6 +115,11 @@ class IVP:
     manifold
         A :class:`Manifold`, if the solution lives on one; :class:`MuntheKaas` methods solve the
         problem there. All other methods use f.
+    review
+        ``review(problem, t, y, rtol)`` looks at a run after its end: the times t and states y
+        (in columns) of its steps; rtol is None for a fixed step. It returns None, or a
+        :class:`Status` (or None to leave it) and a text that is added to the solution's message.
+        For what only shows afterwards, and what the problem knows better than the method.
     """
 
     f: RHS
@@ -134,6 +139,7 @@ class IVP:
     source: str = ""
     manifold: Manifold | None = None
     state_names: Sequence[str] = ()
+    review: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.f):
@@ -142,6 +148,10 @@ class IVP:
             raise TypeError(
                 f"manifold must be an integrators.Manifold, got {self.manifold!r}; a group becomes "
                 "one by group.manifold(velocity)"
+            )
+        if self.review is not None and not callable(self.review):
+            raise TypeError(
+                f"review must be a function review(problem, t, y, rtol), got {self.review!r}"
             )
         y0 = state_array(self.y0)
         span = time_span(self.t_span)

@@ -78,6 +78,9 @@ class Run:
         self.ended: Status | None = None
         self.reporter: _Progress | None = None
         self.message = ""
+        # States of all steps for the problem's review, if they are not the output anyway.
+        self.steps: list[tuple[NDArray[np.float64], NDArray[Any]]] = []
+        self.review_steps = ivp.review is not None and output_times is not None
         # Python has to look at every step if any of these is there, or an event that is not traced.
         self.one_by_one = callback is not None or self.project is not None
         if output_times is None:
@@ -101,7 +104,27 @@ class Run:
             finally:
                 if self.reporter is not None:
                     self.reporter.close()
-        return self._solution(status)
+        return self._reviewed(self._solution(status))
+
+    def _reviewed(self, solution: Solution) -> Solution:
+        """Let the problem look at its run, and say what it finds."""
+        if self.ivp.review is None or solution.status == Status.INTERRUPTED:
+            return solution
+        t, y = solution.t, solution.y
+        if self.review_steps:
+            t = np.concatenate([[self.ivp.t_span[0]], *(times for times, _ in self.steps)])
+            y = np.concatenate([self.ivp.y0[None], *(states for _, states in self.steps)]).T
+        options = self.engine.options
+        try:
+            remark = self.ivp.review(self.ivp, t, y, None if options.fixed else options.rtol)
+        except Exception as error:  # of a user's review; the run itself is there
+            solution.exception = error
+            remark = Status.FUNCTION_RAISED, f"its review raised {error!r}"
+        status, text = remark or (None, "")
+        if status is not None and solution.success:
+            solution.status = Status(status)
+        solution.message += f"; {text}" if text else ""
+        return solution
 
     def _start(self, first_step: float | None) -> None:
         """Evaluate f once, so that a faulty f is told at once and as itself; choose h."""
@@ -299,6 +322,8 @@ class Run:
         h: float | None = None,
     ) -> None:
         """Output what lies in steps from (t, y); h is the full length of one cut short."""
+        if self.review_steps:
+            self.steps.append((ends.copy(), np.array(self.engine.from_real(states))))
         if self.output_times is None:
             self._output(ends, self.engine.from_real(states))
             return

@@ -10,8 +10,6 @@ found here, never declared. Numbers are kept as they were given: fractions stay 
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
@@ -23,7 +21,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .numbers import DIGITS, Number, parse, to_decimal, uncertainty
+from . import tableau_text
+from .coefficients import (
+    _difference,
+    _floats,
+    _matrix,
+    _power,
+    _short,
+    _sum,
+    _vector,
+    _weight_difference,
+)
+from .numbers import DIGITS, Number, to_decimal, uncertainty
 from .trees import Tree, bracket, density, order, rooted_trees
 
 __all__ = ["ContinuousExtension", "OrderCondition", "Tableau"]
@@ -423,86 +432,24 @@ class Tableau:
         return f"<Tableau {label}: {self.stages} stages, {self.kind}>"
 
     def __str__(self) -> str:
-        rows = [[_short(a) if a != 0 else "" for a in row] for row in self.A]
-        weights = [[_short(x) for x in w] for w in (self.b, self.b_hat, self.b_low) if w]
-        nodes = [_short(x) for x in self.c]
-        left = max(map(len, nodes))
-        widths = [max(len(r[j]) for r in rows + weights) for j in range(self.stages)]
-
-        def line(head: str, cells: list[str]) -> str:
-            body = " ".join(f"{cell:>{w}}" for cell, w in zip(cells, widths))
-            return f"{head:>{left}} | {body}".rstrip()
-
-        rule = "-" * (left + 1) + "+" + "-" * (sum(widths) + len(widths))
-        return "\n".join(
-            [
-                *(line(h, r) for h, r in zip(nodes, rows)),
-                rule,
-                *(line("", w) for w in weights),
-            ]
-        )
+        return tableau_text.table(self)
 
     def to_latex(self) -> str:
         """Return a LaTeX ``array`` of the tableau."""
-
-        def cell(x: Number) -> str:
-            if isinstance(x, Fraction) and x.denominator != 1:
-                sign = "-" if x < 0 else ""
-                return rf"{sign}\tfrac{{{abs(x.numerator)}}}{{{x.denominator}}}"
-            return _short(x)
-
-        lines = [
-            " & ".join([cell(ci), *(cell(a) if a != 0 else "" for a in row)])
-            for ci, row in zip(self.c, self.A)
-        ]
-        weights = [" & ".join(["", *map(cell, w)]) for w in (self.b, self.b_hat, self.b_low) if w]
-        body = " \\\\\n".join(lines) + " \\\\ \\hline\n" + " \\\\\n".join(weights)
-        return rf"\begin{{array}}{{c|{'c' * self.stages}}}" + f"\n{body}\n" + r"\end{array}"
+        return tableau_text.latex(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data; fractions and long decimals become strings, so nothing is lost."""
-        data: dict[str, Any] = {"name": self.name, "reference": self.reference}
-        data["A"] = [[_text(a) for a in row] for row in self.A]
-        for key in ("b", "c", "b_hat", "b_low"):
-            value = getattr(self, key)
-            if value is not None:
-                data[key] = [_text(x) for x in value]
-        return data
+        return tableau_text.plain_data(self)
 
     def save(self, path: str | Path) -> None:
         """Write the tableau to a ``.json`` or ``.toml`` file."""
-        path = Path(path)
-        data = self.to_dict()
-        if path.suffix == ".json":
-            text = json.dumps(data, indent=1) + "\n"
-        elif path.suffix == ".toml":
-            # JSON strings, floats and lists are TOML as well.
-            text = "".join(f"{key} = {json.dumps(value)}\n" for key, value in data.items())
-        else:
-            raise ValueError(f"expected a file name ending in .json or .toml, got {path.name!r}")
-        path.write_text(text, encoding="utf-8")
+        tableau_text.write(self, Path(path))
 
     @classmethod
     def load(cls, path: str | Path, *, check: bool = True) -> Tableau:
         """Read a tableau written by :meth:`save`, or by hand in the same form."""
-        path = Path(path)
-        text = path.read_text(encoding="utf-8")
-        if path.suffix not in (".json", ".toml"):
-            raise ValueError(f"expected a file name ending in .json or .toml, got {path.name!r}")
-        data = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-        if len(data) == 1 and isinstance(next(iter(data.values())), dict):
-            ((name, entry),) = data.items()  # written like an entry of the catalogue
-            remarks = ("title", "order", "embedded_order", "aliases", "kind", "stability")
-            data = {"name": name, **{k: v for k, v in entry.items() if k not in remarks}}
-        known = {"A", "b", "c", "b_hat", "b_low", "name", "reference"}
-        if unknown := set(data) - known:
-            expected = ", ".join(sorted(known))
-            raise ValueError(
-                f"{path.name}: unknown key {sorted(unknown)[0]!r}; expected {expected}"
-            )
-        if missing := {"A", "b"} - set(data):
-            raise ValueError(f"{path.name}: the key {sorted(missing)[0]!r} is missing")
-        return cls(**data, check=check)
+        return cls(**tableau_text.read(Path(path)), check=check)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tableau):
@@ -523,86 +470,3 @@ class Tableau:
 
 def _rebuild(data: dict[str, Any], dense: ContinuousExtension | None) -> Tableau:
     return Tableau(**data, dense=dense, check=False)
-
-
-# -------------------------------------------------------------------- helpers
-
-
-def _vector(values: Any, label: str, length: int | None) -> tuple[Number, ...]:
-    if isinstance(values, str):
-        values = values.split()
-    try:
-        numbers = tuple(_finite(parse(x), f"{label}[{i}]") for i, x in enumerate(values, start=1))
-    except TypeError as error:
-        raise TypeError(f"{label}: {error}") from None
-    if length is not None and len(numbers) != length:
-        raise ValueError(f"{label} has {len(numbers)} entries, but b has {length}")
-    return numbers
-
-
-def _matrix(A: Any, s: int) -> tuple[tuple[Number, ...], ...]:
-    if isinstance(A, str):  # a line for each row; an explicit method leaves out the first
-        A = A.strip().splitlines()
-        A = ["", *A] if len(A) == s - 1 else A
-    rows = [list(row.split()) if isinstance(row, str) else list(row) for row in A]
-    if len(rows) != s:
-        raise ValueError(f"A has {len(rows)} rows, but b has {s} entries: one row per stage")
-    result = []
-    for i, row in enumerate(rows, start=1):
-        if len(row) > s:
-            raise ValueError(
-                f"row {i} of A has {len(row)} entries; a tableau of {s} stages has {s}"
-            )
-        if i - 1 > len(row) and len(row) != 0 and any(len(r) == s for r in rows):
-            raise ValueError(f"row {i} of A has {len(row)} entries, other rows have {s}")
-        numbers = [_finite(parse(x), f"A[{i}, {j}]") for j, x in enumerate(row, start=1)]
-        result.append(tuple(numbers + [Fraction(0)] * (s - len(row))))
-    return tuple(result)
-
-
-def _finite(x: Number, label: str) -> Number:
-    finite = x.is_finite() if isinstance(x, Decimal) else np.isfinite(float(x))
-    if not finite:
-        raise ValueError(f"{label} is {x}; coefficients must be finite")
-    return x
-
-
-def _sum(row: Sequence[Number]) -> Number:
-    if all(isinstance(x, Fraction) for x in row):
-        return sum((Fraction(x) for x in row), Fraction(0))
-    if any(isinstance(x, float) for x in row):
-        return float(sum(to_decimal(x) for x in row))
-    with localcontext(prec=DIGITS + 10):
-        return sum((to_decimal(x) for x in row), Decimal(0))
-
-
-def _power(x: Any, k: int) -> Any:
-    return x**k if k else 1  # 0⁰ = 1 here; Decimal calls it invalid
-
-
-def _difference(x: Number, y: Number) -> float:
-    if isinstance(x, Fraction) and isinstance(y, Fraction):
-        return float(x - y)
-    with localcontext(prec=DIGITS + 10):
-        return float(to_decimal(x) - to_decimal(y))
-
-
-def _weight_difference(b: Sequence[Number], b_hat: Sequence[Number]) -> NDArray[np.float64]:
-    return _floats([_difference(x, y) for x, y in zip(b, b_hat)])
-
-
-def _floats(values: Any) -> NDArray[np.float64]:
-    nested = [[float(x) for x in v] if isinstance(v, tuple | list) else float(v) for v in values]
-    array = np.array(nested, dtype=np.float64)
-    array.setflags(write=False)
-    return array
-
-
-def _text(x: Number) -> str | float:
-    return x if isinstance(x, float) else str(x)
-
-
-def _short(x: Number) -> str:
-    if isinstance(x, Fraction):
-        return str(x)
-    return f"{float(x):.6g}"

@@ -57,26 +57,28 @@ from .dynamics.closed_loop import (
 from .dynamics.compute import (
     FD,
     ID,
-    Energy,
-    Kinematics,
     SingularModelError,
     aba,
     bias_forces,
-    body_jacobian,
-    centre_of_mass,
     coriolis_forces,
     crba,
-    energy,
     gravity_forces,
-    jacobian_rate,
     joint_forces,
+    position_rate,
+    rnea,
+)
+from .dynamics.motion import (
+    Energy,
+    Kinematics,
+    body_jacobian,
+    centre_of_mass,
+    energy,
+    jacobian_rate,
     kinematics,
     momentum,
     point_acceleration,
     point_jacobian,
     point_position,
-    position_rate,
-    rnea,
 )
 from .frames import Frame, FrameMoving, label_checks
 from .inertia import ArticulatedInertia, CentralInertia, InverseInertia, RigidInertia, mcI

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from html import escape
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ from integrators.analysis.plot.style import COLOURS, INK, QUIET
 
 from ._checks import Array, ArrayLike, real_array, real_scalar
 from .animation_page import PAGE
+from .plot import LOOP
 from .simulate import _check_solution
 from .skeleton import axes_of_view, skeleton, view_of
 
@@ -98,7 +100,7 @@ def save(
         A model, and a solution of it.
     path
         ``.html``: a page that plays, pauses, and turns 3-D mechanisms with the mouse. ``.gif``.
-        ``.mp4``: needs the program ffmpeg.
+        ``.mp4``: needs the program ffmpeg, on the PATH or from ``pip install imageio-ffmpeg``.
     fps, speed
         As in :func:`frames`.
     view
@@ -117,7 +119,7 @@ def save(
     Raises
     ------
     RuntimeError
-        For ``.mp4`` if ffmpeg is not there.
+        For ``.mp4`` if there is no ffmpeg; the message says how to get it.
 
     Examples
     --------
@@ -137,12 +139,16 @@ def save(
         return target
     if kind not in (".gif", ".mp4"):
         raise ValueError(f"path: expected a name that ends in .html, .gif or .mp4, received {path}")
-    writer = _writer(kind, fps)
+    from matplotlib import rc_context
+
+    program: dict[Any, Any] = {"animation.ffmpeg_path": _ffmpeg(target)} if kind == ".mp4" else {}
     figure, draw, count = _film(model, solution, fps, speed, view, trace)
-    with writer.saving(figure, str(target), dpi):
-        for k in range(count):
-            draw(k)
-            writer.grab_frame()
+    with rc_context(program):
+        writer = _writer(kind, fps)
+        with writer.saving(figure, str(target), dpi):
+            for k in range(count):
+                draw(k)
+                writer.grab_frame()
     return target
 
 
@@ -151,11 +157,26 @@ def _writer(kind: str, fps: float) -> Any:
 
     if kind == ".gif":
         return PillowWriter(fps=fps)  # type: ignore[arg-type]
-    if not FFMpegWriter.isAvailable():
+    # The index comes first in the file, so that a browser plays it while it loads.
+    return FFMpegWriter(fps=fps, extra_args=["-movflags", "+faststart"])  # type: ignore[arg-type]
+
+
+def _ffmpeg(target: Path) -> str:
+    """Program that matplotlib is set to use ("ffmpeg" on the PATH), else that of imageio-ffmpeg."""
+    from matplotlib import rcParams
+
+    if (found := shutil.which(rcParams["animation.ffmpeg_path"])) is not None:
+        return found
+    try:
+        from imageio_ffmpeg import get_ffmpeg_exe
+
+        return str(get_ffmpeg_exe())
+    except (ImportError, RuntimeError):  # not installed, or without a program for this machine
         raise RuntimeError(
-            "MP4 needs the program ffmpeg, which was not found; install it, or write .gif or .html"
-        )
-    return FFMpegWriter(fps=fps)  # type: ignore[arg-type]
+            f"cannot write {target}: MP4 needs the program ffmpeg, which is neither on the PATH "
+            "nor in the package imageio-ffmpeg; run `pip install imageio-ffmpeg`, or write .gif or "
+            ".html"
+        ) from None
 
 
 def _scene(
@@ -243,9 +264,11 @@ def html(
         "springs": [list(pair) for pair in bones.springs],
         "joints": list(bones.joints),
         "centres": [point for point, _ in bones.centres],
+        "loops": [list(pair) for pair in bones.loops],
         "view": view,
         "ink": INK,
         "quiet": QUIET,
+        "loop": LOOP,
     }
     # In a script element only "</" could end the data early.
     data = json.dumps(scene, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")

@@ -113,6 +113,21 @@ function dot(p, radius, fill) {
   const [x, y] = place(p);
   pen.beginPath();
   pen.arc(x, y, radius, 0, 2 * Math.PI);
+  outline(fill);
+}
+
+function diamond(p, radius, fill) {
+  const [x, y] = place(p);
+  pen.beginPath();
+  pen.moveTo(x - radius, y);
+  pen.lineTo(x, y - radius);
+  pen.lineTo(x + radius, y);
+  pen.lineTo(x, y + radius);
+  pen.closePath();
+  outline(fill);
+}
+
+function outline(fill) {
   pen.fillStyle = fill;
   pen.fill();
   pen.strokeStyle = scene.ink;
@@ -135,6 +150,11 @@ function draw() {
   for (const [i, j, colour] of scene.links) line([points[i], points[j]], colour, 5, []);
   for (const i of scene.centres) dot(points[i], 5, "white");
   for (const i of scene.joints) dot(points[i], 3, scene.ink);
+  for (const [i, j] of scene.loops) {
+    line([points[i], points[j]], scene.quiet, 1.2, [5, 4]);
+    diamond(points[i], 5, scene.loop);
+    diamond(points[j], 5, scene.loop);
+  }
   slider.value = Math.floor(frame);
   time.textContent = "t = " + scene.t[Math.floor(frame)].toFixed(2) + " s";
 }

@@ -3,13 +3,17 @@
 Positions are found by Gauss–Newton steps on the gaps δ(q), each the smallest in the sense of the
 inertia, Σ uᵀHu; so the mechanism moves as it would if it were released. Velocities are corrected
 by an impulse: v − H⁻¹Kᵀ(KH⁻¹Kᵀ)⁺(Kv − ν).
+
+The gap of two orientations vanishes at half a turn, too, and from beyond a quarter turn the steps
+lead there. Loops that closed the wrong way round are therefore turned over, along the axis and
+by the angle that is missing, and closed again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +21,7 @@ from ._checks import Array, ArrayLike
 from .dynamics.closed_loop import RANK_TOLERANCE, constraints, need_loops
 from .dynamics.compute import crba
 from .dynamics.loop_joints import placed, relative_pose
+from .quaternions import from_matrix
 
 if TYPE_CHECKING:
     from .model import Model
@@ -27,7 +32,9 @@ __all__ = ["Assembly", "AssemblyError", "assemble", "consistent_velocity", "proj
 CLOSED = 1e-12
 MOST_STEPS = 100
 #: Further starts, away from the guess, if a loop does not close or closes the wrong way round.
-RESTARTS = 8
+RESTARTS = 24
+#: Turning a loop over: most steps, and the angle of each.
+TURNS, TURN = 30, 0.3
 
 
 class AssemblyError(ValueError):
@@ -102,10 +109,15 @@ def assemble(
     movable = _movable(model, fixed)
     rng = np.random.default_rng(0)
     origin, failure = start, None
-    for _ in range(RESTARTS + 1):
+    for attempt in range(RESTARTS + 1):
         try:
             q, gap, steps = _close(model, origin, movable, fixed, t, tolerance)
             wrong = _wrong_way_round(model, q, t)
+            if wrong is not None:
+                for k in range(len(model.loops)):
+                    q = _turned_over(model, q, k, movable, t)
+                q, gap, steps = _close(model, q, movable, fixed, t, tolerance)
+                wrong = _wrong_way_round(model, q, t)
             if wrong is None:
                 moved = float(np.abs(q - start).max(initial=0.0))
                 return Assembly(q, gap, steps, moved, branch(model, q, t=t))
@@ -116,7 +128,10 @@ def assemble(
             )
         except AssemblyError as error:
             failure = failure or error
-        origin = model.integrate(start, np.where(movable, rng.standard_normal(model.nv), 0.0))
+        # Near the guess first, then anywhere.
+        reach = 1.0 if attempt < RESTARTS // 3 else np.pi
+        step = reach * rng.standard_normal(model.nv)
+        origin = model.normalise(model.integrate(start, np.where(movable, step, 0.0)))
     assert failure is not None
     raise failure
 
@@ -129,6 +144,51 @@ def _wrong_way_round(model: Model, q: Array, t: float) -> str | None:
         if not loop.joint.closure_side(t, E) > 0.0:
             return loop.name
     return None
+
+
+def _turned_over(model: Model, q: Array, k: int, movable: Array, t: float) -> Array:
+    """Position in which the frames of loop k are as nearly the right way round as joints allow."""
+    joint = model.loops[k].joint
+    if joint.closure_side(t, np.diag([1.0, -1.0, -1.0])) > 0.0:
+        return q  # no side of it is wrong
+    for _ in range(TURNS):
+        E = _orientation(model, q, k, t)
+        turn = _missing_turn(joint.closure_side, t, E)
+        angle = float(np.linalg.norm(turn))
+        if angle < TURN:
+            break
+        J = np.zeros((3, model.nv))
+        for j in np.flatnonzero(movable):
+            step = np.zeros(model.nv)
+            step[j] = 1e-6
+            change = _orientation(model, model.integrate(q, step), k, t) @ E.T  # 1 − ω×
+            J[:, j] = np.array([change[1, 2], change[2, 0], change[0, 1]]) / 1e-6
+        u = _smallest(model, q, J, turn * (TURN / angle), movable, t)
+        q = model.normalise(model.integrate(q, u))
+    return q
+
+
+def _orientation(model: Model, q: Array, k: int, t: float) -> Array:
+    """Rotation E of loop k, from predecessor to successor coordinates."""
+    return np.array(relative_pose(placed(model, q, None, t), k)[0], dtype=float)
+
+
+def _missing_turn(side: Callable[[float, Array], Any], t: float, E: Array) -> Array:
+    """Rotation vector, in successor axes, that brings the successor the right way round.
+
+    A joint that turns about z does not mind a half turn about it, and wants its z axes aligned;
+    others want E = 1.
+    """
+    if side(t, np.diag([-1.0, -1.0, 1.0])) > 0.0:
+        z = E[:, 2]  # the predecessor's axis in successor coordinates
+        axis = np.array([-z[1], z[0], 0.0])  # e_z × z
+        sine = float(np.linalg.norm(axis))
+        axis = axis / sine if sine > 1e-8 else np.array([1.0, 0.0, 0.0])
+        return axis * np.arctan2(sine, z[2])
+    p = from_matrix(E.T)
+    p = p if p[0] >= 0.0 else -p
+    sine = float(np.linalg.norm(p[1:]))
+    return -p[1:] * (2.0 * np.arctan2(sine, p[0]) / sine if sine > 1e-12 else 0.0)
 
 
 def _close(

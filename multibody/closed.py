@@ -7,7 +7,7 @@ multipliers as unknowns are in ``as_dae``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,10 +17,12 @@ from .assembly import project_state
 from .dynamics.closed_loop import (
     RANK_TOLERANCE,
     REGULARISATION,
+    REGULARISATION_INDEPENDENT,
     check_stabilisation,
     constrained_accelerations,
     constraints,
     fast_constrained_accelerations,
+    mobility,
 )
 from .dynamics.compute import load, load_forces
 from .dynamics.constrained import ALPHA, BETA, EPSILON, constrained_kernel
@@ -54,6 +56,10 @@ class Stabilisation:
     rank
         "regular": constraints that are redundant stay so (fast, traced). "truncate": singular
         values are looked at in every evaluation, which passes through singular positions.
+    rank_tolerance
+        Of "truncate".
+    epsilon
+        Of "regular": what is added to the diagonal of KH⁻¹Kᵀ, in parts of its mean.
     """
 
     kind: str
@@ -61,6 +67,7 @@ class Stabilisation:
     beta: float
     rank: str = "regular"
     rank_tolerance: float = RANK_TOLERANCE
+    epsilon: float = REGULARISATION
 
     @classmethod
     def of(
@@ -90,10 +97,16 @@ class Stabilisation:
             alpha = 1.0 / (T_STAB if T_stab is None else T_stab)
         return cls(kind, *check_stabilisation(alpha, beta), rank, rank_tolerance)
 
+    def starting_at(self, model: Model, q: Array, t: float) -> Stabilisation:
+        """Return the same with the least regularisation that the constraints at a position need."""
+        if mobility(model, q, t=t).rank < len(model.tree.acting_rows):
+            return self
+        return replace(self, epsilon=REGULARISATION_INDEPENDENT)
+
     def symbolic(self, w: Any) -> None:
         """Accelerations on a workspace of symbols."""
         w.stabilise[ALPHA], w.stabilise[BETA] = self.alpha, self.beta
-        w.stabilise[EPSILON] = REGULARISATION
+        w.stabilise[EPSILON] = self.epsilon
         constrained_kernel(w)
 
     def numeric(self, model: Model, q: Array, v: Array, tau: Any, f_ext: Any, t: float) -> Array:
@@ -114,7 +127,7 @@ class Stabilisation:
         w = load(model, q, v, t)
         w.tau[:] = 0.0 if tau is None else tau
         load_forces(model, w, f_ext)
-        return fast_constrained_accelerations(w, self.alpha, self.beta)[0]
+        return fast_constrained_accelerations(w, self.alpha, self.beta, self.epsilon)[0]
 
     def can_trace(self, model: Model) -> bool:
         """Whether tracing makes sense."""

@@ -22,12 +22,13 @@ from .dynamics.closed_loop import (
     constraints,
     need_loops,
 )
-from .dynamics.compute import crba, energy, load, load_forces, position_rate
+from .dynamics.compute import crba, load, load_forces, position_rate
 from .dynamics.constrained import unconstrained_forces
 from .dynamics.crba import crba_kernel
 from .dynamics.factor import lt_solve, ltl
 from .dynamics.kinematics import position_rates
 from .dynamics.loops import closure_kernel
+from .dynamics.motion import energy
 from .force_laws import external_force_law, joint_force_law
 from .rhs import TRACED_BODIES, _set_forces
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._checks import ArrayLike, real_array
-from .dynamics.compute import energy
 from .dynamics.factor import l_solve_kernel, lt_solve_kernel, ltdl_kernel
 from .dynamics.independent import LoopClosure
+from .dynamics.motion import energy
 
 if TYPE_CHECKING:
     from integrators import IVP

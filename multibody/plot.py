@@ -20,7 +20,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from integrators.analysis.plot.style import COLOURS, INK, LEGEND, QUIET, SIZE, new_axes, tidy
+from integrators.analysis.plot.style import (
+    COLOURS,
+    INK,
+    QUIET,
+    legend_beside,
+    new_axes,
+    new_figure,
+    tidy,
+)
 
 from ._checks import Array, ArrayLike, one_of
 from .simulate import energies, positions
@@ -34,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["coordinates", "energy", "energy_drift", "path", "stick_figure"]
 
 MOST_IN_LEGEND = 8  # more names than this would hide the curves
+LOOP = "#F0E442"  # joints that close loops: Okabe and Ito's yellow, which no body has
 SMALLEST_DRIFT = 1e-17  # drawn in place of zero, which has no logarithm
 
 
@@ -186,8 +195,9 @@ def path(
     ax = _space(ax, view)
     track = positions(model, solution, body, point)
     shown = [track[k] for k in axes_of_view(view)]
-    name = body if isinstance(body, str) else model.bodies[body - 1].name if body else "base"
-    ax.plot(*shown, lw=1.4, label=name, **_colour(0))
+    number = model.number(body)
+    name = model.bodies[number - 1].name if number else "base"
+    ax.plot(*shown, lw=1.4, label=name, **_colour(max(number - 1, 0)))  # as the body is drawn
     ax.plot(*[x[:1] for x in shown], "o", color=INK, ms=5, label="start")
     _equal(ax, np.array(shown), view)
     ax.set_title(f"{model.name}: path of a point of {name}", loc="left", fontsize="medium")
@@ -205,8 +215,9 @@ def stick_figure(
 ) -> Axes:
     """Draw a mechanism as lines and dots.
 
-    Dots are joints, lines are bodies, circles are centres of mass; dashed lines show what sliding
-    joints have shifted, dotted lines are springs. A body ends where the uniform rod with its mass,
+    Dots are joints, diamonds joints that close loops (one on each side, together where the loop is
+    closed), lines are bodies, circles are centres of mass; dashed lines show what sliding joints
+    have shifted, dotted lines are springs. A body ends where the uniform rod with its mass,
     centre and spread of mass ends; bodies that turn in all directions get a cross of such rods.
 
     Parameters
@@ -263,6 +274,8 @@ class Artists:
             for _, mass in bones.centres
         ]  # fmt: skip
         self.joints = line(marker="o", ms=5.0, color=INK, ls="none")
+        self.sides = [line(color=QUIET, lw=1.2, ls="--") for _ in bones.loops]
+        self.loops = line(marker="D", ms=6.0, mfc=LOOP, mec=INK, mew=1.0, ls="none")
 
     def move(self, places: Array) -> None:
         """Put everything where the points are now; `places` has a row for each point."""
@@ -271,6 +284,7 @@ class Artists:
             (self.links, self.bones.links),
             (self.slides, self.bones.slides),
             (self.springs, self.bones.springs),
+            (self.sides, self.bones.loops),
         )
         for lines, pairs in groups:
             for line, pair in zip(lines, pairs):
@@ -278,6 +292,7 @@ class Artists:
         for line, (point, _) in zip(self.centres, self.bones.centres):
             _set(line, shown[[point]])
         _set(self.joints, shown[list(self.bones.joints)])
+        _set(self.loops, shown[[point for pair in self.bones.loops for point in pair]])
 
 
 def _set(line: Any, points: Array) -> None:
@@ -301,18 +316,16 @@ def _label(ax: Axes, title: str, quantity: str) -> None:
 
 
 def _legend(ax: Axes, count: int) -> None:
+    """Beside the picture: curves that oscillate leave no corner free."""
     if 1 < count <= MOST_IN_LEGEND:
-        ax.legend(**LEGEND)
+        legend_beside(ax)
 
 
 def _space(ax: Axes | None, view: str) -> Any:
     """Axes for places, with the names of the coordinates."""
     one_of(view, "view", ("xz", "xy", "yz", "3d"))
     if ax is None:
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=SIZE, layout="constrained")
-        ax = figure.add_subplot(projection="3d" if view == "3d" else None)
+        ax = new_figure().add_subplot(projection="3d" if view == "3d" else None)
     elif (view == "3d") != (ax.name == "3d"):
         wanted = "projection='3d'" if view == "3d" else "no projection"
         raise ValueError(f"ax: expected Axes with {wanted} for the view {view!r}")

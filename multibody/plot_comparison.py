@@ -6,12 +6,12 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from integrators.analysis.plot.style import (
-    COLOURS,
     INK,
-    LEGEND,
     MARKERS,
+    MORE_COLOURS,
     QUIET,
     label_counts,
+    legend_beside,
     new_axes,
     tidy,
     widen,
@@ -59,8 +59,8 @@ def comparison(result: Comparison, against: str = "nfev", ax: Axes | None = None
     for i, formulation in enumerate(result.formulations):
         for k, method in enumerate(result.methods):
             rows = [r for r in drawn if (r.formulation, r.method) == (formulation, method)]
-            _draw(ax, rows, against, COLOURS[i % len(COLOURS)], MARKERS[k % len(MARKERS)],
-                  ("-", "--")[i // len(COLOURS) % 2])  # fmt: skip
+            _draw(ax, rows, against, MORE_COLOURS[i % len(MORE_COLOURS)], MARKERS[k % len(MARKERS)],
+                  ("-", "--")[i // len(MORE_COLOURS) % 2])  # fmt: skip
     if drawn:
         ax.set_xscale("log")
         ax.set_yscale("log")
@@ -115,8 +115,8 @@ def _legend(ax: Axes, result: Comparison, drawn: list[Row]) -> None:
     handles: list[Any] = []
     for i, name in enumerate(result.formulations):
         if any(row.formulation == name for row in drawn):
-            line = ("-", "--")[i // len(COLOURS) % 2]
-            colour = COLOURS[i % len(COLOURS)]
+            line = ("-", "--")[i // len(MORE_COLOURS) % 2]
+            colour = MORE_COLOURS[i % len(MORE_COLOURS)]
             handles.append(Line2D([], [], color=colour, ls=line, lw=3, label=name))
     for k, name in enumerate(result.methods):
         if any(row.method == name for row in drawn):
@@ -126,7 +126,7 @@ def _legend(ax: Axes, result: Comparison, drawn: list[Row]) -> None:
         handles.append(
             Line2D([], [], ls="none", marker="o", ms=7, mfc="white", mec=INK, label="not to trust")
         )
-    ax.legend(handles=handles, fontsize=9.5, loc="upper left", bbox_to_anchor=(1.01, 1.0), **LEGEND)
+    legend_beside(ax, handles=handles, fontsize=9.5)
 
 
 def _name_failures(ax: Axes, result: Comparison) -> None:

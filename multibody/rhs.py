@@ -15,15 +15,11 @@ import numpy as np
 from ._checks import Array, ArrayLike, one_of
 from .closed import Stabilisation, check_consistent, gap_invariants, loop_projection
 from .dynamics.closed_loop import RANK_TOLERANCE
-from .dynamics.compute import (
-    FD,
-    energy,
-    momentum,
-    position_rate,
-)
+from .dynamics.compute import FD, position_rate
 from .dynamics.compute_kernels import forward_dynamics, inverse_dynamics
 from .dynamics.factored import factored_kernel, is_shallow
 from .dynamics.kinematics import position_rates
+from .dynamics.motion import energy, momentum
 from .dynamics.tree import HAVE_FORCES
 from .force_laws import external_force_law, joint_force_law
 from .singular import loop_review

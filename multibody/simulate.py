@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._checks import Array, ArrayLike, real_array, real_scalar
-from .dynamics.compute import Energy, _run_forward, energy, load
+from .dynamics.compute import load
+from .dynamics.motion import Energy, energy, run_forward
 
 if TYPE_CHECKING:
     from integrators import Solution
@@ -32,6 +33,9 @@ def simulate(
     t_eval: ArrayLike | None = None,
     quaternions: str = "renormalise",
     traced: bool | None = None,
+    stabilise: str | None = None,
+    T_stab: float | None = None,
+    rank: str = "regular",
     **options: Any,
 ) -> Solution:
     """Let a mechanism move.
@@ -39,12 +43,12 @@ def simulate(
     Parameters
     ----------
     model
-        A kinematic tree.
+        A kinematic tree, with or without loops.
     q0, v0
         Position (neutral if not given) and velocity (at rest if not given) at the start.
     T
         Until when, in seconds from 0; or a pair (t0, t1).
-    tau, f_ext, quaternions, traced
+    tau, f_ext, quaternions, traced, stabilise, T_stab, rank
         As in :func:`multibody.as_ivp`. The times of a table of joint forces are stepped on
         exactly, because the forces have kinks there.
     method, rtol, atol, options
@@ -58,7 +62,7 @@ def simulate(
     -------
     Solution
         ``y`` holds a state [q; v] in each column, ``t`` the times; ``success`` says whether the
-        end was reached.
+        end was reached, and ``message`` whether loops passed singular positions on the way.
 
     Examples
     --------
@@ -72,7 +76,19 @@ def simulate(
     from .rhs import as_ivp
 
     t_span = _span(T)
-    problem = as_ivp(model, q0, v0, t_span, tau, f_ext, quaternions=quaternions, traced=traced)
+    problem = as_ivp(
+        model,
+        q0,
+        v0,
+        t_span,
+        tau,
+        f_ext,
+        quaternions=quaternions,
+        traced=traced,
+        stabilise=stabilise,
+        T_stab=T_stab,
+        rank=rank,
+    )
     if t_eval is None and fps is not None:
         t_eval = _frame_times(t_span, fps)
     stops = np.concatenate([np.atleast_1d(options.pop("tstops", ())), _kinks(tau, t_span)])
@@ -156,7 +172,7 @@ def poses(model: Model, solution: Any) -> tuple[Array, Array]:
     p = np.zeros((len(times), n + 1, 3))
     for k, t in enumerate(times):
         w = load(model, np.ascontiguousarray(states[:nq, k]), None, float(t))
-        _run_forward(w)
+        run_forward(w)
         R[k, 1:] = np.swapaxes(w.E_0, 1, 2) @ turn
         p[k, 1:] = w.r_0
     return R, p

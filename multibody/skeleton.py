@@ -2,7 +2,9 @@
 
 Each body is drawn from the origin of its frame (where its joint is) to the joints of its children
 and through its centre of mass to the end of the uniform rod that has the same mass, centre and
-spread of mass in that direction: a point mass ends at the point, a rod at its tip. Bodies that
+spread of mass in that direction: a point mass ends at the point, a rod at its tip. It is also drawn
+to the joints that close loops, on both sides, so that an open loop shows as a gap; a rod whose far
+end is such a joint ends there, whatever its spread of mass. Bodies that
 turn in all directions, or whose centre is at their origin, get a cross of such rods along their
 principal axes, because a line alone would not show how they turn.
 """
@@ -43,6 +45,8 @@ class Skeleton:
         For each link the number of the body that it belongs to.
     joints, centres
         Points to mark: origins of the bodies; centres of mass, with the mass.
+    loops
+        Pairs of points to mark: a loop joint on its predecessor and on its successor.
     """
 
     points: tuple[tuple[int, Array], ...]
@@ -52,6 +56,7 @@ class Skeleton:
     springs: tuple[tuple[int, int], ...]
     joints: tuple[int, ...]
     centres: tuple[tuple[int, float], ...]
+    loops: tuple[tuple[int, int], ...]
 
     def places(self, model: Model, solution: Any) -> Array:
         """Points in base coordinates at all times of a solution, shape (m, points, 3)."""
@@ -105,10 +110,18 @@ def skeleton(model: Model) -> Skeleton:
         if body.inertia.mass > 0.0:
             centre = drawing.point(i, body.inertia.centre)
             centres.append((centre, float(body.inertia.mass)))
-            _add_mass(drawing, i, body, origin, centre, leaf=i not in parents_of_something)
+            ends = i in parents_of_something or _has_joint_beyond(model, i, body.inertia.centre)
+            _add_mass(drawing, i, body, origin, centre, leaf=not ends)
     springs = [
         (drawing.point(s.body_a, s.point_a), drawing.point(s.body_b, s.point_b))
         for s in model.springs
+    ]
+    loops = [
+        (
+            _add_arm(drawing, origins, loop.predecessor, loop.placement_predecessor.r),
+            _add_arm(drawing, origins, loop.successor, loop.placement_successor.r),
+        )
+        for loop in model.loops
     ]
     return Skeleton(
         tuple(drawing.points),
@@ -118,7 +131,31 @@ def skeleton(model: Model) -> Skeleton:
         tuple(springs),
         tuple(joints),
         tuple(centres),
+        tuple(loops),
     )
+
+
+def _add_arm(drawing: _Drawing, origins: list[int], body: int, place: Any) -> int:
+    """Line from the origin of a body to one of its points."""
+    point = drawing.point(body, place)
+    drawing.link(body, origins[body], point)
+    return point
+
+
+def _has_joint_beyond(model: Model, i: int, centre: Any) -> bool:
+    """Whether a loop joint of body i lies further out on the line through its centre of mass."""
+    com = np.asarray(centre, dtype=float)
+    square = float(com @ com)
+    for loop in model.loops:
+        sides = (
+            (loop.predecessor, loop.placement_predecessor.r),
+            (loop.successor, loop.placement_successor.r),
+        )
+        for body, place in sides:
+            away = float(np.linalg.norm(np.cross(com, place)))
+            if body == i and com @ place > square * (1 + SMALLEST) and away <= 1e-6 * square:
+                return True
+    return False
 
 
 def _shifts(body: Body) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 
 import pytest
 
@@ -154,3 +155,21 @@ def test_help_teaches_by_example(capsys, command):
     examples = [line for line in out.splitlines() if line.startswith("  featherstep ")]
     assert code == 0
     assert len(examples) >= 4
+
+
+def test_simulate_writes_a_film(capsys, tmp_path):
+    movie = tmp_path / "movie.mp4"
+    code, _, err = featherstep(capsys, "simulate pendulum --t-end 0.3 --fps 10 --out", movie)
+    assert code == 0
+    assert f"wrote {movie}" in err
+    assert movie.read_bytes()[4:8] == b"ftyp"
+
+
+def test_simulate_says_how_to_get_ffmpeg(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    movie = tmp_path / "movie.mp4"
+    code, _, err = featherstep(capsys, "simulate pendulum --t-end 0.3 --fps 10 --out", movie)
+    assert code != 0
+    assert "pip install imageio-ffmpeg" in err
+    assert "Traceback" not in err

@@ -33,7 +33,9 @@ def test_plain_arguments_reach_the_code(code):
     for t in (0.5, np.float64(0.5)):
         np.testing.assert_allclose(f(t, Y, P), swing(0.5, Y, P), rtol=1e-15)
     first, second = f(0.5, Y, P), f(0.5, 2 * Y, P)
-    assert first is not second and first.flags.owndata and first.flags.writeable
+    assert first is not second
+    assert first.flags.owndata
+    assert first.flags.writeable
     assert first[1] != second[1]
 
 

@@ -32,7 +32,8 @@ def run(n, monkeypatch, written_out, **options):
     )
     solution = solve(problem, **options)
     monkeypatch.undo()
-    assert len(calls) == 1 and (calls[0] is not None) == written_out
+    assert len(calls) == 1
+    assert (calls[0] is not None) == written_out
     return solution
 
 
@@ -49,7 +50,7 @@ METHODS = [
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 13])
-@pytest.mark.parametrize("method, options", METHODS, ids=[m for m, _ in METHODS])
+@pytest.mark.parametrize(("method", "options"), METHODS, ids=[m for m, _ in METHODS])
 def test_same_steps_as_the_loop(n, method, options, monkeypatch):
     a = run(n, monkeypatch, True, method=method, **options)
     b = run(n, monkeypatch, False, method=method, **options)
@@ -67,7 +68,8 @@ def test_a_jump_is_not_looked_across(monkeypatch):
     a = run(5, monkeypatch, True, **options)
     b = run(5, monkeypatch, False, **options)
     assert a.nfev == b.nfev
-    assert 1.0 in a.t and 2.5 in a.t
+    assert 1.0 in a.t
+    assert 2.5 in a.t
     np.testing.assert_allclose(a.y[:, -1], b.y[:, -1], rtol=1e-9)
 
 

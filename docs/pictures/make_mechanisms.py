@@ -5,46 +5,55 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from mpl_toolkits.mplot3d import proj3d
+from PIL import Image
 
-from multibody import mechanisms, plot, positions, simulate
+from multibody import assemble, mechanisms, plot, positions, simulate
 from multibody.skeleton import view_of
 
 HERE = Path(__file__).parent
-SHOWN = (
-    "double_pendulum",
-    "n_pendulum",
-    "cart_pole",
-    "planar_tree",
-    "heavy_top",
-    "satellite",
-    "puma560",
-    "serial_arm",
-)
+COLUMNS = 6
 CONFIGURATIONS = {
     "double_pendulum": [0.9, 0.6],
     "n_pendulum": [0.9, -0.5, 0.4, 0.5, -0.3],
     "cart_pole": [0.4, 0.5],
+    "pendulum": [0.7],
+    "slider_crank": [0.9, -1.3, 0.37],
     "satellite": [1, 0, 0, 0, 0, 0, 0, -0.6, 1.0, -0.4, 0.8],
 }
 
 
 def gallery() -> None:
-    """Stick figures of some mechanisms."""
-    figure = Figure(figsize=(9.6, 4.8), layout="constrained")
-    for k, name in enumerate(SHOWN, 1):
-        entry = mechanisms.entry(name)
+    """Stick figures of all mechanisms: shapes only, without axes."""
+    entries = [
+        e for e in mechanisms.entries() if e.name != "random_tree"
+    ]  # has no shape of its own
+    rows = -(-len(entries) // COLUMNS)
+    figure = Figure(figsize=(1.7 * COLUMNS, 1.8 * rows), layout="constrained")
+    for k, entry in enumerate(entries, 1):
         model = entry.model()
         projection = "3d" if view_of(model) == "3d" else None
-        ax = figure.add_subplot(2, 4, k, projection=projection)
-        plot.stick_figure(model, CONFIGURATIONS.get(name, entry.start(model)[0]), ax=ax)
-        ax.set_title(name, loc="left", fontsize=10)
-        ax.set(xlabel="", ylabel="")
+        ax = figure.add_subplot(rows, COLUMNS, k, projection=projection)
+        q = CONFIGURATIONS.get(entry.name, entry.start(model)[0])
+        plot.stick_figure(model, assemble(model, q).q if model.loops else q, ax=ax)
+        ax.set_title("", loc="left")
+        ax.set_title(entry.name, fontsize=10)
+        ax.set_axis_off()
         if projection:
-            ax.set_zlabel("")
-        ax.tick_params(labelsize=6)
+            enlarge(ax)
     save(figure, "mechanisms")
+
+
+def enlarge(ax: Any) -> None:
+    """Let a 3-D figure fill its Axes, which without labels have room around the box."""
+    points = np.hstack([line.get_data_3d() for line in ax.lines])
+    shown = np.array(proj3d.proj_transform(*points, ax.get_proj())[:2])
+    room = np.array([ax.viewLim.intervalx, ax.viewLim.intervaly])
+    zoom = 0.9 * float(np.min(np.abs(room).min(axis=1) / np.abs(shown).max(axis=1)))
+    ax.set_box_aspect(np.ptp([ax.get_xlim(), ax.get_ylim(), ax.get_zlim()], 1), zoom=zoom)
 
 
 def motion() -> None:
@@ -63,9 +72,12 @@ def motion() -> None:
 
 
 def save(figure: Any, name: str) -> None:
-    """Write a small PNG without metadata that changes from run to run."""
-    FigureCanvasAgg(figure)
-    figure.savefig(HERE / f"{name}.png", dpi=90, metadata={"Software": None})
+    """Write a small PNG: few colours, no metadata that changes from run to run."""
+    canvas = FigureCanvasAgg(figure)
+    figure.set_dpi(90)
+    canvas.draw()
+    picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+    picture.quantize(256).save(HERE / f"{name}.png", optimize=True)
 
 
 if __name__ == "__main__":

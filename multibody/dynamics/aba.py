@@ -3,6 +3,11 @@
 A joint with several freedoms is eliminated one freedom at a time: each step removes one direction
 of motion from the articulated inertia, exactly as Gaussian elimination would factor D = SᵀI^A S,
 and no small matrix is ever inverted.
+
+Elimination subtracts, and where freedoms become dependent (gimbal lock) only rounding is left of a
+pivot. This can happen where earlier freedoms of the same joint, or what a body without inertia
+carries, make up all of it; there pivots are compared with what they were before subtraction, and
+accelerations come out infinite or NaN rather than as large numbers without a correct digit.
 """
 
 from __future__ import annotations
@@ -14,7 +19,12 @@ import numpy as np
 from integrators.kernels import OnWorkspace, inline_kernel, kernel
 
 from .._checks import Array
-from ..kernels.inertia import articulated_apply, articulated_from_rigid, rigid_bias
+from ..kernels.inertia import (
+    articulated_apply,
+    articulated_from_rigid,
+    rigid_apply,
+    rigid_bias,
+)
 from ..kernels.spatial import dot
 from .crba import crba_kernel
 from .kinematics import (
@@ -33,8 +43,9 @@ if TYPE_CHECKING:
 
 __all__ = ["aba_kernel", "articulated_inertias", "eliminate", "find_singular_body"]
 
-#: A freedom whose articulated inertia is smaller than this part of what its body and all that it
-#: carries have as one rigid body is reported as singular: rounding is all that is left.
+#: A freedom whose articulated inertia is smaller than this part of what it was before subtraction
+#: is reported as singular. Subtracting leaves an error of about ε of what was there before: ε/1e-13
+#: means that two digits are left for one body, and none for one that carries many.
 SINGULAR = 1e-13
 
 
@@ -53,10 +64,12 @@ def aba_kernel(w: Any) -> None:
             force_to_body(w, i, w.f_ext[i], w.spare6)
             for k in range(6):
                 w.p_A[i, k] = w.p_A[i, k] - w.spare6[k]
+    for k in range(w.v.shape[0]):
+        w.scaled[k] = 0.0
     for i in range(nb - 1, -1, -1):
         I, p = w.I_A[i], w.p_A[i]
         for k in range(w.v_at[i], w.v_at[i + 1]):
-            eliminate(w, k, I)
+            eliminate(w, i, k, I)
             if w.unit[k] >= 0:
                 w.u[k] = w.tau[k] - p[w.unit[k]]
             else:
@@ -97,23 +110,55 @@ def aba_kernel(w: Any) -> None:
 
 
 @inline_kernel
-def eliminate(w: Any, k: int, I: Any) -> None:
-    """Remove freedom k from an articulated inertia: I ← I − U D⁻¹ Uᵀ, U = I S, D = Sᵀ U."""
+def eliminate(w: Any, i: int, k: int, I: Any) -> None:
+    """Remove freedom k of body i from its articulated inertia: I − U D⁻¹ Uᵀ, U = I S, D = Sᵀ U."""
     U = w.U[k]
     unit = w.unit[k]
     if unit == 2 and w.armature[k] == 0.0:  # most joints; the constant 2 makes it fast
         articulated_column(I, 2, U)
-        inverse = 1.0 / U[2]
+        inverse = inverse_pivot(w, k, U[2], U[2] + w.scaled[k])
         subtract_dyad(I, U, inverse, 2)
     elif unit >= 0:
         articulated_column(I, unit, U)
-        inverse = 1.0 / (U[unit] + w.armature[k])
+        pivot = U[unit] + w.armature[k]
+        inverse = inverse_pivot(w, k, pivot, pivot + w.scaled[k])
         subtract_dyad(I, U, inverse, unit if w.armature[k] == 0.0 else -1)
     else:
         articulated_apply(I, w.S[k], U)
-        inverse = 1.0 / (dot(w.S[k], U) + w.armature[k])
+        pivot = dot(w.S[k], U) + w.armature[k]
+        inverse = inverse_pivot(w, k, pivot, pivot + w.scaled[k])
         subtract_dyad(I, U, inverse, -1)
     w.D_inverse[k] = inverse
+    note_subtraction(w, i, k)
+
+
+@inline_kernel
+def inverse_pivot(w: Any, k: int, pivot: Any, whole: Any) -> Any:
+    """1/D of freedom k; infinite if rounding is all that subtractions left of `whole`."""
+    if w.doubtful[k]:
+        sound = np.sign(np.maximum(pivot - SINGULAR * whole, 0.0))
+        return 1.0 / (sound * pivot)
+    return 1.0 / pivot
+
+
+@inline_kernel
+def note_subtraction(w: Any, i: int, k: int) -> None:
+    """Add to `scaled` what removing freedom k takes from later pivots: (S_mᵀU)²/D."""
+    for m in range(k + 1, w.v_at[i + 1]):
+        if w.doubtful[m]:
+            part = dot(w.S[m], w.U[k])
+            w.scaled[m] = w.scaled[m] + part * part * w.D_inverse[k]
+    if w.parent[i] >= 0 and w.frail[w.parent[i]]:
+        for m in range(6):
+            w.spare6[m] = w.U[k, m]
+        j = i
+        while w.parent[j] >= 0 and w.frail[w.parent[j]]:
+            force_to_parent(w, j, w.spare6, w.spare6)
+            j = w.parent[j]
+            for m in range(w.v_at[j], w.v_at[j + 1]):
+                if w.doubtful[m]:
+                    part = dot(w.S[m], w.spare6)
+                    w.scaled[m] = w.scaled[m] + part * part * w.D_inverse[k]
 
 
 @inline_kernel
@@ -165,20 +210,17 @@ def subtract_dyad(I: Any, U: Any, inverse: Any, empty: int) -> None:
 
 @kernel
 def articulated_inertias(w: Any) -> None:
-    """I_i^A of all bodies, and in status the first whose joint has a singular D, if any.
-
-    After the call ``w.I_A[i]`` is I^a, with the freedoms of joint i taken out; ``w.D_inverse``
-    has the pivots. The test compares each pivot with the composite inertia in its direction.
-    """
+    """I_i^A of all bodies, with the freedoms of joint i taken out; 1/D in ``w.D_inverse``."""
     nb = w.parent.shape[0]
-    w.status[0] = 0
+    for k in range(w.v.shape[0]):
+        w.scaled[k] = 0.0
     for i in range(nb):
         joint(w, i)
         articulated_from_rigid(w.inertia[i], w.I_A[i])
     for i in range(nb - 1, -1, -1):
         I = w.I_A[i]
         for k in range(w.v_at[i], w.v_at[i + 1]):
-            eliminate(w, k, I)
+            eliminate(w, i, k, I)
         parent = w.parent[i]
         if parent >= 0:
             articulated_to_parent(w, i, I, w.spare21)
@@ -191,7 +233,11 @@ _run_crba = OnWorkspace(crba_kernel, TreeWorkspace)
 
 
 def find_singular_body(model: Model, q: Array, t: float = 0.0) -> int:
-    """Number of the first body whose freedom moves no mass at this position; 0 if there is none."""
+    """Number of the first body whose freedom moves no mass at this position; 0 if there is none.
+
+    A pivot is compared with what the body itself has in this direction, of which no other body can
+    take anything away; if that is nothing, with all that the body carries.
+    """
     w = model.tree.workspace
     w.q[:], w.v[:], w.t[0] = q, 0.0, t
     _run_crba(w)
@@ -199,6 +245,11 @@ def find_singular_body(model: Model, q: Array, t: float = 0.0) -> int:
     with np.errstate(all="ignore"):
         _run_articulated(w)
         pivots = 1.0 / w.D_inverse
+    for i, place in enumerate(model.v_index):
+        for k in range(place.start, place.stop):
+            rigid_apply(w.inertia[i], w.S[k], w.spare6)
+            own = float(w.S[k] @ w.spare6) + w.armature[k]
+            scale[k] = own if own > 0.0 else scale[k]
     bad = ~(pivots > SINGULAR * np.maximum(scale, np.finfo(float).tiny))
     if not bad.any():
         return 0

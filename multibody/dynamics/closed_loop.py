@@ -18,11 +18,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from integrators.kernels import OnWorkspace
+from integrators.kernels import OnWorkspace, compiled
 
 from .._checks import Array, ArrayLike, one_of
 from .compute import ForcesLike, _vector, crba, load, load_forces
-from .constrained import ALPHA, BETA, EPSILON, constrained_kernel, unconstrained_forces
+from .constrained import (
+    ALPHA,
+    BETA,
+    EPSILON,
+    constrained_kernel,
+    ranks_kernel,
+    unconstrained_forces,
+)
 from .factor import lt_solve, ltl
 from .loops import closure_kernel
 from .tree import TreeWorkspace
@@ -37,6 +44,7 @@ __all__ = [
     "Mobility",
     "constrained_accelerations",
     "constraints",
+    "independence",
     "loop_forces",
     "mobility",
 ]
@@ -46,8 +54,16 @@ __all__ = [
 #: constraints; near a singular position the truncation keeps accelerations bounded.
 RANK_TOLERANCE = 1e-6
 
-#: Added to the diagonal of A, relative to its trace, by the path without a rank decision.
+#: Added to the diagonal of A, relative to its mean, by the path without a rank decision. After two
+#: refinements a singular value σ of the weighted Jacobian acts as if it were wrong by (ε/σ²)³.
+#: Constraints that are redundant where loops are closed have a σ as large as the gap where they
+#: are not quite; it must stay without effect, so that ε has to be large against gap².
 REGULARISATION = 1e-9
+
+#: The same where no constraint is redundant: with it a mechanism may come as near to a singular
+#: position as σ = 1e-4 before more than rounding is changed, while rounding of A itself, 1e-16, is
+#: four digits away.
+REGULARISATION_INDEPENDENT = 1e-12
 
 _run_closure = OnWorkspace(closure_kernel, TreeWorkspace)
 _run_forces = OnWorkspace(unconstrained_forces, TreeWorkspace)
@@ -223,12 +239,47 @@ def check_stabilisation(alpha: float, beta: float | None) -> tuple[float, float]
 
 
 def fast_constrained_accelerations(
-    w: TreeWorkspace, alpha: float, beta: float
+    w: TreeWorkspace, alpha: float, beta: float, epsilon: float = REGULARISATION
 ) -> tuple[Array, Array]:
     """v̇ and λ by the compiled path, for a loaded workspace."""
-    w.stabilise[ALPHA], w.stabilise[BETA], w.stabilise[EPSILON] = alpha, beta, REGULARISATION
+    w.stabilise[ALPHA], w.stabilise[BETA], w.stabilise[EPSILON] = alpha, beta, epsilon
     _run_constrained(w)
     return w.a_q.copy(), w.lam.copy()
+
+
+def independence(model: Model, t: ArrayLike, q: ArrayLike) -> Array:
+    """How independent the constraints are at many positions: fast, and near enough to compare.
+
+    Parameters
+    ----------
+    model
+        A model with loops.
+    t, q
+        Times, and positions in columns.
+
+    Returns
+    -------
+    array (m, k)
+        For each position the square roots of the pivots of KH⁻¹Kᵀ over that of the first. They are
+        of the size of the singular values of K weighted with the inertia, in parts of the largest:
+        zero where a constraint follows from others.
+
+    Examples
+    --------
+    >>> from multibody import mechanisms
+    >>> upright, level = [np.pi / 2] * 3 + [-np.pi / 2] * 2, [0.0] * 5
+    >>> found = independence(mechanisms.n_four_bar(2), [0, 0], np.transpose([upright, level]))
+    >>> (found > 1e-6).sum(axis=1).tolist()
+    [4, 2]
+    """
+    need_loops(model)
+    times, places = (np.ascontiguousarray(x, dtype=float) for x in (t, q))
+    w = load(model, model.neutral(), None, 0.0)
+    m = len(w.rows)
+    found = np.zeros((len(times), m))
+    compiled(ranks_kernel)(w, times, places, found)
+    largest = found[:, :1] if m else found
+    return np.sqrt(found / np.where(largest > 0.0, largest, 1.0))
 
 
 def loop_forces(

@@ -26,7 +26,15 @@ from .loops import closure_kernel
 from .newton_euler import newton_euler_kernel
 from .tree import HAVE_ELEMENTS
 
-__all__ = ["ALPHA", "BETA", "EPSILON", "constrained_kernel", "unconstrained_forces"]
+__all__ = [
+    "ALPHA",
+    "BETA",
+    "EPSILON",
+    "constrained_kernel",
+    "rank_kernel",
+    "ranks_kernel",
+    "unconstrained_forces",
+]
 
 # Places in `stabilise`: k_stab = −2α (K v − ν) − β² δ, and what is added to the diagonal of A.
 ALPHA, BETA, EPSILON = 0, 1, 2
@@ -66,29 +74,13 @@ def constrained_kernel(w: Any) -> Any:
     unconstrained_forces(w)
     closure_kernel(w)
     stabilised_target(w)
-    crba_kernel(w)
-    ltdl_kernel(w.H, w.parent_v)
+    weighted_rows(w)
     n, m = w.v.shape[0], w.rows.shape[0]
     lt_solve_kernel(w.H, w.parent_v, w.z, True)
     for r in range(m):
         w.b[r] = w.b[w.rows[r]]  # rows that can never act are left out
-        for k in range(n):
-            w.Y[r, k] = w.K[w.rows[r], k]
-        lt_solve_kernel(w.H, w.parent_v, w.Y[r], True)
-    largest = 0.0
-    for r in range(m):
-        for k in range(n):
-            w.scaled[k] = w.Y[r, k] / w.H[k, k]
-        for c in range(r + 1):
-            total = 0.0
-            for k in range(n):
-                total = total + w.scaled[k] * w.Y[c, k]
-            w.A[r, c] = total
-            w.A[c, r] = total
-        for k in range(n):
-            w.b[r] = w.b[r] - w.scaled[k] * w.z[k]
-        largest = largest + w.A[r, r]
-    solve_regularised(w, largest * w.stabilise[EPSILON])
+    trace = couple_rows(w)
+    solve_regularised(w, trace * (w.stabilise[EPSILON] / max(m, 1)))
     for k in range(n):
         total = w.z[k]
         for r in range(m):
@@ -108,6 +100,59 @@ def constrained_kernel(w: Any) -> Any:
 
 
 @kernel
+def weighted_rows(w: Any) -> None:
+    """Factors of H in H, and Y = L⁻ᵀKᵀ by rows, without those that can never act."""
+    crba_kernel(w)
+    ltdl_kernel(w.H, w.parent_v)
+    for r in range(w.rows.shape[0]):
+        for k in range(w.v.shape[0]):
+            w.Y[r, k] = w.K[w.rows[r], k]
+        lt_solve_kernel(w.H, w.parent_v, w.Y[r], True)
+
+
+@kernel
+def last_variable(w: Any, body: int) -> int:
+    """Last velocity variable on the way from the root to a body; −1 if there is none."""
+    while body >= 0 and w.v_at[body] == w.v_at[body + 1]:
+        body = w.parent[body]
+    if body < 0:
+        return -1
+    return w.v_at[body + 1] - 1
+
+
+@kernel
+def couple_rows(w: Any) -> Any:
+    """A = YᵀD⁻¹Y, and b less YᵀD⁻¹z; returns the trace of A.
+
+    A row of Y is zero but for the variables between the root and the two bodies of its loop, so
+    that only these are visited: a long row of small loops costs little more than its factors.
+    """
+    m = w.rows.shape[0]
+    trace = 0.0
+    l = 0
+    for r in range(m):
+        while w.loop_at[l + 1] <= w.rows[r]:
+            l += 1
+        for c in range(r + 1):
+            w.A[r, c] = 0.0
+        i, j = last_variable(w, w.loop_p[l]), last_variable(w, w.loop_s[l])
+        while i >= 0 or j >= 0:
+            k = max(i, j)
+            scaled = w.Y[r, k] / w.H[k, k]
+            for c in range(r + 1):
+                w.A[r, c] = w.A[r, c] + scaled * w.Y[c, k]
+            w.b[r] = w.b[r] - scaled * w.z[k]
+            if i == k:
+                i = w.parent_v[i]
+            if j == k:
+                j = w.parent_v[j]
+        for c in range(r):
+            w.A[c, r] = w.A[r, c]
+        trace = trace + w.A[r, r]
+    return trace
+
+
+@kernel
 def solve_regularised(w: Any, epsilon: Any) -> None:
     """lam with A lam = b, by LDLᵀ of A + ε1 and iterative refinement."""
     m = w.rows.shape[0]
@@ -118,13 +163,12 @@ def solve_regularised(w: Any, epsilon: Any) -> None:
         F[r, r] = F[r, r] + epsilon
         w.lam[r] = 0.0
         w.rest[r] = w.b[r]
-    for j in range(m):  # F = L D Lᵀ, L below the diagonal
-        for c in range(j):
-            F[j, j] = F[j, j] - F[j, c] * F[j, c] * F[c, c]
+    for j in range(m):  # F = L D Lᵀ: L below the diagonal, DLᵀ on and above it
         for r in range(j + 1, m):
-            for c in range(j):
-                F[r, j] = F[r, j] - F[r, c] * F[j, c] * F[c, c]
-            F[r, j] = F[r, j] / F[j, j]
+            factor = F[j, r] / F[j, j]
+            for c in range(r, m):
+                F[r, c] = F[r, c] - factor * F[j, c]
+            F[r, j] = factor
     for step in range(REFINEMENTS + 1):
         if step > 0:
             for r in range(m):
@@ -135,10 +179,56 @@ def solve_regularised(w: Any, epsilon: Any) -> None:
         for r in range(m):
             for c in range(r):
                 w.rest[r] = w.rest[r] - F[r, c] * w.rest[c]
-        for r in range(m):
-            w.rest[r] = w.rest[r] / F[r, r]
         for r in range(m - 1, -1, -1):
             for c in range(r + 1, m):
-                w.rest[r] = w.rest[r] - F[c, r] * w.rest[c]
+                w.rest[r] = w.rest[r] - F[r, c] * w.rest[c]
+            w.rest[r] = w.rest[r] / F[r, r]
         for r in range(m):
             w.lam[r] = w.lam[r] + w.rest[r]
+
+
+@kernel
+def ranks_kernel(w: Any, t: Any, q: Any, found: Any) -> None:
+    """Write the pivots at times t and positions q (in columns) into the rows of `found`."""
+    for k in range(t.shape[0]):
+        w.t[0] = t[k]
+        for i in range(q.shape[0]):
+            w.q[i] = q[i, k]
+        rank_kernel(w)
+        for r in range(w.rows.shape[0]):
+            found[k, r] = w.rest[r]
+
+
+@kernel
+def rank_kernel(w: Any) -> None:
+    """How far the loops are from a singular position: pivots of A, largest first, in `rest`.
+
+    A = YᵀD⁻¹Y, K weighted with the inertia, is factorised with pivoting along its diagonal. The
+    pivots fall as the squares of the singular values do: one that goes to zero means that a
+    constraint becomes a combination of the others. Decides by values, so it cannot be traced.
+    """
+    closure_kernel(w)
+    weighted_rows(w)
+    couple_rows(w)
+    m = w.rows.shape[0]
+    F = w.A_factor
+    for r in range(m):
+        w.rest[r] = 0.0
+        for c in range(m):
+            F[r, c] = w.A[r, c]
+    for j in range(m):
+        best = j
+        for r in range(j + 1, m):
+            if F[r, r] > F[best, best]:
+                best = r
+        for c in range(m):
+            F[j, c], F[best, c] = F[best, c], F[j, c]
+        for r in range(m):
+            F[r, j], F[r, best] = F[r, best], F[r, j]
+        if not F[j, j] > 0.0:
+            break
+        w.rest[j] = F[j, j]
+        for r in range(j + 1, m):
+            factor = F[r, j] / F[j, j]
+            for c in range(j + 1, m):
+                F[r, c] = F[r, c] - factor * F[j, c]

@@ -152,6 +152,16 @@ def _rows(x: ArrayLike, n: int) -> Array:
     return out
 
 
+def _check_pivots(pivots: Array, diagonal: Array) -> None:
+    """Raise if H is not positive definite, as far as its digits can tell.
+
+    Up to n products are subtracted from a diagonal entry; each may be wrong by ε of that entry.
+    """
+    rounding = len(diagonal) * np.finfo(float).eps
+    if not np.all(pivots > rounding * np.maximum(diagonal, 0.0)):  # false for NaN, too
+        raise np.linalg.LinAlgError("H is not positive definite; some freedom moves no inertia")
+
+
 def ltl(H: ArrayLike, parent: ArrayLike) -> Array:
     """Lower triangular L with H = LᵀL and the sparsity of H.
 
@@ -163,19 +173,19 @@ def ltl(H: ArrayLike, parent: ArrayLike) -> Array:
            [1., 1.]])
     """
     L, tree = _inputs(H, parent)
+    diagonal = np.diag(L).copy()
     compiled(ltl_kernel)(L, tree)
-    if not np.all(np.diag(L) > 0.0):  # false for NaN, too
-        raise np.linalg.LinAlgError("H is not positive definite; some freedom moves no inertia")
+    _check_pivots(np.diag(L) ** 2, diagonal)
     return np.tril(L)
 
 
 def ltdl(H: ArrayLike, parent: ArrayLike) -> tuple[Array, Array]:
     """Unit lower L and the diagonal of D, with H = LᵀDL; no square roots."""
     L, tree = _inputs(H, parent)
+    diagonal = np.diag(L).copy()
     compiled(ltdl_kernel)(L, tree)
     d = np.diag(L).copy()
-    if not np.all(d > 0.0):
-        raise np.linalg.LinAlgError("H is not positive definite; some freedom moves no inertia")
+    _check_pivots(d, diagonal)
     L = np.tril(L)
     np.fill_diagonal(L, 1.0)
     return L, d

@@ -11,6 +11,7 @@ from typing import Any
 
 from integrators.kernels import kernel
 
+from .aba import inverse_pivot
 from .constrained import unconstrained_forces
 from .crba import crba_kernel
 
@@ -31,8 +32,10 @@ def factored_kernel(w: Any) -> None:
     crba_kernel(w)
     H, z = w.H, w.z
     n = z.shape[0]
+    for k in range(n):
+        w.scaled[k] = H[k, k]
     for k in range(n - 1, -1, -1):
-        inverse = 1.0 / H[k, k]
+        inverse = inverse_pivot(w, k, H[k, k], w.scaled[k])
         i = w.parent_v[k]
         while i >= 0:
             a = H[k, i] * inverse

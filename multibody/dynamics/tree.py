@@ -23,21 +23,33 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable
-from functools import cache, cached_property
+from functools import cached_property
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from integrators.methods.pointers import SIGNATURE
 from integrators.methods.workspace import Workspace
 
 from .._checks import Array
 from ..joints import Joint
-from ..joints.loops import constraint_count, loop_law
+from ..joints.loops import constraint_count
 from ..kernels.axial import axial_inverse, axial_screw
 from ..kernels.inertia import rigid_transform
-from ..plucker import Plucker, scrx, scrz
+from ..plucker import Plucker
+from .laws import Fresh, law_callback, law_code, law_function, loop_function, rate_function
+from .tables import (
+    as_kind,
+    cos_sin,
+    decompose,
+    doubtful_pivots,
+    expanded_parents,
+    joint_elements,
+    joint_turn,
+    quarter_turns,
+    reference_points,
+    starts,
+)
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -46,6 +58,9 @@ __all__ = ["HAVE_ELEMENTS", "HAVE_FORCES", "Tree", "TreeWorkspace"]
 
 # Places in `switches`: whether external forces act, and whether the model has force elements.
 HAVE_FORCES, HAVE_ELEMENTS = 0, 1
+
+# Entries of K smaller than this part of the largest are rounding.
+ROUNDING = 1e-12
 
 # Fields of the workspace; kinds as in integrators.methods.workspace.
 STRUCTURE = {
@@ -59,6 +74,8 @@ STRUCTURE = {
     "bend": "i1",  # 1 if it has a screw about x
     "z_free": "i1",  # 1 for a revolute joint without armature: I^a has an empty third row
     "quarters": "i1",  # quarter turns in θ₂, made without rounding
+    "doubtful": "i1",  # 1 if nothing but rounding may be left of a freedom's pivot …
+    "frail": "i1",  # … and 1 if a body has such a freedom because it lacks inertia
     "unit": "i1",  # row of the unit vector that a column of S is, or −1
     "parent_v": "i1",  # expanded parent array λ′ of the velocity variables
     "laws": "i1",  # addresses of the laws, 0 for axial joints
@@ -178,7 +195,7 @@ class Tree:
         self.model = model
         bodies = model.bodies
         nb, nv = len(bodies), model.nv
-        self.turn = np.array([_turn(b.joint, b.reverse) for b in bodies])  # C of each body
+        self.turn = np.array([joint_turn(b.joint, b.reverse) for b in bodies])  # C of each body
         self._kept: list[Any] = []  # callbacks and machine code must outlive their addresses
         self._local = threading.local()
         self.traced: dict[str, Any] = {}  # functions made from the model, see multibody.rhs
@@ -186,9 +203,9 @@ class Tree:
 
         a: dict[str, Any] = {}
         a["parent"] = np.array([b.parent - 1 for b in bodies])
-        a["q_at"] = _starts(b.joint.nq for b in bodies)
-        a["v_at"] = _starts(b.joint.nv for b in bodies)
-        a["p_at"] = _starts(len(b.joint.parameters) for b in bodies)
+        a["q_at"] = starts(b.joint.nq for b in bodies)
+        a["v_at"] = starts(b.joint.nv for b in bodies)
+        a["p_at"] = starts(len(b.joint.parameters) for b in bodies)
         a["p"] = np.array([x for b in bodies for x in b.joint.parameters], dtype=float)
         a["armature"] = np.concatenate([np.zeros(0), *[b.armature for b in bodies]])
         a["gravity"] = np.concatenate([np.zeros(3), -model.gravity])
@@ -203,24 +220,28 @@ class Tree:
         self.screws = np.zeros((nb, 3, 7))
         for i, body in enumerate(bodies):
             self._place(i, body, a)
-        a["reach"], a["moments"] = _reference_points(a)
-        a["elements"] = _joint_elements(model)
+        a["doubtful"], a["frail"] = doubtful_pivots(a)
+        a["reach"], a["moments"] = reference_points(a)
+        a["elements"] = joint_elements(model)
         a["springs"], a["spring_bodies"] = self._springs(model)
         self.has_elements = len(a["elements"]) + len(a["springs"]) > 0
         self._loops(model, a)
-        a["parent_v"] = _expanded_parents(model)
-        self.arrays = {k: _as_kind(v, TreeWorkspace.FIELDS[k]) for k, v in a.items()}
+        a["parent_v"] = expanded_parents(model)
+        self.arrays = {k: as_kind(v, TreeWorkspace.FIELDS[k]) for k, v in a.items()}
         self.arrays["plain"] = np.array([b.joint.rate_is_velocity for b in bodies], dtype=np.int64)
-        self.law_functions = [None if a["axial"][i] else _law(b) for i, b in enumerate(bodies)]
+        self.law_functions = [
+            None if a["axial"][i] else law_function(b) for i, b in enumerate(bodies)
+        ]
         self.rate_functions = [
-            None if plain else _rate(b.joint) for b, plain in zip(bodies, self.arrays["plain"])
+            None if plain else rate_function(b.joint)
+            for b, plain in zip(bodies, self.arrays["plain"])
         ]
 
     def _place(self, i: int, body: Any, a: dict[str, Any]) -> None:
         parent_C = self.turn[body.parent - 1] if body.parent else np.eye(3)
         X = Plucker._of(self.turn[i] @ body.placement.E @ parent_C.T, parent_C @ body.placement.r)
         joint, at = body.joint, a["v_at"][i]
-        screws = _decompose(X) if joint.is_axial else None
+        screws = decompose(X) if joint.is_axial else None
         rigid_transform(self.turn[i], np.zeros(3), body.inertia.array, a["inertia"][i])
         if joint.units and not (body.reverse and not joint.is_axial):
             a["unit"][at : at + joint.nv] = joint.units
@@ -231,10 +252,10 @@ class Tree:
         (theta2, d2), (alpha, shift), (theta1, d1) = screws
         a["axial"][i] = 1
         a["z_free"][i] = joint.units == (2,) and body.armature[0] == 0.0
-        a["quarters"][i], theta = _quarter_turns(theta2)
+        a["quarters"][i], theta = quarter_turns(theta2)
         a["offset"][i] = theta, d2
         a["pre"][i], a["bend"][i] = (theta1, d1) != (0.0, 0.0), (alpha, shift) != (0.0, 0.0)
-        (ca, sa), (c, s) = _cos_sin(alpha), _cos_sin(theta1)
+        (ca, sa), (c, s) = cos_sin(alpha), cos_sin(theta1)
         axial_screw(ca, sa, shift, self.screws[i, 1])
         axial_screw(c, s, d1, self.screws[i, 2])
         # scrx(α, a) · scrz(θ₁, d₁)
@@ -264,8 +285,8 @@ class Tree:
         loops = model.loops
         a["loop_p"] = np.array([c.predecessor - 1 for c in loops], dtype=np.int64)
         a["loop_s"] = np.array([c.successor - 1 for c in loops], dtype=np.int64)
-        a["loop_at"] = _starts(constraint_count(c.joint) for c in loops)
-        a["loop_q_at"] = _starts(len(c.joint.parameters) for c in loops)
+        a["loop_at"] = starts(constraint_count(c.joint) for c in loops)
+        a["loop_q_at"] = starts(len(c.joint.parameters) for c in loops)
         a["loop_q"] = np.array([x for c in loops for x in c.joint.parameters], dtype=float)
         for name in ("P", "S"):
             a[f"loop_E_{name}"] = np.empty((len(loops), 3, 3))
@@ -279,7 +300,7 @@ class Tree:
                 C = self.turn[body - 1] if body else np.eye(3)
                 a[f"loop_E_{name}"][k] = loop.joint.frame @ X.E @ C.T
                 a[f"loop_r_{name}"][k] = C @ X.r
-        self.loop_functions = [_loop_function(c.joint) for c in loops]
+        self.loop_functions = [loop_function(c.joint) for c in loops]
 
     # ------------------------------------------------------------------ workspaces
 
@@ -369,11 +390,11 @@ class Tree:
         size = 24 + 6 * joint.nv if law else joint.nq
         if joint.is_traceable:
             key = (joint.law_key(), body.reverse if law else None)
-            code = _machine_code(key, _Fresh(function), max(1, joint.nq + joint.nv),
+            code = law_code(key, Fresh(function), max(1, joint.nq + joint.nv),
                                  len(joint.parameters), size)  # fmt: skip
             self._kept.append(code)
             return int(code.address)
-        callback = _callback(function, joint.nq + joint.nv, len(joint.parameters), size, self)
+        callback = law_callback(function, joint.nq + joint.nv, len(joint.parameters), size, self)
         self._kept.append(callback)
         return int(ctypes.cast(callback, ctypes.c_void_p).value or 0)
 
@@ -382,7 +403,7 @@ class Tree:
         if m == 0:
             return 0
         key = ("loop", joint.law_key())
-        code = _machine_code(key, _Fresh(function), 18, len(joint.parameters), 9 * m)
+        code = law_code(key, Fresh(function), 18, len(joint.parameters), 9 * m)
         self._kept.append(code)
         return int(code.address)
 
@@ -411,245 +432,3 @@ class Tree:
         out[:, :3] = np.einsum("iba,ib->ia", self.turn, vectors[:, :3])
         out[:, 3:] = np.einsum("iba,ib->ia", self.turn, vectors[:, 3:])
         return out
-
-
-def _reference_points(a: dict[str, Any]) -> tuple[Array, Array]:
-    """Constants of the three-dimensional inverse dynamics (``newton_euler``)."""
-    nb = len(a["parent"])
-    reach, moments = a["r_T"].copy(), np.empty((nb, 10))
-    for i in range(nb):
-        p = a["parent"][i]
-        if p >= 0:
-            reach[i, 2] += a["offset"][p, 1]
-        shifted = np.empty(10)
-        rigid_transform(
-            np.eye(3), np.array([0.0, 0.0, -a["offset"][i, 1]]), a["inertia"][i], shifted
-        )
-        xx, _, yy, _, _, zz = shifted[4:]
-        second = -shifted[4:]
-        second[[0, 2, 5]] += (xx + yy + zz) / 2  # J = ½ tr(I) 1 − I
-        moments[i] = [*shifted[:4], *second]
-    return reach, moments
-
-
-def _joint_elements(model: Model) -> Array:
-    """Stiffness, rest, damping, and the stops of each freedom (``multibody.dynamics.forces``)."""
-    rows = [
-        [b.stiffness[k], b.rest[k], b.damping[k], *b.limits[k]]
-        for b in model.bodies
-        for k in range(b.joint.nv)
-    ]
-    table = np.array(rows, dtype=float).reshape(-1, 7)
-    return table if table[:, [0, 2, 5, 6]].any() else np.empty((0, 7))
-
-
-def _starts(sizes: Any) -> Array:
-    return np.concatenate([[0], np.cumsum([*sizes])]).astype(np.int64)
-
-
-def _as_kind(array: Any, kind: str) -> Array:
-    dtype = np.int64 if kind[0] == "i" else np.float64
-    return np.ascontiguousarray(array, dtype=dtype)
-
-
-def _turn(joint: Joint, reverse: bool) -> Array:
-    """C of a body; a reversed axial joint is the same joint about the opposite axis."""
-    C = joint.frame
-    if reverse and joint.is_axial:
-        C = np.diag([1.0, -1.0, -1.0]) @ C + 0.0
-    return C
-
-
-def _quarter_turns(angle: float) -> tuple[int, float]:
-    """Quarter turns nearest to an angle, and the rest of it; no rest where it is only rounding."""
-    quarters = round(angle / (np.pi / 2))
-    rest = angle - quarters * (np.pi / 2)
-    return quarters % 4, 0.0 if abs(rest) < 1e-14 else rest
-
-
-def _cos_sin(angle: float) -> tuple[float, float]:
-    """Exact at multiples of a quarter turn, so that right angles cost nothing when traced."""
-    quarters, rest = _quarter_turns(angle)
-    if rest == 0.0:
-        return [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)][quarters]
-    return float(np.cos(angle)), float(np.sin(angle))
-
-
-# Entries of K smaller than this part of the largest are rounding.
-ROUNDING = 1e-12
-
-# Below this sine of the angle between the axes the screw distances would lose digits.
-SMALLEST_BEND = 0.1
-
-
-def _decompose(X: Plucker) -> tuple[tuple[float, float], ...] | None:
-    """Screws (θ₂, d₂), (α, a), (θ₁, d₁) with X = scrz(θ₂, d₂) scrx(α, a) scrz(θ₁, d₁).
-
-    None where z and z′ are nearly, but not exactly, parallel.
-    """
-    E, r = X.E, X.r
-    sine = float(np.hypot(E[2, 0], E[2, 1]))
-    if sine < 1e-14:  # parallel: one screw along z is enough
-        alpha = 0.0 if E[2, 2] > 0 else np.pi
-        a = float(np.hypot(r[0], r[1]))
-        theta1 = float(np.arctan2(r[1], r[0])) if a > 0.0 else 0.0
-        # E = rz(θ₂) rx(α) rz(θ₁): the first row of rz(θ₂) follows from the rest.
-        rest = scrx(alpha, 0.0).E @ scrz(theta1, 0.0).E
-        turn = E @ rest.T
-        theta2 = float(np.arctan2(turn[0, 1], turn[0, 0]))
-        d1 = float(r[2])
-        if a == 0.0 and alpha == 0.0:  # one screw: leave it to the joint's
-            return (theta2, d1), (0.0, 0.0), (0.0, 0.0)
-        if theta1 == 0.0:  # as Denavit and Hartenberg have it
-            return (theta2, d1 if alpha == 0.0 else -d1), (alpha, a), (0.0, 0.0)
-        return (theta2, 0.0), (alpha, a), (theta1, d1)
-    if sine < SMALLEST_BEND:
-        return None
-    alpha = float(np.arctan2(sine, E[2, 2]))
-    theta2 = float(np.arctan2(E[0, 2], E[1, 2]))
-    theta1 = float(np.arctan2(E[2, 0], -E[2, 1]))
-    if abs(abs(theta1) - np.pi) < 1e-14:  # the same with the x axis turned round
-        alpha, theta1 = -alpha, 0.0
-        theta2 = float(np.arctan2(-E[0, 2], -E[1, 2]))
-    x = np.array([np.cos(theta1), np.sin(theta1), 0.0])
-    a = float(x @ r)
-    d2 = float((r - a * x)[:2] @ E[2, :2]) / sine**2
-    d1 = float(r[2] - d2 * E[2, 2])
-    tiny = 1e-15 * (1.0 + float(np.abs(r).max()))
-    a, d1, d2 = (0.0 if abs(z) < tiny else z for z in (a, d1, d2))
-    theta1, theta2 = (0.0 if abs(z) < 1e-15 else z for z in (theta1, theta2))
-    return (theta2, d2), (alpha, a), (theta1, d1)
-
-
-def _expanded_parents(model: Model) -> Array:
-    """λ′: the velocity variable that each one's motion rides on, −1 for none (book, Table 6.4).
-
-    Joints without freedom are passed over, which the printed algorithm forgets.
-    """
-    last: list[int] = []  # last variable of each body or of its nearest moving ancestor
-    parents: list[int] = []
-    for body, place in zip(model.bodies, model.v_index):
-        above = last[body.parent - 1] if body.parent else -1
-        for k in range(place.start, place.stop):
-            parents.append(above)
-            above = k
-        last.append(above)
-    return np.array(parents, dtype=np.int64)
-
-
-# ---------------------------------------------------------------------- laws as functions
-
-
-def _law(body: Any) -> Callable[..., None]:
-    """jcalc as a function that writes E, r, v_J, c_J, S one after the other into `out`."""
-    joint = body.joint
-    reverse = body.reverse and not joint.is_axial  # of an axial joint the frame is turned instead
-    nq, nv = joint.nq, joint.nv
-
-    def law(t: Any, x: Any, p: Any, out: Any) -> None:
-        q, v = x[:nq], x[nq : nq + nv]
-        E, r, S, c, sigma = joint.law(t, q, v, p)
-        columns = [[S[k][j] for k in range(6)] for j in range(nv)]
-        velocity = [0.0] * 6 if sigma is None else [sigma[k] for k in range(6)]
-        for column, speed in zip(columns, v):
-            velocity = [a + b * speed for a, b in zip(velocity, column)]
-        bias = [0.0] * 6 if c is None else [c[k] for k in range(6)]
-        E = [[E[i][j] for j in range(3)] for i in range(3)]
-        r = [r[k] for k in range(3)]
-        if reverse:  # book, Table 4.2
-            columns = [_reversed(E, r, s) for s in columns]
-            bias = _reversed(E, r, bias)
-            velocity = _reversed(E, r, velocity)
-            r = [-_dot3(E[i], r) for i in range(3)]
-            E = [[E[j][i] for j in range(3)] for i in range(3)]
-        flat = [*E[0], *E[1], *E[2], *r, *velocity, *bias]
-        for column in columns:
-            flat += column
-        for k, value in enumerate(flat):
-            out[k] = value
-
-    return law
-
-
-def _dot3(a: Any, b: Any) -> Any:
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-
-
-def _reversed(E: Any, r: Any, m: Any) -> list[Any]:
-    """−X⁻¹ m: a motion of the successor seen as one of the predecessor."""
-    w = [E[0][i] * m[0] + E[1][i] * m[1] + E[2][i] * m[2] for i in range(3)]
-    u = [E[0][i] * m[3] + E[1][i] * m[4] + E[2][i] * m[5] for i in range(3)]
-    x = [r[1] * w[2] - r[2] * w[1], r[2] * w[0] - r[0] * w[2], r[0] * w[1] - r[1] * w[0]]
-    return [-a for a in w] + [-(a + b) for a, b in zip(u, x)]
-
-
-def _rate(joint: Joint) -> Callable[..., None]:
-    nq, nv = joint.nq, joint.nv
-
-    def rate(t: Any, x: Any, p: Any, out: Any) -> None:
-        value = joint.rate(t, x[:nq], x[nq : nq + nv], p)
-        for k in range(nq):
-            out[k] = value[k]
-
-    return rate
-
-
-def _loop_function(joint: Joint) -> Callable[..., None]:
-    """Law of a loop joint as a function that writes its values into `out`."""
-    law: list[Any] = []  # made when first needed: it has to be traced
-
-    def function(t: Any, x: Any, p: Any, out: Any) -> None:
-        if not law:
-            law.append(loop_law(joint))
-        for k, value in enumerate(law[0](t, x, p)):
-            out[k] = value
-
-    return function
-
-
-class _Fresh:
-    """A function that a cache must not compare."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Fresh)
-
-    def __hash__(self) -> int:
-        return 0
-
-
-@cache
-def _machine_code(key: Any, law: _Fresh, n: int, k: int, size: int) -> Any:
-    """Machine code of a law; joints with the same key share it."""
-    from integrators.tracing import traced
-
-    def values(t: Any, x: Any, p: Any = ()) -> Any:
-        out = np.empty(size, dtype=object)
-        law.function(t, x, p, out)
-        return out
-
-    def without(t: Any, x: Any) -> Any:
-        return values(t, x)
-
-    function = traced(values, n=n, params=k, outputs=size) if k else traced(
-        without, n=n, outputs=size
-    )  # fmt: skip
-    return function.machine_code()
-
-
-def _callback(function: Callable[..., None], n: int, k: int, size: int, tree: Tree) -> Any:
-    def run(t: float, x: int, p: int, out: int) -> None:
-        target = np.ctypeslib.as_array((ctypes.c_double * size).from_address(out))
-        try:
-            values = [
-                np.array((ctypes.c_double * m).from_address(at)) if m else np.zeros(0)
-                for m, at in ((n, x), (k, p))
-            ]
-            function(t, values[0], values[1], target)
-        except BaseException as error:  # cannot cross compiled code; raised afterwards
-            tree.error = error
-            target[:] = np.nan
-
-    return SIGNATURE(run)

@@ -163,9 +163,9 @@ def four_bar(
 def n_four_bar(n: int = 2, length: float = 1.0, mass: float = 1.0, gravity: float = 9.81) -> Model:
     """Row of n four-bar linkages that share verticals: 2n + 1 equal rods (A02).
 
-    Where all rods lie in one line the mobility jumps from 1 to n + 1; use
-    ``as_ivp(…, rank="truncate")`` or fixed steps to pass through. Verticals v0 … vn are hinged to
-    the base, horizontals h1 … hn to the top of the vertical on their left.
+    Where all rods lie in one line the mobility jumps from 1 to n + 1; use fixed steps or
+    ``stabilise="projection"`` to pass through, and read the solution's message. Verticals v0 … vn
+    are hinged to the base, horizontals h1 … hn to the top of the vertical on their left.
 
     Parameters
     ----------

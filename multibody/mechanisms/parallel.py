@@ -10,7 +10,7 @@ from ..joints import Free, Prismatic, Revolute, Spherical, Universal
 from ..model import Model
 from ..rotations import Rz
 from ..se3 import Pose
-from ..shapes import cylinder, rod
+from ..shapes import cylinder
 from .linkages import lengths_of
 from .registry import register
 
@@ -121,7 +121,8 @@ def delta_position(model: Model, arm_angle: float = 0.4) -> Array:
     q[at["platform"]][6] = -arm * np.sin(arm_angle) - depth
     # Seen from the arm, which is turned by arm_angle about y, the rod's z axis points there.
     c, s = np.cos(arm_angle), np.sin(arm_angle)
-    direction = np.array([c * inward + s * depth, 0.0, s * inward - c * depth])
+    # Its universal joint turns about the elbow's axis first, the arm's y.
+    direction = np.array([0.0, -(c * inward + s * depth), s * inward - c * depth])
     for k in (1, 2, 3):
         q[at[f"arm{k}"]] = arm_angle
         for side in "ab":
@@ -148,6 +149,10 @@ def delta_robot(
 
     Arms 1 to 3 turn about horizontal hinges, 120° apart. Rods ka and kb hang on arm k by universal
     joints and hold the platform, which floats, by ball joints: six loops, three degrees of freedom.
+    These joints turn about the axis of the elbow first and then sideways, so that an arm and its
+    rods may stretch out in one line; they lock only where a rod points along the elbow's axis.
+    Without motors it falls: from the registered start arms and rods are stretched after 0.27 s,
+    and after 0.31 s all rods are parallel, which is a singular position with mobility 4.
 
     Parameters
     ----------
@@ -183,8 +188,9 @@ def delta_robot(
         link = cylinder(0.02, a, mass=arm_mass, axis=(1.0, 0.0, 0.0), com=(a / 2, 0.0, 0.0))
         build.add_body(f"arm{k}", 0, Revolute("y"), Pose(turn, out), link)
         for side, shift in (("a", -apart), ("b", apart)):
-            thin = rod((0.0, 0.0, 0.0), (0.0, 0.0, b), mass=rod_mass)
-            build.add_body(f"rod{k}{side}", f"arm{k}", Universal(), (a, shift, 0.0), thin)
+            thin = cylinder(0.01 * b, b, mass=rod_mass, com=(0.0, 0.0, b / 2))
+            elbow = Pose(Rz(np.pi / 2), (a, shift, 0.0))
+            build.add_body(f"rod{k}{side}", f"arm{k}", Universal(), elbow, thin)
             corner = turn @ np.array([r, shift, 0.0])
             name = f"ball{k}{side}"
             build.add_loop(

@@ -135,7 +135,7 @@ def test_order_star_marks_poles_and_zeros():
     ax = plot.stability_region("RadauIIA3", order_star=True)
     labels = [t.get_text() for t in ax.get_legend().get_texts()]
     assert labels == ["poles of R", "zeros of R"]
-    assert "Order star" in ax.get_title()
+    assert "Order star" in ax.get_title(loc="left")
 
 
 def test_several_regions_have_a_legend():

@@ -130,3 +130,25 @@ def test_meeting_points():
     for bad in (((0, 0), (4, 0), 1.0, 2.0), ((0, 0), (1, 0), 5.0, 1.0), ((1, 1), (1, 1), 1.0, 1.0)):
         with pytest.raises(ValueError, match="do not meet"):
             meeting_point(*bad)
+
+
+@pytest.mark.parametrize("joint", [mb.Fixed(), mb.Prismatic("x"), mb.Revolute(), mb.Cylindrical()])
+def test_floating_bodies_are_tied_from_anywhere(joint):
+    """They can always be reached; half a turn off is closed the wrong way, and is turned over."""
+    rng = np.random.default_rng(3)
+    turns = not isinstance(joint, mb.Fixed | mb.Prismatic)
+
+    def alignment(q, X_P, X_S):
+        """Cosine of what is between the axes z; or of the angle between the frames."""
+        E = X_S.E @ mb.quaternions.to_matrix(q[:4]).T @ X_P.E.T
+        return E[2, 2] if turns else (np.trace(E) - 1.0) / 2.0
+
+    wrong = 0
+    for _ in range(8):
+        model, X_P, X_S = tied_body(joint, rng)
+        guess = model.random(rng)
+        found = assemble(model, guess)
+        assert found.gap < 1e-12
+        assert alignment(found.q, X_P, X_S) == pytest.approx(1.0, abs=1e-12)
+        wrong += alignment(guess, X_P, X_S) < 0.0
+    assert wrong >= 2  # of the guesses are more than a quarter turn off

@@ -17,10 +17,12 @@ from multibody import (
     Prismatic,
     Revolute,
     animate,
+    assemble,
     box,
     energies,
     mechanisms,
     plot,
+    point_position,
     positions,
     rod,
     simulate,
@@ -40,6 +42,12 @@ def test_pictures_load_nothing_until_asked_for():
     code = "import sys, multibody.plot, multibody.animate; print('matplotlib' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"
+
+
+def test_notebooks_show_figures_without_pyplot(swing):
+    model, solution = swing
+    for ax in (plot.energy(model, solution), plot.stick_figure(model)):
+        assert ax.figure._repr_png_().startswith(b"\x89PNG")
 
 
 # ---------------------------------------------------------------------- over time
@@ -160,6 +168,47 @@ def test_sliding_joints_and_springs_are_drawn():
     np.testing.assert_allclose(dotted.get_xydata(), [[0.0, 0.0], [0.5, 0.0]], atol=1e-15)
 
 
+def diamonds(ax):
+    (line,) = [line for line in ax.lines if line.get_marker() == "D"]
+    return line.get_xydata()
+
+
+def test_joints_that_close_loops_are_marked():
+    """On both sides, where the point of either body is; and each body is drawn up to there."""
+    model = mechanisms.four_bar()
+    (loop,) = model.loops
+    bones = skeleton(model)
+    (pair,) = bones.loops
+    assert [bones.points[k][0] for k in pair] == [loop.predecessor, loop.successor]
+    assert {k for link in bones.links for k in link} >= set(pair)
+    closed = assemble(model, mechanisms.entry("four_bar").start(model)[0]).q
+    first, second = diamonds(plot.stick_figure(model, closed))
+    np.testing.assert_allclose(first, second, atol=1e-9)  # assembled to round-off
+    opened = closed + np.array([0.3, 0.0, 0.0])
+    ends = [
+        point_position(model, opened, body, placement.r)[:2]
+        for body, placement in (
+            (loop.predecessor, loop.placement_predecessor),
+            (loop.successor, loop.placement_successor),
+        )
+    ]
+    found = diamonds(plot.stick_figure(model, opened))
+    np.testing.assert_allclose(found, ends, atol=1e-12)
+    assert np.linalg.norm(found[0] - found[1]) > 0.1  # a gap that can be seen
+    tree = plot.stick_figure(mechanisms.double_pendulum())
+    assert diamonds(tree).size == 0
+
+
+def test_a_rod_ends_at_its_loop_joint():
+    """The published rod has more inertia than a uniform one; it must not stick out of its pin."""
+    model = mechanisms.slider_crank(rod_length=0.3)
+    bones = skeleton(model)
+    rod_number = model.number("rod")
+    reach = [np.linalg.norm(bones.points[k][1]) for pair, body in zip(bones.links, bones.bodies)
+             if body == rod_number for k in pair]  # fmt: skip
+    assert max(reach) == pytest.approx(0.3, rel=1e-12)
+
+
 def test_axes_given_are_used(swing):
     from matplotlib.figure import Figure
 
@@ -198,6 +247,16 @@ def test_page_holds_the_motion_and_needs_nothing_else(swing):
         assert outside not in page
 
 
+def test_page_shows_the_loops():
+    entry = mechanisms.entry("four_bar")
+    model = entry.model()
+    scene = scene_of(animate.html(model, simulate(model, *entry.start(model), T=0.2), fps=10))
+    (pair,) = scene["loops"]
+    sides = np.array(scene["points"])[:, pair]
+    np.testing.assert_allclose(sides[:, 0], sides[:, 1], atol=2e-4)  # rounded for the page
+    assert np.ptp(sides[:, 0], axis=0).max() > 1e-3  # and they move
+
+
 def test_page_survives_a_wicked_name():
     b = ModelBuilder(name="</script><b>$x & co")
     b.add_body("rod", 0, Revolute("y"), inertia=rod((0, 0, 0), (0, 0, -1), mass=1.0))
@@ -234,7 +293,7 @@ console.log(JSON.stringify({halfway, start: elements.time.textContent, bad, arcs
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node to run the page's script")
-@pytest.mark.parametrize("name", ["double_pendulum", "satellite"])
+@pytest.mark.parametrize("name", ["double_pendulum", "satellite", "four_bar"])
 def test_page_plays(name, tmp_path):
     entry = mechanisms.entry(name)
     model = entry.model()
@@ -265,13 +324,35 @@ def test_gif_has_the_frames(swing, tmp_path):
     assert np.abs(first - last).max() > 100  # something moved
 
 
-def test_mp4_says_what_it_needs(swing, tmp_path, monkeypatch):
-    from matplotlib.animation import FFMpegWriter
+@pytest.mark.parametrize("on_path", [False, True])
+def test_mp4_has_the_frames(swing, tmp_path, monkeypatch, on_path):
+    """Written by ffmpeg of the PATH or of imageio-ffmpeg; ffmpeg itself decodes it again."""
+    import imageio_ffmpeg
 
+    program = imageio_ffmpeg.get_ffmpeg_exe()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if on_path:
+        (tmp_path / "ffmpeg").symlink_to(program)
+        monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)  # must not be needed
     model, solution = swing
-    monkeypatch.setattr(FFMpegWriter, "isAvailable", classmethod(lambda cls: False))
-    with pytest.raises(RuntimeError, match=r"ffmpeg.*\.gif or \.html"):
-        animate.save(model, solution, tmp_path / "swing.mp4")
+    path = animate.save(model, solution, tmp_path / "swing.mp4", fps=5, dpi=40)
+    assert path.read_bytes()[4:8] == b"ftyp"  # the first box of an MP4 file
+    command = [program, "-v", "error", "-i", path, "-f", "rawvideo", "-pix_fmt", "gray", "-"]
+    raw = subprocess.run(command, capture_output=True, check=True).stdout
+    width, height = 256, 192  # 6.4 by 4.8 inches
+    frames = np.frombuffer(raw, dtype=np.uint8).reshape(-1, height, width)
+    assert len(frames) == 6
+    assert np.abs(frames[0].astype(float) - frames[-1]).max() > 100  # something moved
+
+
+def test_mp4_says_what_it_needs(swing, tmp_path, monkeypatch):
+    model, solution = swing
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    target = tmp_path / "swing.mp4"
+    with pytest.raises(RuntimeError, match=r"swing\.mp4.*pip install imageio-ffmpeg"):
+        animate.save(model, solution, target)
+    assert not target.exists()
 
 
 def test_frames_follow_the_solution():

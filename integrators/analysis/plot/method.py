@@ -1,7 +1,6 @@
 """Pictures of methods: stability regions, order stars, R along the axes, a report on one page.
 
-Colours are those of Okabe and Ito, which people with any kind of colour vision can tell apart;
-lines differ in dashes as well. Figures are made without pyplot, so no window is opened and no
+Lines differ in colour and in dashes. Figures are made without pyplot, so no window is opened and no
 global state changes; pass ``ax`` to draw into axes of your own.
 """
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from ..amplification import StabilityFunction, as_stability_function
 from ..oscillation import Dispersion, dispersion
+from .style import COLOURS, INK, LEGEND, QUIET, legend_beside, line_style, new_axes, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["amplification", "dispersion_curves", "report_figure", "stability_region"]
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
-INK, QUIET, GRID = "#222222", "#6b6b6b", "#dddddd"
-YES, NO = "#009E73", "#D55E00"
+YES, NO = COLOURS[2], COLOURS[1]
 SHADE, STAR = "#a6cee3", "#fdd0a2"
 POINTS = 401
 PAGE = (8.27, 11.69)  # inches: A4
@@ -72,7 +69,7 @@ def stability_region(
     'Re z'
     """
     functions = [as_stability_function(m) for m in _several(methods)]
-    ax = _axes(ax, (5.2, 5.0))
+    ax = new_axes(ax, (5.2, 5.0))
     left, right, bottom, top = window or _window(functions, order_star)
     x, y = np.linspace(left, right, POINTS), np.linspace(bottom, top, POINTS)
     Z = x[None, :] + 1j * y[:, None]
@@ -81,26 +78,27 @@ def stability_region(
     handles: list[Any] = []
     for k, R in enumerate(functions):
         level = _log_modulus(R, Z) - (Z.real if order_star else 0.0)
-        colour = COLOURS[k % len(COLOURS)]
+        style = line_style(k)
         if len(functions) == 1:
             shaded = level if order_star else -level
             ax.contourf(
                 x, y, shaded, levels=[0, math.inf], colors=[STAR if order_star else SHADE], zorder=0
             )
         if level.min() < 0 < level.max():
-            dashes = DASHES[k % len(DASHES)]
-            ax.contour(x, y, level, levels=[0], colors=[colour], linestyles=[dashes], zorder=2)
+            colours, dashes = [style["color"]], [style["linestyle"]]
+            ax.contour(x, y, level, levels=[0], colors=colours, linestyles=dashes, zorder=2)
             if len(functions) > 1:
-                label = R.name or "unnamed"
-                handles += ax.plot([], [], color=colour, linestyle=dashes, label=label)
+                handles += ax.plot([], [], label=R.name or "unnamed", **style)
     if len(functions) == 1:
         _mark_poles(ax, functions[0], (left, right, bottom, top), order_star)
     elif handles:
-        ax.legend(handles=handles, frameon=True, framealpha=0.9, edgecolor="none", fontsize=8)
+        legend_beside(ax, handles=handles, fontsize=9)
     ax.set(xlim=(left, right), ylim=(bottom, top), xlabel="Re z", ylabel="Im z", aspect="equal")
     what = "Order star" if order_star else "Stability region"
     names = ", ".join(R.name for R in functions if R.name)
-    ax.set_title(f"{what}: {names}" if 0 < len(names) <= 40 else what, fontsize=10)
+    title = f"{what}: {names}" if 0 < len(names) <= 40 else what
+    ax.set_title(title, loc="left", fontsize="medium", color=INK)
+    tidy(ax)
     return ax
 
 
@@ -120,7 +118,8 @@ def _mark_poles(ax: Axes, R: StabilityFunction, window: Window, zeros: bool) -> 
         if nulls.size:
             ax.plot(nulls.real, nulls.imag, "o", mfc="none", color=INK, ms=5, label="zeros of R")
     if ax.get_legend_handles_labels()[0]:
-        ax.legend(loc="upper right", fontsize=8, framealpha=0.9, edgecolor="none")
+        # Below the plane: poles and boundary may be anywhere in it.
+        ax.legend(loc="upper right", bbox_to_anchor=(1.0, -0.1), ncols=2, fontsize=8, **LEGEND)
 
 
 def _log_modulus(R: StabilityFunction, Z: NDArray[np.complex128]) -> NDArray[np.float64]:
@@ -191,7 +190,7 @@ def amplification(
     ends = [stability_interval(R, axis).value for R in functions]  # refuses other axes
     finite = [end for end in ends if 0 < end < math.inf]
     length = length or (1.2 * max(finite) if finite else 2.0 if 0.0 in ends else 10.0)
-    ax = _axes(ax, (5.2, 3.4))
+    ax = new_axes(ax, (5.2, 3.4))
     real = axis == "real"
     x = np.linspace(-length, 0, POINTS) if real else np.linspace(0, length, POINTS)
     exact = np.exp(x) if real else np.ones_like(x)
@@ -199,7 +198,7 @@ def amplification(
     lowest, highest = 1.0, 1.0
     for k, R in enumerate(functions):
         values = R(x) if real else np.abs(R(1j * x))
-        style = {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)]}
+        style = line_style(k)
         ax.plot(x, values, label=R.name or "unnamed", **style)
         if 0 < ends[k] < length:
             where = -ends[k] if real else ends[k]
@@ -209,7 +208,7 @@ def amplification(
                 f"{where:.4f}",
                 (where, float(np.real(value))),
                 textcoords="offset points",
-                xytext=(4, 8),
+                xytext=(4, 8 + 11 * k),  # ends of several methods may be close
                 fontsize=8,
                 color=style["color"],
             )
@@ -221,8 +220,8 @@ def amplification(
     ax.set_xlim(float(x[0]), float(x[-1]))
     ax.set_xlabel("z = hλ (real)" if real else "y = hω, z = iy")
     ax.set_ylabel("R(z)" if real else "|R(iy)|")
-    ax.grid(color=GRID, linewidth=0.5)
-    ax.legend(fontsize=8, framealpha=0.9, edgecolor="none", loc="lower left")
+    tidy(ax)
+    legend_beside(ax, fontsize=9)
     return ax
 
 
@@ -244,7 +243,7 @@ def dispersion_curves(curves: Any, ax: Axes | None = None) -> Axes:
     ('log', 'log')
     """
     shown = [c if isinstance(c, Dispersion) else dispersion(c) for c in _several(curves)]
-    ax = _axes(ax, (5.2, 3.6))
+    ax = new_axes(ax, (5.2, 3.6))
     floor = 1e-15  # below this only rounding is seen
     for k, curve in enumerate(shown):
         colour = COLOURS[k % len(COLOURS)]
@@ -268,8 +267,8 @@ def dispersion_curves(curves: Any, ax: Axes | None = None) -> Axes:
     ax.set(xscale="log", yscale="log", xlabel="y = hω", ylabel="error per step")
     ax.set_xlim(float(shown[0].y[0]), float(shown[0].y[-1]))
     ax.set_ylim(bottom=floor)
-    ax.grid(color=GRID, linewidth=0.5)
-    ax.legend(fontsize=8, framealpha=0.9, edgecolor="none", loc="lower right")
+    tidy(ax)
+    ax.legend(fontsize=8, loc="lower right", **LEGEND)
     return ax
 
 
@@ -290,9 +289,9 @@ def report_figure(report: Report) -> Figure:
     >>> len(report_figure(report("Heun")).axes)
     5
     """
-    from matplotlib.figure import Figure
+    from .figure import ShownFigure
 
-    figure = Figure(figsize=PAGE, layout=None)
+    figure = ShownFigure(figsize=PAGE, layout=None)
     figure.text(0.06, 0.965, report.title, fontsize=14, weight="bold", color=INK)
     below = 0.952
     for remark in report.remarks:
@@ -302,13 +301,14 @@ def report_figure(report: Report) -> Figure:
     below = _draw_tableau(figure, below - 0.006, report)
     region = figure.add_axes((0.09, below - 0.32, 0.40, 0.29), anchor="N")
     stability_region(report.R, region)
-    region.set_title("Stability region", fontsize=9)
+    region.set_title("Stability region", loc="left", fontsize=9)
+    region.tick_params(labelsize=7)
     for k, (name, title) in enumerate(
         (("real", "R on the real axis (thin: eˣ)"), ("imaginary", "|R| on the imaginary axis"))
     ):
         axes = figure.add_axes((0.59, below - 0.145 - 0.175 * k, 0.35, 0.115))
         amplification(report.R, name, axes)
-        axes.set_title(title, fontsize=9)
+        axes.set_title(title, loc="left", fontsize=9)
         axes.tick_params(labelsize=7)
         axes.set_xlabel(axes.get_xlabel(), fontsize=8)
         axes.set_ylabel(axes.get_ylabel(), fontsize=8)
@@ -400,11 +400,3 @@ def _several(methods: Any) -> list[Any]:
     if not items:
         raise ValueError("expected at least one method to draw, got an empty list")
     return items
-
-
-def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    if ax is not None:
-        return ax
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=size, layout="constrained").add_subplot()

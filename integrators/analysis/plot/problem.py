@@ -1,8 +1,7 @@
 """Figures of the problem and of the error.
 
 Each function takes what an analysis returned, draws it on the Axes given or on a new figure, and
-returns the Axes. Colours are those of Okabe and Ito; curves also differ in dashes, so that they can
-be told apart in grey.
+returns the Axes. Curves differ in colour and in dashes, so that they can be told apart in grey.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from ..extrapolation import Richardson
 from ..iteration import Picard
 from ..truncation import LocalErrors
 from ..uniqueness import Existence
+from .style import COLOURS, LEGEND, MARKERS, label_numbers, labelled_axes, line_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,30 +38,11 @@ __all__ = [
     "taylor_polynomials",
 ]
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
-TRUE = "#000000"
-GRID = "#e4e4e4"
+TRUE = COLOURS[-1]
 
 
-def _axes(
-    ax: Axes | None, title: str, x: str, y: str, size: tuple[float, float] = (7, 4.5)
-) -> Axes:
-    """Return the Axes given, or new ones, with labels and a quiet grid."""
-    if ax is None:
-        from matplotlib.figure import Figure
-
-        ax = Figure(figsize=size, layout="constrained").add_subplot()
-    ax.set_title(title, loc="left", fontsize="medium")
-    ax.set_xlabel(x)
-    ax.set_ylabel(y)
-    ax.grid(True, color=GRID, linewidth=0.8)
-    ax.set_axisbelow(True)
-    return ax
-
-
-def _style(k: int) -> dict[str, Any]:
-    return {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)]}
+def _marked(k: int) -> dict[str, Any]:
+    return {"marker": MARKERS[k % len(MARKERS)], **line_style(k)}
 
 
 def _positive(values: Any) -> Any:
@@ -94,18 +75,18 @@ def euler_bounds(bounds: EulerBounds, ax: Axes | None = None) -> Axes:
     """
     _expect(bounds, EulerBounds, "analysis.euler_bounds")
     title = f"explicit Euler, h = {bounds.h:.3g}, L = {bounds.L:.3g}, $M_2$ = {bounds.M2:.3g}"
-    ax = _axes(ax, title, "t", r"$|\varepsilon_k|$ and its bounds")
+    ax = labelled_axes(ax, title, "t", r"$|\varepsilon_k|$ and its bounds")
     for k, (name, values) in reversed(list(enumerate(bounds.curves.items()))):
         if np.isfinite(values).any():
             final = f"{np.nanmax(values):.4g}"
-            ax.plot(bounds.t, _positive(values), label=f"{name}: {final}", **_style(k))
+            ax.plot(bounds.t, _positive(values), label=f"{name}: {final}", **line_style(k))
     ax.plot(
         bounds.t, _positive(bounds.error), "o", color=TRUE, markersize=4,
         markevery=max(1, bounds.t.size // 20), zorder=1,
         label=f"true error: {bounds.largest_error:.4g}",
     )  # fmt: skip
     ax.set_yscale("log")
-    ax.legend(frameon=False)
+    ax.legend(**LEGEND)
     return ax
 
 
@@ -135,17 +116,17 @@ def difference_quotients(
             )
         quotients = quotients.quotients
     tables = [quotients] if isinstance(quotients, Quotients) else list(quotients)
-    ax = _axes(ax, "is f Lipschitz?", "distance", "largest difference quotient")
+    ax = labelled_axes(ax, "is f Lipschitz?", "distance", "largest difference quotient")
     for k, table in enumerate(tables):
         _expect(table, Quotients, "analysis.difference_quotients")
         where = ", ".join(f"{v:.3g}" for v in table.y[:3])
         word = f"grows like $d^{{{table.exponent:.2g}}}$" if table.growing else "bounded"
         ax.loglog(
-            table.distances, _positive(table.values), marker="os^Dv"[k % 5], markersize=4,
-            label=f"at y = {where}: {word}", **_style(k),
+            table.distances, _positive(table.values), markersize=4,
+            label=f"at y = {where}: {word}", **_marked(k),
         )  # fmt: skip
     ax.invert_xaxis()
-    ax.legend(frameon=False)
+    ax.legend(**LEGEND)
     return ax
 
 
@@ -170,12 +151,12 @@ def several_solutions(existence: Existence, t: Any = None, ax: Axes | None = Non
     if not existence.solutions:
         raise ValueError(f"no second solution is known; the verdict is {existence.verdict!r}")
     times = np.linspace(*existence.interval, 201) if t is None else np.asarray(t, dtype=float)
-    ax = _axes(ax, "several solutions through one point", "t", "y")
+    ax = labelled_axes(ax, "several solutions through one point", "t", "y")
     names = ("y stays", "y leaves")
     for k, solution in enumerate(existence.solutions):
-        ax.plot(times, solution(times), label=names[k % 2], linewidth=2, **_style(k))
+        ax.plot(times, solution(times), label=names[k % 2], linewidth=2, **line_style(k))
     ax.plot([existence.t0], [existence.y0[0]], "o", color=TRUE)
-    ax.legend(frameon=False)
+    ax.legend(**LEGEND)
     return ax
 
 
@@ -211,13 +192,13 @@ def picard_iterates(
     if not 0 <= component < len(picard.iterates[0].polynomials):
         raise ValueError(f"there is no component {component}")
     t = np.linspace(*picard.t_span, 301)
-    ax = _axes(ax, "Picard's iterates", "t", f"$y_{{{component}}}$")
+    ax = labelled_axes(ax, "Picard's iterates", "t", f"$y_{{{component}}}$")
     for k, iterate in enumerate(picard.iterates[: most + 1]):
-        ax.plot(t, iterate(t)[component], label=f"iterate {k}", **_style(k))
+        ax.plot(t, iterate(t)[component], label=f"iterate {k}", **line_style(k))
     if exact is not None:
         values = [np.atleast_1d(exact(s))[component] for s in t]
         ax.plot(t, values, color=TRUE, linewidth=2.5, alpha=0.6, label="exact", zorder=1)
-    ax.legend(frameon=False)
+    ax.legend(**LEGEND)
     return ax
 
 
@@ -245,20 +226,20 @@ def taylor_polynomials(
     points = np.asarray(x, dtype=float)
     if points.ndim != 1 or points.size < 2:
         raise ValueError(f"x must be at least two points, got shape {points.shape}")
-    ax = _axes(ax, "Taylor polynomials", "x", "f(x)")
+    ax = labelled_axes(ax, "Taylor polynomials", "x", "f(x)")
     for k, expansion in enumerate(listed):
         _expect(expansion, Expansion, "analysis.taylor")
         if not expansion.scalar:
             raise ValueError("only functions of one variable are drawn; take a slice")
         label = f"order {expansion.order}"
-        ax.plot(points, [expansion(s) for s in points], label=label, **_style(k))
+        ax.plot(points, [expansion(s) for s in points], label=label, **line_style(k))
     values = [float(listed[0].function(s)) for s in points]
     ax.plot(points, values, color=TRUE, linewidth=2.5, alpha=0.6, label="f", zorder=1)
     low, high = np.nanmin(values), np.nanmax(values)
     room = 0.5 * (high - low) or 1.0
     ax.set_ylim(low - room, high + room)  # polynomials run away
     ax.plot(listed[0].x0, [float(listed[0].function(listed[0].x0[0]))], "o", color=TRUE)
-    ax.legend(frameon=False)
+    ax.legend(**LEGEND)
     return ax
 
 
@@ -278,18 +259,18 @@ def eigenvalues(stiffness: Stiffness, ax: Axes | None = None) -> Axes:
     't'
     """
     _expect(stiffness, Stiffness, "analysis.stiffness")
-    ax = _axes(
+    ax = labelled_axes(
         ax, r"eigenvalues of $\partial f/\partial y$ along the solution", "t", r"Re $\lambda$"
     )
     real = stiffness.eigenvalues.real
     for k, row in enumerate(real):
-        ax.plot(stiffness.t, row, label=rf"$\lambda_{{{k + 1}}}$", **_style(k))
+        ax.plot(stiffness.t, row, label=rf"$\lambda_{{{k + 1}}}$", **line_style(k))
     largest = float(np.max(np.abs(real)))
     if largest > 0:
         ax.set_yscale("symlog", linthresh=max(1e-3 * largest, 1e-12))
     ax.axhline(0, color=TRUE, linewidth=0.8)
     if len(real) <= 8:
-        ax.legend(frameon=False)
+        ax.legend(**LEGEND)
     return ax
 
 
@@ -310,18 +291,18 @@ def step_limits(stiffness: Stiffness, ax: Axes | None = None) -> Axes:
     """
     _expect(stiffness, Stiffness, "analysis.stiffness")
     title = f"what limits the step of {stiffness.method} at tolerance {stiffness.rtol:g}"
-    ax = _axes(ax, title, "t", "longest step")
+    ax = labelled_axes(ax, title, "t", "longest step")
     t, stable, accurate = stiffness.t, stiffness.h_stability, stiffness.h_accuracy
     shown = np.where(np.isfinite(stable), stable, np.nan)
     if np.isfinite(shown).any():
-        ax.plot(t, shown, label="stability", **_style(1))
+        ax.plot(t, shown, label="stability", **line_style(1))
         ax.fill_between(
             t, shown, accurate, where=stiffness.limited_by_stability, color=COLOURS[1], alpha=0.15,
             label="lost to stability",
         )  # fmt: skip
-    ax.plot(t, accurate, label="accuracy", **_style(0))
+    ax.plot(t, accurate, label="accuracy", **line_style(0))
     ax.set_yscale("log")
-    ax.legend(frameon=False)
+    ax.legend(**LEGEND)
     return ax
 
 
@@ -354,7 +335,7 @@ def global_error(
         raise ValueError("there is nothing to draw")
     for estimate in listed:
         _expect(estimate, GlobalError, "analysis.global_error")
-    ax = _axes(ax, str(listed[0]).splitlines()[0], "t", r"$\|e(t)\|_\infty$")
+    ax = labelled_axes(ax, str(listed[0]).splitlines()[0], "t", r"$\|e(t)\|_\infty$")
     first = listed[0]
     if exact is not None:
         true = np.array([np.atleast_1d(exact(s)) for s in first.t]).T - first.y
@@ -363,13 +344,13 @@ def global_error(
             label="true",
         )  # fmt: skip
     for k, estimate in enumerate(listed):
-        ax.plot(estimate.t, _positive(estimate.norms), label=estimate.how, **_style(k))
+        ax.plot(estimate.t, _positive(estimate.norms), label=estimate.how, **line_style(k))
     if first.rtol:
         size = np.max(np.abs(first.y))
         asked = first.rtol * size + float(np.max(first.atol))
         ax.axhline(asked, color=COLOURS[3], linestyle=":", label="tolerance")
     ax.set_yscale("log")
-    ax.legend(frameon=False)
+    ax.legend(**LEGEND)
     return ax
 
 
@@ -389,16 +370,21 @@ def local_errors(errors: LocalErrors | Sequence[LocalErrors], ax: Axes | None = 
     4
     """
     listed = [errors] if isinstance(errors, LocalErrors) else list(errors)
-    ax = _axes(ax, "local errors", "t", r"$\|\tau_k\|$")
+    ax = labelled_axes(ax, "local errors", "t", r"$\|\tau_k\|$")
     for k, found in enumerate(listed):
         _expect(found, LocalErrors, "analysis.local_errors")
         label = f"{found.method}, {found.how}"
         marker = "os^Dv"[k % 5]
         ax.plot(
-            found.t, _positive(found.norms), marker=marker, markersize=3, label=label, **_style(k)
+            found.t,
+            _positive(found.norms),
+            marker=marker,
+            markersize=3,
+            label=label,
+            **line_style(k),
         )
     ax.set_yscale("log")
-    ax.legend(frameon=False)
+    ax.legend(**LEGEND)
     return ax
 
 
@@ -424,15 +410,15 @@ def richardson_table(richardson: Richardson, ax: Axes | None = None, *, exact: A
     against = richardson.value if exact is None else np.atleast_1d(np.asarray(exact, dtype=float))
     word = "the last value" if exact is None else "the exact value"
     title = f"Richardson extrapolation of {richardson.method}"
-    ax = _axes(ax, title, "finest step used", f"distance from {word}")
+    ax = labelled_axes(ax, title, "finest step used", f"distance from {word}")
     for k in range(len(richardson.table)):
         rows = richardson.table[k:]
         gaps = [np.max(np.abs(row[k] - against)) for row in rows]
         if np.any(np.asarray(gaps) > 0):
             label = "no extrapolation" if k == 0 else f"{k} term{'s' if k > 1 else ''} eliminated"
             ax.loglog(
-                richardson.steps[k:], _positive(gaps), marker="os^Dv"[k % 5], markersize=4,
-                label=label, **_style(k),
-            )  # fmt: skip
-    ax.legend(frameon=False)
+                richardson.steps[k:], _positive(gaps), markersize=4, label=label, **_marked(k)
+            )
+    label_numbers(ax)
+    ax.legend(**LEGEND)
     return ax

@@ -62,12 +62,14 @@ def convergence(study: Convergence, ax: Axes | None = None) -> Axes:
         widen(ax)
         label_numbers(ax)
         low, high = ax.get_ylim()
-        ax.set_ylim(low, high * (high / low) ** (LEGEND_LINE * len(study.curves)))
+        room = min(LEGEND_LINE * (len(study.curves) + 1), 0.5)
+        ax.set_ylim(low, high * (high / low) ** (room / (1.0 - room)))
         drawn: list[tuple[float, float]] = []
         for k, curve in enumerate(study.curves):
             _draw_triangle(ax, curve, k, drawn)
             _draw_gaps(ax, curve, k)
-        ax.legend(fontsize=9.5, **LEGEND)
+        # Small steps have small errors: the upper left corner is the emptiest one.
+        ax.legend(fontsize=9.5, loc="upper left", **LEGEND)
     else:
         ax.text(0.5, 0.5, "no run succeeded", transform=ax.transAxes, ha="center", color=QUIET)
     ax.set_xlabel("step size $h$")

@@ -13,23 +13,67 @@ import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "MARKERS", "curve_style", "new_axes", "tex", "tidy"]
+__all__ = [
+    "COLOURS",
+    "MARKERS",
+    "MORE_COLOURS",
+    "curve_style",
+    "labelled_axes",
+    "legend_beside",
+    "line_style",
+    "new_axes",
+    "new_figure",
+    "tex",
+    "tidy",
+]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+#: With Tol's wine and olive and a grey, where colour alone has to tell up to ten things apart.
+MORE_COLOURS = (*COLOURS, "#882255", "#999933", "#8A8A8A")
+DASHES: tuple[Any, ...] = (
+    "-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)),
+)  # fmt: skip
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 INK, QUIET, GRID = "#222222", "#6b6b6b", "#e4e4e4"
 LEGEND: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "framealpha": 0.85}
 SIZE = (6.4, 4.6)  # inches
 
 
-def new_axes(ax: Axes | None) -> Axes:
+def new_axes(ax: Axes | None, size: tuple[float, float] = SIZE) -> Axes:
     """Return the axes given, or fresh ones in a figure of their own, made without pyplot."""
-    if ax is not None:
-        return ax
-    from matplotlib.figure import Figure
+    return new_figure(size).add_subplot() if ax is None else ax
 
-    return Figure(figsize=SIZE, layout="constrained").add_subplot()
+
+def new_figure(size: tuple[float, float] = SIZE) -> Figure:
+    """Return an empty figure, made without pyplot, which notebooks show nevertheless."""
+    from .figure import ShownFigure
+
+    return ShownFigure(figsize=size, layout="constrained")
+
+
+def labelled_axes(
+    ax: Axes | None, title: str, x: str, y: str, size: tuple[float, float] = SIZE
+) -> Axes:
+    """Return the axes given, or fresh ones, with a title, labels and light lines."""
+    ax = new_axes(ax, size)
+    ax.set_title(title, loc="left", fontsize="medium", color=INK)
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    tidy(ax)
+    return ax
+
+
+def line_style(k: int) -> dict[str, Any]:
+    """Colour and dashes of the k-th line, for curves without markers."""
+    return {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)]}
+
+
+def legend_beside(ax: Axes, **options: Any) -> None:
+    """Put the legend to the right of the axes, where it covers no curve."""
+    place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
+    ax.legend(**{**place, **LEGEND, **options})
 
 
 def curve_style(k: int) -> dict[str, Any]:

@@ -1,0 +1,141 @@
+"""Joints that roll without slipping: a pinion on its rack, a sphere on a plane."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._checks import ArrayLike, real_scalar
+from .base import Joint, register
+from .formulae import quaternion_rate, quaternion_transform, rz, tilt, turn_minus
+
+__all__ = ["RackPinion", "RollingSphere"]
+
+
+@register
+class RackPinion(Joint):
+    """A pinion (successor) rolls along the x axis of its rack by radius·q (book, Ex 4.6).
+
+    Parameters
+    ----------
+    radius
+        Of the pinion, in metres; 0 makes a revolute joint.
+    axis
+        Axis of the pinion.
+
+    Examples
+    --------
+    >>> RackPinion(0.1).motion([0.0], [1.0]).v
+    array([0. , 0. , 1. , 0.1, 0. , 0. ])
+    """
+
+    kind = "rack_pinion"
+    coordinates = speeds = ("angle",)
+    groups = ("SO2",)
+    arguments = ("radius", "axis")
+
+    def __init__(self, radius: float, axis: ArrayLike = (0.0, 0.0, 1.0)) -> None:
+        super().__init__(axis)
+        self.radius = real_scalar(radius, "radius")
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """The radius."""
+        return (self.radius,)
+
+    def law_key(self) -> Any:
+        """Without radius the joint closes as a hinge does."""
+        return RackPinion, self.radius == 0.0
+
+    def law(self, t: Any, q: Any, v: Any, p: Any) -> tuple[Any, Any, Any, Any, Any]:
+        """Rotate about z while the centre advances along the predecessor's x."""
+        c, s, rho = np.cos(q[0]), np.sin(q[0]), p[0]
+        S = np.array([[0.0, 0.0, 1.0, rho * c, -rho * s, 0.0]]).T
+        square = v[0] * v[0]
+        bias = np.array([0.0, 0.0, 0.0, -rho * s * square, -rho * c * square, 0.0])
+        return rz(q[0]), np.array([rho * q[0], 0.0, 0.0]), S, bias, None
+
+    def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
+        """Axes parallel, centre on its line, advance = radius·angle up to whole turns."""
+        if self.radius == 0.0:
+            return [*tilt(E), r[0], r[1], r[2]]
+        return [*tilt(E), p[0] * turn_minus(r[0] / p[0], E), r[1], r[2]]
+
+    def closure_side(self, t: Any, E: Any) -> Any:
+        """Axes parallel, not antiparallel."""
+        return E[2][2]
+
+
+@register
+class RollingSphere(Joint):
+    """A sphere (successor, frame at its centre) rolls without slipping on the xy plane below.
+
+    Nonholonomic: five position variables, three velocities. q = (unit quaternion, x, y), v = ω in
+    successor axes; the centre is at height `radius` above the predecessor's xy plane.
+
+    Examples
+    --------
+    >>> RollingSphere(0.5).position_rate([1, 0, 0, 0, 0, 0], [0, 2, 0])[4:] + 0.0
+    array([1., 0.])
+    """
+
+    kind = "rolling_sphere"
+    coordinates = ("w", "x", "y", "z", "p_x", "p_y")
+    speeds = ("omega_x", "omega_y", "omega_z")
+    groups = ("SO3", "R", "R")
+    arguments = ("radius", "axis")
+
+    def __init__(self, radius: float, axis: ArrayLike = (0.0, 0.0, 1.0)) -> None:
+        super().__init__(axis)
+        self.radius = real_scalar(radius, "radius")
+        if self.radius <= 0.0:
+            raise ValueError(f"radius: expected a positive length, received {radius!r}")
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """The radius."""
+        return (self.radius,)
+
+    def law(self, t: Any, q: Any, v: Any, p: Any) -> tuple[Any, Any, Any, Any, Any]:
+        """v of the centre is ω × ρn, with n = E e_z the upward normal in successor axes."""
+        E = quaternion_transform(q)
+        n, rho = E[:, 2], p[0]
+        zero = 0.0
+        S = np.array(
+            [
+                [1.0, zero, zero],
+                [zero, 1.0, zero],
+                [zero, zero, 1.0],
+                [zero, rho * n[2], -rho * n[1]],
+                [-rho * n[2], zero, rho * n[0]],
+                [rho * n[1], -rho * n[0], zero],
+            ]
+        )
+        # ṅ = −ω × n in successor axes, so c = [0; ω × ρṅ].
+        n_dot = -np.cross(v, n)
+        bias = rho * np.cross(v, n_dot)
+        return E, np.array([q[4], q[5], rho]), S, np.array([0.0, 0.0, 0.0, *bias]), None
+
+    def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
+        """Centre at the height of the radius."""
+        return [r[2] - p[0]]
+
+    def closure_rates(self, t: Any, E: Any, r: Any, v: Any, p: Any) -> list[Any]:
+        """No slip: the velocity of the centre is ω × ρn; two components across the normal."""
+        w = [E[0][i] * v[0] + E[1][i] * v[1] + E[2][i] * v[2] for i in range(3)]
+        u = [E[0][i] * v[3] + E[1][i] * v[4] + E[2][i] * v[5] for i in range(3)]
+        return [u[0] - p[0] * w[1], u[1] + p[0] * w[0]]
+
+    def rate(self, t: Any, q: Any, v: Any, p: Any) -> Any:
+        """q̇ = ½ q ∘ ω; the centre moves with ρ (ω_y, −ω_x) in predecessor axes."""
+        return np.array([*quaternion_rate(q, v), *self._shift(q, v, p[0])])
+
+    def _shift(self, q: Any, v: Any, rho: Any) -> list[Any]:
+        E = quaternion_transform(q)
+        w = [E[0, i] * v[0] + E[1, i] * v[1] + E[2, i] * v[2] for i in range(2)]
+        return [rho * w[1], -rho * w[0]]
+
+    def group_velocity(self, t: Any, q: Any, v: Any) -> Any:
+        """Angular velocity, and the velocity of the centre."""
+        return np.array([*v, *self._shift(q, v, self.radius)])
