@@ -120,6 +120,9 @@ class IVP:
         (in columns) of its steps; rtol is None for a fixed step. It returns None, or a
         :class:`Status` (or None to leave it) and a text that is added to the solution's message.
         For what only shows afterwards, and what the problem knows better than the method.
+    observe
+        ``observe(solution)`` returns what :attr:`Solution.observed` shows: drift of constraints,
+        multipliers, energy, … along a run.
     """
 
     f: RHS
@@ -140,6 +143,7 @@ class IVP:
     manifold: Manifold | None = None
     state_names: Sequence[str] = ()
     review: Callable[..., Any] | None = None
+    observe: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.f):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import operator
 from collections.abc import Callable, Sequence
@@ -177,6 +178,23 @@ class Solution:
     def success(self) -> bool:
         """Whether the run reached its end, or an event that ends it."""
         return self.status >= 0
+
+    @functools.cached_property
+    def observed(self) -> Any:
+        """What the problem has to show along the run, computed when first asked for.
+
+        For mechanisms (``multibody``, :mod:`integrators.dae`) an
+        :class:`~integrators.dae.Observables`: drift of the constraints, multipliers, rank and
+        invariants at every time of the solution.
+        """
+        observe = getattr(self.problem, "observe", None)
+        if observe is None:
+            raise ValueError(
+                f"there is nothing to observe along {self!r}: expected a solution of a mechanism "
+                "or of integrators.dae that was not loaded from a file; for other problems give "
+                "IVP(observe=...)"
+            )
+        return observe(self)
 
     def raise_for_status(self) -> Solution:
         """Raise :class:`IntegrationError` if the run failed, else return the solution itself."""

@@ -15,12 +15,14 @@ from ._checks import Array
 from .dynamics.closed_loop import constrained_accelerations, constraints
 from .dynamics.motion import energy
 from .force_laws import external_force_law, joint_force_law
-from .singular import NEAR_SINGULAR, singular_positions
+from .singular import NEAR_SINGULAR, singular_positions, singular_value_ratios
 
 if TYPE_CHECKING:
+    from integrators.dae import Observables
+
     from .model import Model
 
-__all__ = ["NEAR_SINGULAR", "Observed", "observe"]
+__all__ = ["NEAR_SINGULAR", "Observed", "observables", "observe"]
 
 MOST_STATES = 600  # of a run that are looked at; more would take longer than the run
 MOST_DIPS = 12  # passages from which on a table just says that there are many
@@ -95,28 +97,83 @@ def observe(
     change = _energy_change(model, t, q, v) if conserved else None
     if places is None:
         return Observed(energy=change)
+    gap, speed, multipliers, rank = _constraints_along(model, t, q, v, tau, f_ext)
+    return Observed(
+        gap=float(np.abs(gap).max()),
+        speed=float(np.abs(speed).max()),
+        energy=change,
+        multiplier=float(np.abs(multipliers).max(initial=0.0)),
+        rank=(int(rank.min()), int(rank.max())),
+        closest=places.closest,
+        closest_time=places.closest_time,
+        passages=tuple(p.t for p in places.passages),
+    )
+
+
+def observables(model: Model, solution: Any, tau: Any = None, f_ext: Any = None) -> Observables:
+    """Drift, multipliers, rank and invariants at every time of a solution of ``as_ivp``.
+
+    The same as ``solution.observed``; see :class:`integrators.dae.Observables`. For a tree the
+    constraints are empty.
+
+    Examples
+    --------
+    >>> from multibody import as_ivp, mechanisms
+    >>> from integrators import solve
+    >>> entry = mechanisms.entry("bricard")
+    >>> model = entry.model()
+    >>> run = solve(as_ivp(model, *entry.start(model), (0, 1)), method="DOP853", rtol=1e-9)
+    >>> run.observed.rank.max(), run.observed.multipliers.shape == (5, len(run.t))
+    (np.int64(4), True)
+    """
+    from integrators.dae import Observables
+
+    t, count = solution.t, len(solution.t)
+    q, v = solution.y[: model.nq], solution.y[model.nq : model.nq + model.nv]
+    gap, speed, multipliers = (np.zeros((0, count)) for _ in range(3))
+    rank, singularity = np.zeros(count, dtype=np.int64), np.zeros(count)
+    if model.loops and count:
+        gap, speed, multipliers, rank = _constraints_along(model, t, q.T, v.T, tau, f_ext)
+        ratios = singular_value_ratios(model, t, q)
+        singularity = np.array([row[max(r - 1, 0)] for row, r in zip(ratios, rank)])
+    invariants = {
+        name: np.array([float(g(float(s), x)) for s, x in zip(t, solution.y.T)])
+        for name, g in solution.problem.invariants.items()
+        if not name.startswith("loop gap")  # that is the drift
+    }
+    return Observables(
+        t=t,
+        q=q,
+        v=v,
+        gap=gap,
+        speed=speed,
+        drift=np.abs(gap).max(axis=0, initial=0.0),
+        velocity_drift=np.abs(speed).max(axis=0, initial=0.0),
+        multipliers=multipliers,
+        state_multipliers=None,
+        rank=rank,
+        singularity=singularity,
+        invariants=invariants,
+    )
+
+
+def _constraints_along(
+    model: Model, t: Array, q: Array, v: Array, tau: Any, f_ext: Any
+) -> tuple[Array, Array, Array, Array]:
+    """Gaps, their rates, multipliers (in columns) and rank at states in rows."""
     tau_law, params = joint_force_law(model, tau)
     force_law = external_force_law(model, f_ext)
     gaps, speeds, forces, ranks = [], [], [], []
     for time, position, velocity in zip(map(float, t), q, v):
         c = constraints(model, position, velocity, t=time)
-        gaps.append(np.abs(c.delta).max())
-        speeds.append(np.abs(c.K @ velocity - c.nu).max())
+        gaps.append(c.delta)
+        speeds.append(c.K @ velocity - c.nu)
         torque = None if tau_law is None else tau_law(time, position, velocity, params)
         outside = None if force_law is None else force_law(time, position, velocity)
         found = constrained_accelerations(model, position, velocity, torque, outside, t=time)
-        forces.append(np.abs(found.multipliers).max(initial=0.0))
+        forces.append(found.multipliers)
         ranks.append(found.rank)
-    return Observed(
-        gap=float(max(gaps)),
-        speed=float(max(speeds)),
-        energy=change,
-        multiplier=float(max(forces)),
-        rank=(min(ranks), max(ranks)),
-        closest=places.closest,
-        closest_time=places.closest_time,
-        passages=tuple(p.t for p in places.passages),
-    )
+    return np.array(gaps).T, np.array(speeds).T, np.array(forces).T, np.array(ranks)
 
 
 def _energy_change(model: Model, t: Array, q: Array, v: Array) -> float:

@@ -22,6 +22,7 @@ from .dynamics.kinematics import position_rates
 from .dynamics.motion import energy, momentum
 from .dynamics.tree import HAVE_FORCES
 from .force_laws import external_force_law, joint_force_law
+from .observed import observables
 from .singular import loop_review
 
 if TYPE_CHECKING:
@@ -307,6 +308,7 @@ def as_ivp(
         manifold=_manifold(model, tau_law, force_law, params, f, keep) if on_manifold else None,
         state_names=(*model.q_names, *model.v_names),
         review=loop_review(model, "energy" in invariants) if model.loops else None,
+        observe=lambda solution: observables(model, solution, tau, f_ext),
     )
 
 

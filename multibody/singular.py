@@ -26,7 +26,14 @@ from .dynamics.motion import energy
 if TYPE_CHECKING:
     from .model import Model
 
-__all__ = ["NEAR_SINGULAR", "Passage", "SingularPositions", "loop_review", "singular_positions"]
+__all__ = [
+    "NEAR_SINGULAR",
+    "Passage",
+    "SingularPositions",
+    "loop_review",
+    "singular_positions",
+    "singular_value_ratios",
+]
 
 #: A ratio of singular values below this part of what it usually is counts as singular. Positions
 #: between two steps are interpolated, right to the fourth power of the step, so that a true passage
@@ -145,7 +152,7 @@ def singular_positions(
     if rank == 0:
         return SingularPositions(0)
     limit = NEAR_SINGULAR * float(usual[rank - 1])
-    measure = _singular_values if exact else independence
+    measure = singular_value_ratios if exact else independence
     along = measure(model, t[looks], q[:, looks])[:, rank - 1] if exact else ratios[:, rank - 1]
     lowest = int(np.argmin(along))
     closest = (float(along[lowest]), float(t[looks[lowest]]))
@@ -194,7 +201,7 @@ def _dips(t: Array, ratio: Array, limit: float) -> list[tuple[int, int]]:
     return [(int(i), int(k) - 1) for i, k in zip(edges[::2], edges[1::2])]
 
 
-def _singular_values(model: Model, t: Any, q: Array) -> Array:
+def singular_value_ratios(model: Model, t: Any, q: Array) -> Array:
     """Singular values of K weighted with the inertia, in parts of the largest; as independence."""
     parent, rows = model.tree.arrays["parent_v"], model.tree.acting_rows
     found = []

@@ -90,6 +90,7 @@ def make_problem(
         state_names=names,
         mechanical=mechanical,
         formulation=formulation,
+        observe=mechanical.observables,
         **fields,
     )
 

@@ -8,7 +8,7 @@ from scipy.special import ellipkinc
 
 import multibody as mb
 from integrators import IVP, Event, IntegrationError, Status, solve
-from multibody import as_ivp, mechanisms
+from multibody import as_ivp, constrained_accelerations, mechanisms
 from multibody.dynamics.closed_loop import independence
 from multibody.singular import singular_positions
 
@@ -203,3 +203,31 @@ def test_a_review_that_raises_or_is_none():
     assert solution.t[-1] == 1.0
     with pytest.raises(TypeError, match="review must be a function"):
         IVP(lambda t, y: -y, [1.0], (0.0, 1.0), review="all of it")
+
+
+def test_every_solution_shows_drift_energy_multipliers_and_rank():
+    """Along the run, whatever the form: as_ivp, as_dae, and trees without constraints."""
+    from multibody import as_dae
+
+    entry = mechanisms.entry("four_bar")
+    model = entry.model()
+    q, v = entry.start(model)
+    options = {"method": "DOP853", "rtol": 1e-9, "atol": 1e-9}
+    ode = solve(as_ivp(model, q, v, (0.0, 1.0)), **options)
+    dae = solve(as_dae(model, q, v, (0.0, 1.0), formulation="index1"), **options)
+    for run in (ode, dae):
+        seen = run.observed
+        assert seen is run.observed  # computed once
+        assert seen.drift.shape == seen.rank.shape == run.t.shape
+        assert seen.drift.max() < 1e-7
+        assert (seen.rank == 2).all()
+        assert seen.energy_error < 1e-6
+    # The multipliers are those that the accelerations at the start need.
+    found = constrained_accelerations(model, q, v)
+    np.testing.assert_allclose(ode.observed.multipliers[:, 0], found.multipliers, atol=1e-12)
+    tree = solve(as_ivp(mechanisms.pendulum(), [1.0], [0.0], (0.0, 1.0)), **options)
+    assert tree.observed.multipliers.shape == (0, len(tree.t))
+    assert tree.observed.energy_error < 1e-7
+    plain = solve(lambda t, y: -y, (0.0, 1.0), [1.0])
+    with pytest.raises(ValueError, match="nothing to observe"):
+        plain.observed  # noqa: B018
