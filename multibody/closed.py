@@ -18,7 +18,6 @@ from .dynamics.closed_loop import (
     RANK_TOLERANCE,
     REGULARISATION,
     REGULARISATION_INDEPENDENT,
-    check_stabilisation,
     constrained_accelerations,
     constraints,
     fast_constrained_accelerations,
@@ -31,10 +30,6 @@ if TYPE_CHECKING:
     from .model import Model
 
 __all__ = ["Stabilisation", "check_consistent", "loop_projection"]
-
-#: Default of T_stab in seconds: the book finds 0.1 reasonable for machines the size of a robot,
-#: 1 too slow and 0.01 a little fast (§8.3).
-T_STAB = 0.1
 
 #: Constraints up to which a closed loop is traced; beyond, compiling takes too long.
 TRACED_CONSTRAINTS = 30
@@ -73,29 +68,27 @@ class Stabilisation:
     def of(
         cls,
         kind: str | None,
-        T_stab: float | None,
+        T_stab: float | str | None,
         alpha: float | None,
         beta: float | None,
+        step: float | None,
         rank: str,
         rank_tolerance: float = RANK_TOLERANCE,
     ) -> Stabilisation:
         """Check the options of :func:`~multibody.as_ivp`."""
+        from integrators.dae.formulations import gains
+
         kind = "baumgarte" if kind is None else kind
         one_of(kind, "stabilise", ("none", "baumgarte", "projection"))
         one_of(rank, "rank", ("regular", "truncate"))
         if kind != "baumgarte":
-            if T_stab is not None or alpha is not None or beta is not None:
+            if any(x is not None for x in (T_stab, alpha, beta, step)):
                 raise ValueError(
-                    f"stabilise={kind!r} takes no T_stab, alpha or beta; they belong to 'baumgarte'"
+                    f"stabilise={kind!r} takes no T_stab, alpha, beta or step; they belong to "
+                    "'baumgarte'"
                 )
             return cls(kind, 0.0, 0.0, rank, rank_tolerance)
-        if T_stab is not None and (alpha is not None or beta is not None):
-            raise ValueError("stabilisation: give either T_stab or alpha (and beta), not both")
-        if T_stab is not None and not T_stab > 0.0:
-            raise ValueError(f"T_stab: expected a positive time, received {T_stab}")
-        if alpha is None:
-            alpha = 1.0 / (T_STAB if T_stab is None else T_stab)
-        return cls(kind, *check_stabilisation(alpha, beta), rank, rank_tolerance)
+        return cls(kind, *gains(alpha, beta, T_stab, step), rank, rank_tolerance)
 
     def starting_at(self, model: Model, q: Array, t: float) -> Stabilisation:
         """Return the same with the least regularisation that the constraints at a position need."""

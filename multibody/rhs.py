@@ -217,9 +217,10 @@ def as_ivp(
     quaternions: str = "renormalise",
     traced: bool | None = None,
     stabilise: str | None = None,
-    T_stab: float | None = None,
+    T_stab: float | str | None = None,
     alpha: float | None = None,
     beta: float | None = None,
+    step: float | None = None,
     rank: str = "regular",
     rank_tolerance: float = RANK_TOLERANCE,
 ) -> IVP:
@@ -250,8 +251,10 @@ def as_ivp(
     stabilise
         For models with loops: "baumgarte" (the default), "projection" of position and velocity
         after each step, or "none" to watch the loops open.
-    T_stab, alpha, beta
-        Baumgarte's constants: α = β = 1/T_stab, with T_stab = 0.1 s if nothing is given.
+    T_stab, alpha, beta, step
+        Baumgarte's constants: α = β = 1/T_stab, with T_stab = 0.1 s if nothing is given (book,
+        §8.3). ``T_stab="auto"`` with the length `step` of the steps to be taken is ten of them:
+        safe for every method with a fixed step.
     rank, rank_tolerance
         "regular", or "truncate" to look at singular values in each evaluation, as is needed to
         pass through singular positions; slower, and untraced.
@@ -282,7 +285,7 @@ def as_ivp(
     gain = QUATERNION_GAIN if quaternions == "stabilise" else 0.0
     keep = None
     if model.loops:
-        keep = Stabilisation.of(stabilise, T_stab, alpha, beta, rank, rank_tolerance)
+        keep = Stabilisation.of(stabilise, T_stab, alpha, beta, step, rank, rank_tolerance)
         check_consistent(model, q0, v0, float(t_span[0]))
         keep = keep.starting_at(model, q0, float(t_span[0]))
     elif stabilise is not None or T_stab is not None or alpha is not None:

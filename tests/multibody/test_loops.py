@@ -410,12 +410,14 @@ def test_bad_options_are_refused_with_numbers():
     q, v = rrpr_state(model)
     with pytest.raises(ValueError, match="alpha ≥ 0 and beta ≥ 0, received -1"):
         constrained_accelerations(model, q, v, alpha=-1.0)
-    with pytest.raises(ValueError, match="alpha ≥ 0"):
+    with pytest.raises(ValueError, match=r"alpha must not be negative: .* got -2"):
         mb.as_ivp(model, q, v, alpha=-2.0)
-    with pytest.raises(ValueError, match="T_stab: expected a positive time"):
+    with pytest.raises(ValueError, match="T_stab must be positive, got 0"):
         mb.as_ivp(model, q, v, T_stab=0.0)
-    with pytest.raises(ValueError, match="either T_stab or alpha"):
+    with pytest.raises(ValueError, match="alpha and beta, or T_stab, not both"):
         mb.as_ivp(model, q, v, T_stab=0.1, alpha=3.0)
+    with pytest.raises(ValueError, match="a multiple of the step size; give step"):
+        mb.as_ivp(model, q, v, T_stab="auto")
     with pytest.raises(ValueError, match="takes no T_stab"):
         mb.as_ivp(model, q, v, stabilise="none", T_stab=0.1)
     with pytest.raises(ValueError, match="stabilise: expected one of"):
@@ -450,3 +452,13 @@ def test_plucker_helper_is_consistent():
     place = mb.kinematics(b.build(), free_position(X)).poses[1]
     np.testing.assert_allclose(place.R, X.E.T, atol=1e-15)
     assert isinstance(X, Plucker)
+
+
+def test_automatic_time_constant_is_ten_steps():
+    model = rrpr()
+    q, v = rrpr_state(model)
+    x = np.concatenate([q, v]) + 0.01  # a little open
+    auto = mb.as_ivp(model, q, v, T_stab="auto", step=0.003)
+    given = mb.as_ivp(model, q, v, T_stab=0.03)
+    np.testing.assert_allclose(auto.f(0.0, x), given.f(0.0, x), rtol=1e-14)
+    assert np.abs(auto.f(0.0, x) - mb.as_ivp(model, q, v).f(0.0, x)).max() > 1.0
