@@ -36,6 +36,7 @@ Array = NDArray[np.float64]
 FEWEST = 3  # points that an order needs: with two, any error has a slope
 WIDEST = 0.5  # half-width up to which an interval tells neighbouring integers apart
 NARROWEST = 0.02, 0.01  # of the half-width, however well a line fits: this, and 1 % of the slope
+BETWEEN = 0.1  # distance from an integer, or half of the half-width, of a slope still on its way
 FLAT = 0.3  # a slope below this at the fine end means that the error has stopped falling
 CLEAR_OF_FLOOR = 10.0  # a floor changes errors at this multiple of it by a tenth
 LEAST_FALL = 2.0  # by which the error must fall within the range
@@ -304,7 +305,8 @@ def _not_convincing(order: float, half: float, e: Array, slopes: Array, cut: boo
         return f"the slope has not settled ({seen}); take shorter steps, or more of them"
     if e[0] < LEAST_FALL * e[-1] or order - half < FLAT:
         return f"the error hardly falls ({seen}); take step sizes further apart"
-    if cut and np.floor(order + half) < order - half:
+    if cut and abs(order - round(order)) > max(BETWEEN, half / 2):
         # Orders are integers, but for solutions that are not smooth: this is on the way to one.
+        # Where the leading error term is small, the next one may rule down to round-off.
         return f"round-off sets in before the slope has settled on an integer ({seen})"
     return ""

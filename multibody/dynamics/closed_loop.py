@@ -238,6 +238,12 @@ def check_stabilisation(alpha: float, beta: float | None) -> tuple[float, float]
     return float(alpha), float(beta)
 
 
+def constrained_function(w: TreeWorkspace) -> OnWorkspace:
+    """Compiled accelerations of closed loops, unstabilised, for a workspace of its own."""
+    w.stabilise[ALPHA], w.stabilise[BETA], w.stabilise[EPSILON] = 0.0, 0.0, REGULARISATION
+    return _run_constrained
+
+
 def fast_constrained_accelerations(
     w: TreeWorkspace, alpha: float, beta: float, epsilon: float = REGULARISATION
 ) -> tuple[Array, Array]:

@@ -162,12 +162,12 @@ def FD(
     array([-9.81])
     """
     if method is None:
-        if model.loops:
-            method = "loops"
-        elif f_ext is None and t == 0.0:
+        if f_ext is None and t == 0.0:
             tree = model.tree
             run = tree.traced.get("FD") or _shortest_way(model)
             return run(q, v, tree.zeros if tau is None else tau)
+        if model.loops:
+            method = "loops"
     w = load(model, q, v, t)
     _vector(model, "tau", tau, w.tau)
     load_forces(model, w, f_ext)
@@ -202,14 +202,27 @@ def FD(
 def _shortest_way(model: Model) -> Any:
     """Return a function (q, v, tau) → accelerations, made once for a model, with its workspace.
 
-    Threads may share it: it keeps the interpreter's lock.
+    It is a builtin where that is possible. Whatever this does not understand (lists, other number
+    types, wrong sizes, results that are not finite) is left to the long way, which knows the error
+    messages. Threads may share it: it keeps the interpreter's lock.
     """
-    from .entry import forward_dynamics_entry
+    from integrators import native
+    from integrators.kernels import interpreting
 
     def ordinary(q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
-        return FD(model, q, v, tau, method="aba")
+        return FD(model, q, v, tau, method="loops" if model.loops else "aba")
 
-    run = forward_dynamics_entry(model.tree.make_workspace(), ordinary)
+    run: Any = ordinary
+    # Forces of springs are gathered in f_ext, which the long way clears.
+    if native.available() and not interpreting() and not model.springs:
+        w = model.tree.make_workspace()  # at time 0, without external forces
+        function = _run_forward_dynamics
+        if model.loops:
+            from .closed_loop import constrained_function
+
+            function = constrained_function(w)
+        inputs = (w.q, w.v, w.tau)
+        run = native.workspace_entry(function.address, w.address, inputs, w.a_q, ordinary, w)
     model.tree.traced["FD"] = run
     return run
 
