@@ -415,7 +415,7 @@ class Run:
             ),
             Status.NEWTON_FAILED: (
                 f"Newton's iteration did not converge at {where}; check jac, shorten the step, "
-                "or look for a jump in f"
+                "look for a jump in f, or for constraints that become dependent there"
             ),
             Status.SINGULAR_MATRIX: (
                 f"the matrix M − hλJ is singular at {where}; check mass and jac, and the index of "

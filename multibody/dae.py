@@ -22,7 +22,7 @@ from .dynamics.closed_loop import (
     constraints,
     need_loops,
 )
-from .dynamics.compute import crba, load, load_forces, position_rate
+from .dynamics.compute import FD, crba, load, load_forces, position_rate
 from .dynamics.constrained import unconstrained_forces
 from .dynamics.crba import crba_kernel
 from .dynamics.factor import lt_solve, ltl
@@ -31,6 +31,7 @@ from .dynamics.loops import closure_kernel
 from .dynamics.motion import energy
 from .force_laws import external_force_law, joint_force_law
 from .rhs import TRACED_BODIES, _set_forces
+from .singular import loop_review
 
 if TYPE_CHECKING:
     from integrators.dae import Mechanical
@@ -194,7 +195,23 @@ def as_dae(
         need_loops(model)
         rows = model.tree.acting_rows
     system = as_mechanical(model, q0, v0, t_span, tau, f_ext, traced=traced, rows=rows)
-    return system.formulation(formulation, **options)
+    problem = system.formulation(formulation, **options)
+    conservative = tau is None and f_ext is None and "energy" in system.invariants
+    return problem.with_(review=loop_review(model, conservative, _rates(model, tau, f_ext)))
+
+
+def _rates(model: Model, tau: Any, f_ext: Any) -> Callable[..., Array]:
+    """[q̇; v̇] as a function of (t, q, v), whatever the formulation."""
+    tau_law, params = joint_force_law(model, tau)
+    force_law = external_force_law(model, f_ext)
+
+    def rates(t: float, q: Array, v: Array) -> Array:
+        torque = None if tau_law is None else tau_law(t, q, v, params)
+        outside = None if force_law is None else force_law(t, q, v)
+        a = FD(model, q, v, torque, outside, t=t)
+        return np.concatenate([position_rate(model, q, v, t=t), a])
+
+    return rates
 
 
 def _need_model(model: Any) -> None:

@@ -292,15 +292,20 @@ def between(
 # ---------------------------------------------------------------------- judging a run
 
 
-def loop_review(model: Model, conservative: bool) -> Callable[..., Any]:
+def loop_review(
+    model: Model, conservative: bool, rates: Callable[..., Array] | None = None
+) -> Callable[..., Any]:
     """Return a review (see :class:`integrators.IVP`) of runs of a model with loops.
 
     Parameters
     ----------
     model
-        With loops; states are [q; v].
+        With loops.
     conservative
         Whether the energy should stay what it is.
+    rates
+        [q̇; v̇] as a function of (t, q, v), if the problem's f is something else. Then its
+        ``split(t, y)`` gives q and v of a state; otherwise states are [q; v].
     """
 
     def review(problem: Any, t: Array, y: Array, rtol: float | None) -> Any:
@@ -310,13 +315,18 @@ def loop_review(model: Model, conservative: bool) -> Callable[..., Any]:
         t, y = t[moved], y[:, moved]
         if not (np.isfinite(y).all() and len(t) > 1):
             return None
-        q, v = np.ascontiguousarray(y[: model.nq]), np.ascontiguousarray(y[model.nq :])
+        if rates is None:
+            q, v = np.ascontiguousarray(y[: model.nq]), np.ascontiguousarray(y[model.nq :])
+        else:
+            states = [problem.split(float(s), x) for s, x in zip(t, y.T)]
+            q, v = (np.ascontiguousarray(np.transpose(part)) for part in zip(*states))
+        rate = rates or (lambda s, x, u: problem.rhs(s, np.append(x, u)))
         found = singular_positions(model, t, q, v)
         if not found.passages:
             return None
         moving = _moving_energy(model, t, q, v) if conservative else None
         for passage in found.passages:
-            faults = _faults(model, problem, t, q, v, rtol, passage, moving)
+            faults = _faults(model, rate, t, q, v, rtol, passage, moving)
             if faults:
                 return Status.SINGULAR_MATRIX, (
                     f"the constraints of the loops lost rank at t = {passage.t:.6g} (a singular "
@@ -345,7 +355,7 @@ def _moving_energy(model: Model, t: Array, q: Array, v: Array) -> float:
 
 def _faults(
     model: Model,
-    problem: Any,
+    rate: Callable[..., Array],
     t: Array,
     q: Array,
     v: Array,
@@ -366,7 +376,7 @@ def _faults(
         return faults  # it starts or ends there: nothing to compare
     # One accepted step of an adaptive method is smooth: that is what its error estimate says.
     smooth = rtol is not None and after == before + 1
-    change, allowed = _unexplained_change(model, problem, t, q, v, before, after)
+    change, allowed = _unexplained_change(model, rate, t, q, v, before, after)
     if change > allowed and not smooth:
         turned = float(v[:, before] @ v[:, after]) < 0.0
         what = "it turned back" if turned else "it left on another branch"
@@ -391,11 +401,11 @@ def _around(t: Array, q: Array, passage: Passage) -> tuple[int, int]:
 
 
 def _unexplained_change(
-    model: Model, problem: Any, t: Array, q: Array, v: Array, before: int, after: int
+    model: Model, rate: Callable[..., Array], t: Array, q: Array, v: Array, before: int, after: int
 ) -> tuple[float, float]:
     """Change of velocity that accelerations do not explain, in parts; and how much may be."""
     h = float(t[after] - t[before])
-    rates = [problem.rhs(float(t[k]), np.append(q[:, k], v[:, k])) for k in (before, after)]
+    rates = [rate(float(t[k]), q[:, k], v[:, k]) for k in (before, after)]
     explained = 0.5 * h * (rates[0] + rates[1])[model.nq :]
     H = crba(model, q[:, after], t=float(t[after]))
 
