@@ -35,6 +35,11 @@ UNARY = {
     "pow": lambda x: (2.0 + np.sin(x)) ** 0.3,
     "inverse": lambda x: 1.0 / (2.0 + np.cos(x)),
 }
+def _condition(c):
+    """A comparison of plain floats as NumPy's bool, which `~` negates."""
+    return np.bool_(c) if isinstance(c, bool) else c
+
+
 BINARY = {
     "add": lambda x, y: 0.5 * (x + y),
     "sub": lambda x, y: 0.5 * (x - y),
@@ -46,7 +51,7 @@ BINARY = {
     "max": np.maximum,
     "hypot": lambda x, y: np.hypot(np.cos(x), 1.0 + np.sin(y) ** 2),
     "where": lambda x, y: where(x < y, np.sin(x), y),
-    "both": lambda x, y: where((x < y) & ~(y < 0.1) | (x < -0.5), x, 0.5 * y),
+    "both": lambda x, y: where((x < y) & ~_condition(y < 0.1) | (x < -0.5), x, 0.5 * y),
 }
 N = 3
 
