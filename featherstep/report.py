@@ -22,12 +22,14 @@ body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 75rem; marg
        padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
 figure { margin: 1rem 0; } svg { max-width: 100%; height: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 1rem 0; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 1rem 0;
+        display: block; overflow-x: auto; font-size: .9rem; }
 caption { caption-side: bottom; text-align: left; color: #666; padding-top: .4rem; }
-th { text-align: right; cursor: pointer; border-bottom: 2px solid #888; padding: .2rem .7rem; }
+th { text-align: right; cursor: pointer; border-bottom: 2px solid #888; padding: .2rem .5rem; }
 th[aria-sort=ascending]::after { content: " \\25B2"; }
 th[aria-sort=descending]::after { content: " \\25BC"; }
-td { text-align: right; padding: .15rem .7rem; border-bottom: 1px solid #e4e4e4; }
+td { text-align: right; padding: .15rem .5rem; border-bottom: 1px solid #e4e4e4;
+     white-space: nowrap; }
 td.text { text-align: left; }
 footer { color: #666; font-size: .85rem; margin-top: 3rem; }
 """
