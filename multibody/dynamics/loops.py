@@ -27,6 +27,7 @@ from ..kernels.vectors import (
     transform_vector_inverse,
 )
 from .compute_kernels import accelerations_kernel
+from .tree import DRIVEN
 
 __all__ = ["closure_kernel"]
 
@@ -109,6 +110,14 @@ def loop_constraint(w: Any, l: int) -> None:
         w.gamma[row] = total
         to_base_axes(w.E_s, T, w.T_0[row])
     jacobian_rows(w, l)
+    if w.switches[DRIVEN]:  # what the drives of the tree move does not count as v
+        for j in range(m):
+            rate = 0.0 * w.nu[first + j]
+            for k in range(6):
+                rate = rate + w.loop_out[m + 6 * j + k] * v_J[k]
+            for k in range(w.v.shape[0]):
+                rate = rate - w.K[first + j, k] * w.v[k]
+            w.nu[first + j] = w.nu[first + j] - rate
     for row in range(first, first + m):  # couples about the base's origin
         cross(w.r_s, w.T_0[row, 3:6], w.spare6)
         for a in range(3):

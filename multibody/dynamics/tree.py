@@ -54,10 +54,11 @@ from .tables import (
 if TYPE_CHECKING:
     from ..model import Model
 
-__all__ = ["HAVE_ELEMENTS", "HAVE_FORCES", "Tree", "TreeWorkspace"]
+__all__ = ["DRIVEN", "HAVE_ELEMENTS", "HAVE_FORCES", "Tree", "TreeWorkspace"]
 
-# Places in `switches`: whether external forces act, and whether the model has force elements.
-HAVE_FORCES, HAVE_ELEMENTS = 0, 1
+# Places in `switches`: whether external forces act, whether the model has force elements, and
+# whether time moves joints of its tree.
+HAVE_FORCES, HAVE_ELEMENTS, DRIVEN = 0, 1, 2
 
 # Entries of K smaller than this part of the largest are rounding.
 ROUNDING = 1e-12
@@ -224,6 +225,7 @@ class Tree:
         a["reach"], a["moments"] = reference_points(a)
         a["elements"] = joint_elements(model)
         a["springs"], a["spring_bodies"] = self._springs(model)
+        self.is_driven = any(b.joint.is_rheonomic for b in bodies)
         self.has_elements = len(a["elements"]) + len(a["springs"]) > 0
         self._loops(model, a)
         a["parent_v"] = expanded_parents(model)
@@ -329,7 +331,7 @@ class Tree:
                 ],
                 dtype=np.int64,
             ),
-            switches=np.array([0, self.has_elements], dtype=np.int64),
+            switches=np.array([0, self.has_elements, self.is_driven], dtype=np.int64),
             status=np.zeros(1, dtype=np.int64),
             **self._variables(float, 0.0),
         )
@@ -343,7 +345,7 @@ class Tree:
             laws=self.law_functions,
             rates=self.rate_functions,
             loop_laws=self.loop_functions,
-            switches=[0, int(self.has_elements)],
+            switches=[0, int(self.has_elements), int(self.is_driven)],
             status=[0],
             **self._variables(object, 0.0),
         )

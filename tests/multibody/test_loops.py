@@ -462,3 +462,45 @@ def test_automatic_time_constant_is_ten_steps():
     given = mb.as_ivp(model, q, v, T_stab=0.03)
     np.testing.assert_allclose(auto.f(0.0, x), given.f(0.0, x), rtol=1e-14)
     assert np.abs(auto.f(0.0, x) - mb.as_ivp(model, q, v).f(0.0, x)).max() > 1.0
+
+
+def driven_crank_rocker():
+    """A four-bar whose crank, in the tree, turns as −1 − 4t; and the same with a motor."""
+    rods = {name: mb.rod((0, 0, 0), (length, 0, 0), mass=length)
+            for name, length in (("crank", 0.3), ("coupler", 0.9), ("rocker", 0.7))}  # fmt: skip
+    models = []
+    for drive_in_tree in (True, False):
+        motor = mb.Driven(mb.Revolute("y"), lambda t: [-1.0 - 4.0 * t])
+        b = mb.ModelBuilder()
+        b.add_body("crank", 0, motor if drive_in_tree else mb.Revolute("y"), inertia=rods["crank"])
+        b.add_body("coupler", "crank", mb.Revolute("y"), (0.3, 0, 0), rods["coupler"])
+        b.add_body("rocker", 0, mb.Revolute("y"), (1.0, 0, 0), rods["rocker"])
+        b.add_loop("pin", "coupler", "rocker", mb.Revolute("y"), (0.9, 0, 0), (0.7, 0, 0))
+        if not drive_in_tree:
+            b.add_loop("motor", 0, "crank", motor)
+        models.append(b.build())
+    return models
+
+
+def test_drives_in_the_tree_move_the_loops():
+    """The velocity that a drive gives to a loop is in ν, and the motion is that of a motor."""
+    driven, motor = driven_crank_rocker()
+    q = mb.assemble(driven, [0.5, -2.0]).q
+    e = 1e-6
+    rate = (mb.assemble(driven, q, t=e).q - mb.assemble(driven, q, t=-e).q) / (2 * e)
+    v = mb.consistent_velocity(driven, q, [0.0, 0.0])
+    np.testing.assert_allclose(v, rate, rtol=1e-8)
+    slope = (mb.constraints(driven, q, t=e).delta - mb.constraints(driven, q, t=-e).delta) / (2 * e)
+    np.testing.assert_allclose(mb.constraints(driven, q, [0.3, 0.1]).nu, -slope, atol=1e-8)
+    options = {"method": "DOP853", "rtol": 1e-10, "atol": 1e-10}
+    ours = solve(mb.as_ivp(driven, q, v, (0.0, 2.0)), **options)
+    x = np.concatenate([[-1.0], q])
+    u = mb.consistent_velocity(motor, x, [-4.0, *v])
+    theirs = solve(mb.as_ivp(motor, x, u, (0.0, 2.0)), **options)
+    np.testing.assert_allclose(ours.y[:2, -1], theirs.y[1:3, -1], rtol=1e-7)
+    np.testing.assert_allclose(ours.y[2:, -1], theirs.y[4:, -1], rtol=1e-6)
+    assert ours.observed.velocity_drift.max() < 1e-6
+    for formulation, method in (("index1", "DOP853"), ("projected", "DOP853"), ("ggl", "RADAU5")):
+        problem = mb.as_dae(driven, q, v, (0.0, 2.0), formulation=formulation)
+        run = solve(problem, method=method, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(run.y[:4, -1], ours.y[:, -1], rtol=1e-4)
