@@ -8,14 +8,14 @@ projections, callbacks, progress, and the words for how the run ended.
 from __future__ import annotations
 
 import contextlib
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .events import Occurrence, Tracker
+from .interrupts import Interrupts, quiet_interrupts
 from .methods.engine import Options, Stepper
 from .methods.state import Status
 from .problem import IVP
@@ -78,6 +78,7 @@ class Run:
         self.ended: Status | None = None
         self.reporter: _Progress | None = None
         self.message = ""
+        self.interrupts = Interrupts()
         # States of all steps for the problem's review, if they are not the output anyway.
         self.steps: list[tuple[NDArray[np.float64], NDArray[Any]]] = []
         self.review_steps = ivp.review is not None and output_times is not None
@@ -96,14 +97,19 @@ class Run:
         if t0 != t1:
             self._start(first_step)
             self.reporter = _Progress(t0, t1) if self.progress else None
-            try:
-                with _quiet_interrupts():
-                    status = self._loop()
-            except KeyboardInterrupt as interrupt:
-                status, self.exception = Status.INTERRUPTED, interrupt
-            finally:
-                if self.reporter is not None:
-                    self.reporter.close()
+            # Machine code returns after some thousand steps; these are put away before a Ctrl-C
+            # counts. Python functions are stopped at once.
+            held = self.interrupts if self.engine.is_native else contextlib.nullcontext()
+            with held:
+                try:
+                    with quiet_interrupts():
+                        status = self._loop()
+                except KeyboardInterrupt as interrupt:
+                    status, self.exception = Status.INTERRUPTED, interrupt
+                finally:
+                    if self.reporter is not None:
+                        self.reporter.close()
+                return self._reviewed(self._solution(status))
         return self._reviewed(self._solution(status))
 
     def _reviewed(self, solution: Solution) -> Solution:
@@ -173,6 +179,8 @@ class Run:
             self.exception, self.ended = error, Status.FUNCTION_RAISED
         if self.reporter is not None:
             self.reporter.update(self.engine.t)
+        if self.interrupts.waiting and self.ended is None:
+            self.exception, self.ended = KeyboardInterrupt(), Status.INTERRUPTED
         return self.ended is not None
 
     def _accept(
@@ -447,22 +455,6 @@ def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
     if len(parts) == 1:
         return parts[0]
     return np.concatenate(parts) if parts else np.zeros(0)
-
-
-@contextlib.contextmanager
-def _quiet_interrupts() -> Iterator[None]:
-    """Keep Python from printing a Ctrl-C that hits the entry of a callback; the loop notices."""
-    previous = sys.unraisablehook
-
-    def hook(unraisable: Any) -> None:
-        if not isinstance(unraisable.exc_value, KeyboardInterrupt):
-            previous(unraisable)
-
-    sys.unraisablehook = hook
-    try:
-        yield
-    finally:
-        sys.unraisablehook = previous
 
 
 class _Progress:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from integrators import IVP, Controller, IntegrationError, Status, solve
+from integrators import IVP, Controller, IntegrationError, Status, solve, traced
 
 
 def decay(t, y):
@@ -185,6 +186,21 @@ def test_control_c_returns_what_was_computed(seconds, method):
     assert process.returncode == 0, err
     assert "interrupted after True" in out
     assert err == ""
+
+
+def test_interrupting_machine_code_loses_no_step():
+    """Ctrl-C waits until the steps under way are put away; all numbers agree."""
+    f = traced(lambda t, y: np.array([y[1], -np.sin(y[0])]), n=2)
+    problem = IVP(f, [1.0, 0.0], (0.0, 1e9))
+    handler = signal.getsignal(signal.SIGINT)
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    solve(problem, t_span=(0.0, 1.0), method="DOP853")  # compiles
+    timer.start()
+    run = solve(problem, method="DOP853", max_steps=10**9)
+    assert run.status == Status.INTERRUPTED
+    assert len(run.t) == run.nsteps + 1 > 1
+    assert run.message == f"interrupted at t = {run.t[-1]:.9g}"
+    assert signal.getsignal(signal.SIGINT) is handler
 
 
 # ---------------------------------------------------------------- a hammer

@@ -16,9 +16,7 @@ import ctypes
 import difflib
 import os
 import re
-import signal
 import sys
-import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,6 +27,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from ..interrupts import Interrupts
 from ..problem import IVP
 from . import state as at
 from .engine import Options, Take
@@ -366,42 +365,6 @@ def _set_first_step_of_lsodar(solver: Any, first: float) -> None:
 
 
 # -------------------------------------------------------------------- peace and quiet
-
-
-class Interrupts:
-    """Holds back Ctrl-C while Assimulo's own code runs, where it would be lost or misread.
-
-    The user's functions are exposed to it as ever.
-    """
-
-    def __init__(self) -> None:
-        self.waiting = False
-        self.open = False
-        self.replaced: Any = None
-
-    def __enter__(self) -> None:
-        self.waiting = self.open = False
-        in_main_thread = threading.current_thread() is threading.main_thread()
-        if in_main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            self.replaced = signal.signal(signal.SIGINT, self._handle)
-
-    def __exit__(self, *exception: object) -> None:
-        if self.replaced is not None:
-            signal.signal(signal.SIGINT, self.replaced)
-            self.replaced = None
-
-    def _handle(self, number: int, frame: Any) -> None:
-        if self.open:
-            raise KeyboardInterrupt
-        self.waiting = True
-
-    def exposed(self, call: Callable[[], Any]) -> Any:
-        """Call a function that Ctrl-C may interrupt."""
-        before, self.open = self.open, True
-        try:
-            return call()
-        finally:
-            self.open = before
 
 
 class Silence:

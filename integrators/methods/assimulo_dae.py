@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..interrupts import Interrupts
 from ..problem import IVP
-from .assimulo import KINDS, QUIET, AssimuloEngine, Interrupts, Kind, Silence, _assimulo
+from .assimulo import KINDS, QUIET, AssimuloEngine, Kind, Silence, _assimulo
 from .engine import Options, Take
 from .external import Array, External
 

@@ -97,6 +97,11 @@ class Engine(Stepper):
         """The vector w.y at the start: the initial state."""
         return self.to_real(self.problem.y0)
 
+    @property
+    def is_native(self) -> bool:  # type: ignore[override]
+        """Whether steps are machine code throughout."""
+        return not self.trampolines and not interpreting()
+
     # ------------------------------------------------------------ set-up
 
     def rebind(self, problem: IVP, options: Options) -> None:

@@ -106,6 +106,8 @@ class Stepper(ABC):
         Order of the interpolants.
     failure
         What a solver from elsewhere said of its own failure.
+    is_native
+        Whether steps are machine code throughout, so that no Python runs between them.
     move
         ``move(y, z)``: the state that the increment z leads to from y; y + z on a vector space.
     """
@@ -113,6 +115,7 @@ class Stepper(ABC):
     estimate: str
     dense_order: int
     failure: str = ""
+    is_native: bool = False
     look: bool = True
     move: Callable[..., NDArray[Any]] = staticmethod(operator.add)
 

@@ -1,0 +1,64 @@
+"""Ctrl-C during a run: what was computed up to then is returned."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+__all__ = ["Interrupts", "quiet_interrupts"]
+
+
+class Interrupts:
+    """Holds back Ctrl-C while code runs in which it would be lost, misread, or lose something.
+
+    The user's functions are exposed to it as ever. A second Ctrl-C is not held back.
+    """
+
+    def __init__(self) -> None:
+        self.waiting = False
+        self.open = False
+        self.replaced: Any = None
+
+    def __enter__(self) -> None:
+        self.waiting = self.open = False
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        if in_main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            self.replaced = signal.signal(signal.SIGINT, self._handle)
+
+    def __exit__(self, *exception: object) -> None:
+        if self.replaced is not None:
+            signal.signal(signal.SIGINT, self.replaced)
+            self.replaced = None
+
+    def _handle(self, number: int, frame: Any) -> None:
+        if self.open or self.waiting:
+            raise KeyboardInterrupt
+        self.waiting = True
+
+    def exposed(self, call: Callable[[], Any]) -> Any:
+        """Call a function that Ctrl-C may interrupt."""
+        before, self.open = self.open, True
+        try:
+            return call()
+        finally:
+            self.open = before
+
+
+@contextlib.contextmanager
+def quiet_interrupts() -> Iterator[None]:
+    """Keep Python from printing a Ctrl-C that hits the entry of a callback; the loop notices."""
+    previous = sys.unraisablehook
+
+    def hook(unraisable: Any) -> None:
+        if not isinstance(unraisable.exc_value, KeyboardInterrupt):
+            previous(unraisable)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = previous
