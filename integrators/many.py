@@ -174,10 +174,10 @@ def _runs(
     (m,) = counts
     if m == 0:
         raise ValueError("there are no runs: y0 or params has no rows")
+    _check_finite("y0", states)
+    _check_finite("params", parameters)
     states = np.ascontiguousarray(np.broadcast_to(states, (m, states.shape[-1])))
     parameters = np.ascontiguousarray(np.broadcast_to(parameters, (m, parameters.shape[-1])))
-    if not (np.all(np.isfinite(states)) and np.all(np.isfinite(parameters))):
-        raise ValueError("y0 and params must be finite")
     if isinstance(problem, IVP):
         changes: dict[str, Any] = {"y0": states[0], "params": parameters[0]}
         if t_span is not None:
@@ -192,6 +192,22 @@ def _runs(
             "solve_many knows neither events, projections nor mass matrices; use solve in a loop"
         )
     return ivp, states, parameters
+
+
+def _check_finite(name: str, values: NDArray[np.float64]) -> None:
+    """Raise with the first NaN or infinity among what the runs start with."""
+    bad = np.argwhere(~np.isfinite(values))
+    if not len(bad):
+        return
+    place = ", ".join(map(str, bad[0]))
+    message = f"{name}[{place}] is {values[tuple(bad[0])]}; {name} must be finite"
+    if values.ndim == 2:
+        count = len(np.unique(bad[:, 0]))
+        message += (
+            f" in every row (here it is not in {count} of {len(values)}); leave such runs out: "
+            f"np.isfinite({name}).all(axis=1) says which to keep"
+        )
+    raise ValueError(message)
 
 
 def _lane_setup(

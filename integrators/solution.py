@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import json
 import operator
+import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -273,14 +275,7 @@ class Solution:
     @classmethod
     def load(cls, path: str | Path) -> Solution:
         """Read what :meth:`save` wrote; ``problem`` is then just its name."""
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = dict(file)
-            header = json.loads(str(arrays["header"]))
-        except (KeyError, ValueError, OSError) as error:
-            if isinstance(error, FileNotFoundError):
-                raise
-            raise ValueError(f"{path} is not a saved Solution ({error})") from None
+        arrays, header = _read(path)
         if header.pop("format") != FILE_FORMAT:
             raise ValueError(f"{path} was written by a newer version; update featherstep")
         events = range(header.pop("events"))
@@ -299,6 +294,30 @@ class Solution:
             y_events=[arrays[f"y_events_{k}"] for k in events],
             **header,
         )
+
+
+def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arrays and header of a file that :meth:`Solution.save` wrote; refuse any other file."""
+    received = "another kind of file"
+    # NumPy would take a file that is no archive for a pickle and advise to trust it.
+    with open(path, "rb") as stream:
+        if zipfile.is_zipfile(stream):
+            stream.seek(0)
+            try:
+                with np.load(stream, allow_pickle=False) as file:
+                    arrays = dict(file)
+                header = json.loads(str(arrays["header"]))
+                if isinstance(header, dict) and "format" in header:
+                    return arrays, header
+                received = "an archive of other data"
+            except (KeyError, ValueError):
+                received = "an archive of other data"
+            except (OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+                received = f"a damaged archive ({error})"
+    raise ValueError(
+        f"{path} is not a saved Solution: expected a .npz file that Solution.save wrote, "
+        f"received {received}"
+    )
 
 
 _COUNTERS: Sequence[str] = ("nfev", "njev", "nlu", "nnewton", "nsteps", "nrejected")

@@ -77,6 +77,8 @@ def assemble(
 ) -> Assembly:
     """Close the loops of a model.
 
+    Angles end within half a turn of the guess, where whole turns make no difference.
+
     Parameters
     ----------
     model
@@ -119,6 +121,7 @@ def assemble(
                 q, gap, steps = _close(model, q, movable, fixed, t, tolerance)
                 wrong = _wrong_way_round(model, q, t)
             if wrong is None:
+                q, gap = _unwound(model, q, gap, start, t, tolerance)
                 moved = float(np.abs(q - start).max(initial=0.0))
                 return Assembly(q, gap, steps, moved, branch(model, q, t=t))
             failure = failure or AssemblyError(
@@ -134,6 +137,29 @@ def assemble(
         origin = model.normalise(model.integrate(start, np.where(movable, step, 0.0)))
     assert failure is not None
     raise failure
+
+
+def _unwound(
+    model: Model, q: Array, gap: float, start: Array, t: float, tolerance: float
+) -> tuple[Array, float]:
+    """Position without the whole turns that the search made, and its gap.
+
+    A turn is one if the joint's pose is the same without it: the angle of a screw is not.
+    """
+    holonomic = _holonomic(model)
+    for body, place in zip(model.bodies, model.q_index):
+        turns = np.round((q[place] - start[place]) / (2.0 * np.pi))
+        for k in np.flatnonzero(turns):
+            trial = q.copy()
+            trial[place.start + k] -= 2.0 * np.pi * turns[k]
+            before, after = (body.joint.motion(x[place], None, t).X for x in (q, trial))
+            if not (np.allclose(before.E, after.E) and np.allclose(before.r, after.r)):
+                continue
+            delta = np.where(holonomic, constraints(model, trial, t=t).delta, 0.0)
+            left = float(np.abs(delta).max(initial=0.0))
+            if left <= 2.0 * max(gap, tolerance):  # apart from rounding, nothing has moved
+                q, gap = trial, left
+    return q, gap
 
 
 def _wrong_way_round(model: Model, q: Array, t: float) -> str | None:

@@ -37,6 +37,9 @@ TRACED_CONSTRAINTS = 30
 #: Largest gap and rate of the gap of an initial state.
 CONSISTENT = 1e-6
 
+#: Names of :func:`~multibody.as_dae` for the same.
+OTHER_NAMES = {"projected": "projection", "index1": "none"}
+
 
 @dataclass(frozen=True)
 class Stabilisation:
@@ -75,11 +78,16 @@ class Stabilisation:
         rank: str,
         rank_tolerance: float = RANK_TOLERANCE,
     ) -> Stabilisation:
-        """Check the options of :func:`~multibody.as_ivp`."""
+        """Check the options of :func:`~multibody.as_ivp`.
+
+        The names that :func:`~multibody.as_dae` has for the same are accepted: "projected" for
+        "projection" and "index1" for "none".
+        """
         from integrators.dae.formulations import gains
 
         kind = "baumgarte" if kind is None else kind
-        one_of(kind, "stabilise", ("none", "baumgarte", "projection"))
+        kind = OTHER_NAMES.get(kind, kind)
+        one_of(kind, "stabilise", ("none", "baumgarte", "projection", *OTHER_NAMES))
         one_of(rank, "rank", ("regular", "truncate"))
         if kind != "baumgarte":
             if any(x is not None for x in (T_stab, alpha, beta, step)):

@@ -22,11 +22,33 @@ def joint_force_law(model: Model, tau: Any) -> tuple[Callable[..., Any] | None, 
     if tau is None:
         return None, none
     if callable(tau):
-        return lambda t, q, v, p: tau(t, q, v), none
+        return lambda t, q, v, p: _joint_forces(model, tau(t, q, v)), none
     if isinstance(tau, tuple) and len(tau) == 2 and np.ndim(tau[0]) == 1 and np.ndim(tau[1]) >= 1:
         if np.ndim(tau[1]) == 2 or len(tau[0]) == len(tau[1]) != model.nv:
             return _table_law(model, *tau), none
     return lambda t, q, v, p: p, model.check("tau", tau)
+
+
+def _joint_forces(model: Model, forces: Any) -> Any:
+    """What a function of the user returned, floats or symbols, if it is a force for each freedom.
+
+    Checked here because arrays take a single number for all of their entries.
+    """
+    if forces is None:
+        raise ValueError(
+            f"tau: expected a function that returns {model.nv} numbers, but it returned None; is "
+            "its `return` missing? Without joint forces, leave tau out"
+        )
+    vector = np.asarray(forces)
+    if vector.ndim == 0:
+        vector = vector.reshape(1)
+    if vector.shape != (model.nv,):
+        names = ", ".join(model.v_names[:6]) + (", …" if model.nv > 6 else "")
+        raise ValueError(
+            f"tau: expected {model.nv} numbers ({names}), received shape {np.shape(forces)} from "
+            "the function; return a force for each freedom, zeros included"
+        )
+    return vector
 
 
 def _table_law(model: Model, times: ArrayLike, values: ArrayLike) -> Callable[..., Any]:

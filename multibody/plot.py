@@ -43,6 +43,12 @@ __all__ = ["coordinates", "energy", "energy_drift", "path", "stick_figure"]
 
 MOST_IN_LEGEND = 8  # more names than this would hide the curves
 LOOP = "#F0E442"  # joints that close loops: Okabe and Ito's yellow, which no body has
+#: Kinds of variables by the first part of their names in the joints.
+POSITIONS = {"angles (rad)": ("angle", "bend"), "shifts (m)": ("shift", "x", "y", "z", "p")}
+VELOCITIES = {
+    "angular velocities (rad/s)": ("omega", *POSITIONS["angles (rad)"]),
+    "velocities (m/s)": ("v", *POSITIONS["shifts (m)"]),
+}
 SMALLEST_DRIFT = 1e-17  # drawn in place of zero, which has no logarithm
 
 
@@ -55,6 +61,8 @@ def coordinates(
     ax: Axes | None = None,
 ) -> Axes:
     """Draw position variables (or velocity variables) over time.
+
+    The axis is labelled with the units of what is drawn, such as "angles (rad), shifts (m)".
 
     Parameters
     ----------
@@ -71,18 +79,45 @@ def coordinates(
     >>> from multibody import mechanisms, simulate
     >>> model = mechanisms.cart_pole()
     >>> ax = coordinates(model, simulate(model, [0, 0.5], T=5.0), ["pole"])
-    >>> [line.get_label() for line in ax.lines]
-    ['pole.angle']
+    >>> [line.get_label() for line in ax.lines], ax.get_ylabel()
+    (['pole.angle'], 'angles (rad)')
     """
     names = model.v_names if velocities else model.q_names
     chosen = _chosen(model, names, which, velocities)
     rows = solution.y[model.nq :] if velocities else solution.y[: model.nq]
     ax = new_axes(ax)
     for k, i in enumerate(chosen):
-        ax.plot(solution.t, rows[i], label=names[i], lw=1.6, **_colour(k))
-    _label(ax, model.name, "velocity variables" if velocities else "position variables")
+        ax.plot(solution.t, rows[i], label=names[i], lw=1.6, ls=_dashes(k), **_colour(k))
+    kinds = _kinds_of_velocities(model) if velocities else _kinds_of_positions(model)
+    drawn = dict.fromkeys(kinds[i] for i in chosen)  # a set that keeps its order
+    _label(ax, model.name, ", ".join(drawn))
     _legend(ax, len(chosen))
     return ax
+
+
+def _kinds_of_positions(model: Model) -> list[str]:
+    """What each position variable is, with its unit."""
+    kinds = []
+    for body in model.bodies:
+        names = list(body.joint.coordinates)
+        if names[:4] == ["w", "x", "y", "z"]:
+            kinds += ["unit quaternions"] * 4
+            names = names[4:]
+        kinds += [_kind(name, POSITIONS) for name in names]
+    return kinds
+
+
+def _kinds_of_velocities(model: Model) -> list[str]:
+    """What each velocity variable is, with its unit."""
+    return [_kind(name, VELOCITIES) for body in model.bodies for name in body.joint.speeds]
+
+
+def _kind(name: str, kinds: Mapping[str, Sequence[str]]) -> str:
+    """Kind of a joint's variable by its name; a user's joint may have names of its own."""
+    for kind, starts in kinds.items():
+        if name.split("_")[0] in starts:
+            return kind
+    return "other variables"
 
 
 def _chosen(
@@ -307,6 +342,11 @@ def _set(line: Any, points: Array) -> None:
 
 def _colour(k: int) -> dict[str, Any]:
     return {"color": COLOURS[k % (len(COLOURS) - 1)]}  # the last one is black, for joints
+
+
+def _dashes(k: int) -> str:
+    """Curves that share a colour differ by their dashes."""
+    return ("-", "--", ":", "-.")[k // (len(COLOURS) - 1) % 4]
 
 
 def _label(ax: Axes, title: str, quantity: str) -> None:

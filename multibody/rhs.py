@@ -250,7 +250,8 @@ def as_ivp(
         functions given can be traced.
     stabilise
         For models with loops: "baumgarte" (the default), "projection" of position and velocity
-        after each step, or "none" to watch the loops open.
+        after each step, or "none" to watch the loops open; the last two also by their names in
+        :func:`~multibody.as_dae`, "projected" and "index1".
     T_stab, alpha, beta, step
         Baumgarte's constants: α = β = 1/T_stab, with T_stab = 0.1 s if nothing is given (book,
         §8.3). ``T_stab="auto"`` with the length `step` of the steps to be taken is ten of them:

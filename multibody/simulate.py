@@ -34,7 +34,9 @@ def simulate(
     quaternions: str = "renormalise",
     traced: bool | None = None,
     stabilise: str | None = None,
-    T_stab: float | None = None,
+    T_stab: float | str | None = None,
+    alpha: float | None = None,
+    beta: float | None = None,
     rank: str = "regular",
     **options: Any,
 ) -> Solution:
@@ -48,9 +50,11 @@ def simulate(
         Position (neutral if not given) and velocity (at rest if not given) at the start.
     T
         Until when, in seconds from 0; or a pair (t0, t1).
-    tau, f_ext, quaternions, traced, stabilise, T_stab, rank
+    tau, f_ext, quaternions, traced, stabilise, T_stab, alpha, beta, rank
         As in :func:`multibody.as_ivp`. The times of a table of joint forces are stepped on
-        exactly, because the forces have kinks there.
+        exactly, because the forces have kinks there. ``T_stab="auto"`` goes by the `step` of a
+        method with a fixed one. `stabilise` also takes the names that
+        :func:`multibody.as_dae` has for "projection" and "none": "projected" and "index1".
     method, rtol, atol, options
         As in :func:`integrators.solve`; `options` may be any other of its arguments.
     fps
@@ -73,8 +77,14 @@ def simulate(
     """
     from integrators import solve
 
+    from .model import Model
     from .rhs import as_ivp
 
+    if not isinstance(model, Model):
+        raise TypeError(
+            "model: expected a Model, such as mechanisms.double_pendulum() returns, received "
+            f"{model!r:.80}"
+        )
     t_span = _span(T)
     problem = as_ivp(
         model,
@@ -87,6 +97,9 @@ def simulate(
         traced=traced,
         stabilise=stabilise,
         T_stab=T_stab,
+        alpha=alpha,
+        beta=beta,
+        step=options.get("step") if T_stab == "auto" else None,
         rank=rank,
     )
     if t_eval is None and fps is not None:

@@ -72,6 +72,19 @@ def test_readme_commands_are_valid():
     ).read_text(encoding="utf-8")
 
 
+def test_all_mechanisms_are_in_the_tables():
+    from multibody import mechanisms
+
+    text = (ROOT / "docs" / "mechanisms.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", text, flags=re.MULTILINE)
+    listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert sorted(listed) == sorted(
+        entry.name
+        for entry in mechanisms.entries()
+        if entry.build.__module__.startswith("multibody.")
+    )
+
+
 def test_pictures_are_small():
     for picture in (ROOT / "docs" / "pictures").glob("*.png"):
         assert picture.stat().st_size < PICTURE_BYTES, picture

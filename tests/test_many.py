@@ -95,7 +95,13 @@ def test_untraceable_functions_still_run():
         (np.ones((2, 1)), np.ones((3, 1)), "same m"),
         (np.ones((0, 1)), None, "no runs"),
         (np.ones((2, 2, 2)), None, "expected y0 of shape"),
-        ([[np.nan]], None, "finite"),
+        ([[np.nan]], None, r"y0\[0, 0\] is nan; y0 must be finite .* 1 of 1"),
+        ([1.0, np.inf], np.ones((3, 1)), r"y0\[1\] is inf; y0 must be finite$"),
+        (
+            [1.0],
+            np.where(np.isin(np.arange(2000), [14, 15, 1001]), np.nan, 1.0).reshape(1000, 2),
+            r"params\[7, 0\] is nan; params must be finite .* 2 of 1000",
+        ),
     ],
 )
 def test_bad_input(y0, params, message):

@@ -288,9 +288,27 @@ def test_save_and_load_bit_for_bit(tmp_path):
     assert np.array_equal(again.sol(1.234), solution.sol(1.234))
     for name in ("nfev", "nsteps", "status", "message", "method", "dense_order"):
         assert getattr(again, name) == getattr(solution, name)
-    (tmp_path / "broken.npz").write_bytes(b"no zip file")
-    with pytest.raises(ValueError, match="not a saved Solution"):
-        Solution.load(tmp_path / "broken.npz")
+
+
+def test_files_that_are_no_solutions_are_refused(tmp_path):
+    saved = solve(oscillator, (0, 3), [1.0, 0.0]).save(tmp_path / "run").read_bytes()
+    np.savez(tmp_path / "other", x=np.ones(2))
+    np.savez(tmp_path / "pickled", header=np.array([None]), allow_pickle=True)
+    np.savez(tmp_path / "list", header=np.array("[1]"))
+    np.save(tmp_path / "single", np.ones(2))
+    middle = len(saved) // 2
+    damaged = saved[: middle - 20] + bytes(40) + saved[middle + 20 :]
+    contents = {"junk": b"no zip file", "empty": b"", "cut": saved[:-100], "damaged": damaged}
+    for name, content in contents.items():
+        (tmp_path / f"{name}.npz").write_bytes(content)
+    for path in tmp_path.iterdir():
+        if path.stem == "run":
+            continue
+        with pytest.raises(ValueError, match="not a saved Solution: expected") as refused:
+            Solution.load(path)
+        assert "pickle" not in str(refused.value).replace(str(path), "")
+    with pytest.raises(FileNotFoundError):
+        Solution.load(tmp_path / "missing.npz")
 
 
 def test_dataframe_and_xarray():

@@ -65,20 +65,54 @@ class Observables:
 
     @property
     def energy_error(self) -> float | None:
-        """Largest change of "energy" since the start, if it is among the invariants."""
+        """Largest change of "energy" since the start, if it is among the invariants.
+
+        Absolute, in the unit of the energy: J for mechanisms in SI units. The zero of a potential
+        energy is arbitrary, so the energy itself is no scale to divide by.
+        """
         energy = self.invariants.get("energy")
-        return None if energy is None else float(np.abs(energy - energy[0]).max())
+        if energy is None or not energy.size:
+            return None
+        return float(np.abs(energy - energy[0]).max())
 
     def summary(self) -> str:
-        """One line for a table."""
-        text = (
-            f"drift {self.drift.max():.2e}, velocity drift {self.velocity_drift.max():.2e}, "
-            f"rank {self.rank.min()}"
-        )
-        if self.rank.min() != self.rank.max():
-            text += f" to {self.rank.max()}"
+        """One line for a table, with the largest values along the run.
+
+        Drift and rank are told of systems with constraints only, and energy of systems that
+        conserve it. Drift is max |g| and the change of energy is absolute, both in the units of
+        the system: m or rad, and J, for models of ``multibody``.
+
+        Examples
+        --------
+        A point of mass 1 that hangs at rest from a rod of length 1:
+
+        >>> from integrators import solve
+        >>> from integrators.dae import Mechanical
+        >>> bob = Mechanical(
+        ...     np.eye(2),
+        ...     lambda t, q, v: np.array([0.0, -9.81]),
+        ...     lambda t, q: np.array([(q[0] ** 2 + q[1] ** 2 - 1) / 2]),
+        ...     q0=[0.0, -1.0],
+        ...     v0=[0.0, 0.0],
+        ...     t_span=(0.0, 1.0),
+        ...     invariants={"energy": lambda t, q, v: (v[0] ** 2 + v[1] ** 2) / 2 + 9.81 * q[1]},
+        ... )
+        >>> solution = solve(bob.formulation("projected"), method="RK4", step=0.1)
+        >>> print(solution.observed.summary())  # doctest: +ELLIPSIS
+        drift ..., velocity drift ..., rank 1, energy error ... (absolute)
+        """
+        parts = ["no constraints"]
+        if len(self.gap) and len(self.t):
+            least, most = self.rank.min(), self.rank.max()
+            parts = [
+                f"drift {self.drift.max():.2e}",
+                f"velocity drift {self.velocity_drift.max():.2e}",
+                f"rank {least}" if least == most else f"rank {least} to {most}",
+            ]
         error = self.energy_error
-        return text if error is None else f"{text}, energy error {error:.2e}"
+        if error is not None:
+            parts.append(f"energy error {error:.2e} (absolute)")
+        return ", ".join(parts)
 
 
 def observe(mechanical: Mechanical, solution: Solution) -> Observables:

@@ -44,7 +44,7 @@ def engine_for(tableau: Tableau, problem: IVP, options: Options) -> Engine:
         if problem.mass is not None:
             raise ValueError(
                 f"{tableau.name or 'this tableau'} is explicit and cannot treat a mass matrix; "
-                "use an implicit method such as RADAU5, or divide by the mass matrix in f"
+                + _instead_of_explicit(problem)
             )
         return ExplicitEngine.reused(
             (tableau, id(tableau.dense)),
@@ -61,6 +61,18 @@ def engine_for(tableau: Tableau, problem: IVP, options: Options) -> Engine:
                 f"{stage_order}); use RADAU5"
             )
     return ImplicitEngine(tableau, problem, options)
+
+
+def _instead_of_explicit(problem: IVP) -> str:
+    """What to do about a mass matrix if the method is to be, or was meant to be, explicit."""
+    mass = problem.mass.toarray() if hasattr(problem.mass, "toarray") else np.asarray(problem.mass)
+    if np.linalg.matrix_rank(mass) == problem.n:
+        return "use an implicit method such as RADAU5, or divide by the mass matrix in f"
+    return (
+        "this one is singular, so the problem is a differential-algebraic equation: use an "
+        "implicit method such as RADAU5, or, for a mechanism, a formulation without unknown "
+        "multipliers, which explicit methods can solve: 'baumgarte', 'projected' or 'index1'"
+    )
 
 
 class ExplicitEngine(Engine):

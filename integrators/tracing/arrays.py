@@ -28,7 +28,7 @@ import numpy as np
 from .errors import TracingError, tracing_error
 from .symbol import ELEMENTWISE, Symbol, apply
 
-__all__ = ["SymbolArray", "apply_ufunc", "numpy_for_symbols", "solve", "where"]
+__all__ = ["SymbolArray", "apply_function", "apply_ufunc", "numpy_for_symbols", "solve", "where"]
 
 
 class SymbolArray(np.ndarray):
@@ -40,18 +40,7 @@ class SymbolArray(np.ndarray):
     def __array_function__(
         self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any
     ) -> Any:
-        own = FUNCTIONS.get(func)
-        if own is not None:
-            return own(*args, **kwargs)
-        try:
-            result = super().__array_function__(func, types, args, kwargs)
-        except TracingError:
-            raise
-        except (TypeError, np.linalg.LinAlgError) as error:
-            raise _unknown(_name(func)) from error
-        if result is NotImplemented:
-            raise _unknown(_name(func))
-        return wrap(result)
+        return apply_function(func, types, args, kwargs)
 
 
 def _name(function: Any) -> str:
@@ -134,6 +123,27 @@ def apply_ufunc(
         result = getattr(objects, method)(*plain, **kwargs)
     if targets is not None and targets[0] is not None:
         return targets[0]
+    return wrap(result)
+
+
+#: Through its public method, NumPy's own version of a function can be called.
+_BARE = np.empty(0)
+
+
+def apply_function(func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+    """Return a NumPy function that is no ufunc, of symbols and arrays of symbols."""
+    own = FUNCTIONS.get(func)
+    if own is not None:
+        return own(*args, **kwargs)
+    arrays = [kind for kind in types if not issubclass(kind, Symbol)]
+    try:
+        result = _BARE.__array_function__(func, arrays, args, kwargs)
+    except TracingError:
+        raise
+    except (TypeError, np.linalg.LinAlgError) as error:
+        raise _unknown(_name(func)) from error
+    if result is NotImplemented:
+        raise _unknown(_name(func))
     return wrap(result)
 
 
@@ -309,7 +319,13 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, **kwargs: Any) -> Any:
     high = kwargs.get("max") if a_max is None else a_max
     if low is not None:
         a = np.maximum(a, low)
-    return a if high is None else np.minimum(a, high)
+    if high is not None:
+        a = np.minimum(a, high)
+    out = kwargs.get("out")
+    if out is None:
+        return a
+    out[...] = a
+    return out
 
 
 def _numpy_where(condition: Any, *branches: Any) -> Any:
@@ -325,7 +341,7 @@ def _numpy_select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     return result
 
 
-#: NumPy functions that are not ufuncs and need our own version on arrays of symbols.
+#: NumPy functions that are not ufuncs and need our own version on symbols and arrays of them.
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.where: _numpy_where,
     np.select: _numpy_select,

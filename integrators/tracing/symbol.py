@@ -200,6 +200,13 @@ class Symbol:
 
         return apply_ufunc(ufunc, method, inputs, kwargs)
 
+    def __array_function__(
+        self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any
+    ) -> Any:
+        from .arrays import apply_function
+
+        return apply_function(func, types, args, kwargs)
+
     @property
     def real(self) -> Symbol:
         """The value itself: traced numbers are real."""

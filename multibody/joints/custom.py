@@ -293,7 +293,7 @@ class Driven(_FromPose):
         The joint that is driven.
     motion
         ``motion(t) -> q``, written with NumPy and without branches, so that velocity and
-        acceleration follow by differentiation.
+        acceleration follow by differentiation. For a joint with one variable q may be a number.
 
     Examples
     --------
@@ -316,16 +316,32 @@ class Driven(_FromPose):
             raise TypeError(f"Driven: expected a function motion(t) -> q, received {motion!r}")
         super().__init__(joint.axis)
         self.joint, self.function = joint, motion
-        joint.check_position(np.asarray(motion(0.0), dtype=float))
+        joint.check_position(self._position(0.0))
 
     def law_key(self) -> Any:
         """Functions are compared by identity."""
         return Driven, self.joint, self.function
 
+    def _position(self, t: Any) -> Any:
+        """What the motion prescribes, floats or symbols, one for each variable of the joint."""
+        prescribed, names = self.function(t), self.joint.coordinates
+        if prescribed is None:
+            raise ValueError(
+                f"Driven: expected motion(t) to return {len(names)} numbers ({', '.join(names)}), "
+                "but it returned None; is its `return` missing?"
+            )
+        position = np.asarray(prescribed)
+        position = position.reshape(1) if position.ndim == 0 else position
+        if position.shape != (len(names),):
+            raise ValueError(
+                f"Driven: expected motion(t) to return {len(names)} numbers ({', '.join(names)}), "
+                f"received shape {np.shape(prescribed)}"
+            )
+        return position
+
     def pose(self, t: Any, q: Any, p: Any) -> tuple[Any, Any]:
         """Pose of the driven joint at its prescribed position."""
-        inner = self.joint
-        position = np.asarray(self.function(t))
+        inner, position = self.joint, self._position(t)
         E, r, *_ = inner.law(t, position, np.zeros(inner.nv), np.asarray(inner.parameters))
         return np.asarray(E), np.asarray(r)
 

@@ -71,7 +71,7 @@ class RackPinion(Joint):
 class RollingSphere(Joint):
     """A sphere (successor, frame at its centre) rolls without slipping on the xy plane below.
 
-    Nonholonomic: five position variables, three velocities. q = (unit quaternion, x, y), v = ω in
+    Nonholonomic: six position variables, three velocities. q = (unit quaternion, x, y), v = ω in
     successor axes; the centre is at height `radius` above the predecessor's xy plane.
 
     Examples

@@ -9,6 +9,7 @@ import pytest
 
 from integrators import IVP, Event, Tableau, catalogue, problems
 from integrators.analysis import ErrorMeasure, Program, convergence, measured_weights
+from integrators.analysis.plot import study as plots
 from integrators.methods import textbook
 
 STEPS = [0.1, 0.05, 0.025, 0.0125, 0.00625]
@@ -366,6 +367,39 @@ def test_failures_are_gaps():
     assert 4 in curve.estimate
     assert "RK4 failed at h = 1 to 0.5" in study.remarks()[0]
     assert "nonfinite" in study.table.to_text()
+
+
+def test_failures_are_drawn_inside_the_axes_and_explained():
+    """Euler overflows at long steps, RK4 at the longest only, and one method fails always."""
+
+    def broken(problem, step):
+        raise RuntimeError("out of order")
+
+    problem = IVP(lambda t, y: -(y**3), [3.0], (0.0, 10.0),
+                  exact=lambda t: np.array([3.0 / np.sqrt(1.0 + 18.0 * t)]))  # fmt: skip
+    steps = [1.0, 0.5, 0.25, 0.05, 0.025, 0.0125]
+    study = convergence(problem, ["ExplicitEuler", "RK4", broken], steps)
+    failed = {c.method: [h for h, e in zip(steps, c.errors) if e is None] for c in study.curves}
+    assert failed["ExplicitEuler"]
+    assert failed["broken"] == steps
+    ax = plots.convergence(study)
+    ax.figure.canvas.draw()
+    box = ax.get_window_extent()
+    crosses = [line for line in ax.lines if line.get_marker() == "x" and len(line.get_xdata())]
+    assert [list(line.get_xdata()) for line in crosses] == [f for f in failed.values() if f]
+    legend = ax.get_legend().get_window_extent()
+    for line in crosses:
+        for point in line.get_transform().transform(line.get_xydata()):
+            assert box.contains(*point)
+            assert not legend.contains(*point)
+    rows = {line.get_ydata()[0] for line in crosses}
+    assert len(rows) == len(crosses)  # one method does not hide another
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert "failed run, no error" in texts
+    assert "broken: all runs failed" in texts
+    good = convergence("minus_2ty2", "RK4", STEPS)
+    texts = [text.get_text() for text in plots.convergence(good).get_legend().get_texts()]
+    assert len(texts) == 1
 
 
 def test_methods_that_choose_their_steps_are_refused_in_the_table():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -196,6 +199,29 @@ def test_squeezer(name, method, tol, capsys):
     assert solution.success
     assert digits >= 8
     assert np.all(seen.rank == 6)
+
+
+def test_the_summary_tells_what_there_is():
+    def system(constraint, q0):
+        return Mechanical(
+            np.eye(2), lambda t, q, v: np.array([0.0, -2.0]), constraint, q0=q0, v0=[0.0, 0.0],
+            t_span=(0.0, 1.0), invariants={"energy": lambda t, q, v: v @ v / 2 + 2.0 * q[1]},
+        )  # fmt: skip
+
+    slope = system(lambda t, q: np.array([q[0] - q[1]]), [0.0, 0.0]).formulation("index1")
+    seen = solve(slope, method="ExplicitEuler", step=0.5).observed
+    # Down a slope of 45° with a = −1 in x and y: after two steps of Euler v = −1 and y = −1/4.
+    assert seen.energy_error == pytest.approx(0.5)
+    assert re.fullmatch(
+        r"drift \S+, velocity drift \S+, rank 1, energy error 5\.00e-01 \(absolute\)",
+        seen.summary(),
+    )
+    turned = replace(seen, rank=np.arange(1, 1 + len(seen.t)))
+    assert f"rank 1 to {len(seen.t)}, " in turned.summary()
+    empty = np.zeros((0, len(seen.t)))
+    tree = replace(seen, gap=empty, speed=empty, multipliers=empty, rank=0 * seen.rank)
+    assert tree.summary() == "no constraints, energy error 5.00e-01 (absolute)"
+    assert replace(tree, invariants={}).summary() == "no constraints"
 
 
 def test_squeezer_starts_with_the_published_multipliers():

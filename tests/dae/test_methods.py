@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from integrators import Event, Status, problems, solve
+from integrators import IVP, Event, Status, problems, solve
 from integrators.methods.generalized_alpha import GeneralizedAlpha
 from integrators.methods.halfexplicit import (
     HEM3,
@@ -299,3 +299,12 @@ def test_assimulo_says_what_it_cannot_do():
         solve(pendulum().formulation("index3"), method="assimulo:Radau5DAEE")
     with pytest.raises(ValueError, match="mass matrix"):
         solve(pendulum().formulation("index3"), method="assimulo:CVode")
+
+
+def test_explicit_methods_name_what_they_can_solve():
+    with pytest.raises(ValueError, match=r"singular.*differential-algebraic.*'projected'"):
+        solve(pendulum().formulation("index3"), method="DOPRI5")
+    assert solve(pendulum().formulation("projected"), (0.0, 0.1), method="DOPRI5").success
+    regular = IVP(lambda t, y: -y, [1.0, 1.0], (0, 1), mass=np.diag([1.0, 2.0]))
+    with pytest.raises(ValueError, match="divide by the mass matrix in f"):
+        solve(regular, method="DOPRI5")

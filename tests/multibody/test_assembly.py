@@ -31,6 +31,35 @@ def test_four_bar_against_two_circles():
     assert set(branches) == {-1, 1}
 
 
+@pytest.mark.parametrize(
+    "guess", [[-1.0, -1.4, 1.7], [0.3, 0.0, -2.3], [-1.1, -2.0, -3.1], [-1.6, -0.3, 1.0]]
+)
+def test_angles_end_within_half_a_turn_of_the_guess(guess):
+    """From these guesses the search makes from two to a hundred and sixty whole turns."""
+    model = mechanisms.four_bar(crank=0.3, coupler=1.0, rocker=0.8, ground=1.1)
+    found = assemble(model, guess, fixed=["crank"])
+    assert found.q[0] == guess[0]
+    assert found.gap < 1e-12
+    assert found.moved <= np.pi
+    tip = 0.3 * np.array([np.cos(guess[0]), np.sin(guess[0])])
+    place = mb.point_position(model, found.q, "rocker", (0.8, 0.0, 0.0))[:2]
+    joints = [meeting_point(tip, (1.1, 0.0), 1.0, 0.8, side) for side in (1.0, -1.0)]
+    assert min(np.abs(place - joint).max() for joint in joints) < 1e-12
+
+
+def test_turns_of_a_screw_are_kept():
+    """A nut 4 turns along its thread: the angle is what the length asks for."""
+    b = mb.ModelBuilder(name="screw")
+    rod = mb.Inertia(1.0, (0.1, 0.0, 0.0), np.eye(3))
+    b.add_body("nut", 0, mb.Helical(0.01), inertia=rod)
+    b.add_body("sleeve", "nut", mb.Revolute(), inertia=rod)
+    b.add_loop("end", 0, "sleeve", mb.Revolute(), (0.0, 0.0, 0.08 * np.pi), (0.0, 0.0, 0.0))
+    model = b.build()
+    found = assemble(model, [1.0, 0.0])
+    assert found.q[0] == pytest.approx(8.0 * np.pi, abs=1e-9)
+    assert abs(found.q[1]) <= np.pi
+
+
 @pytest.mark.parametrize("entry", LOOPED, ids=lambda e: e.name)
 def test_starts_of_the_catalogue_are_consistent_and_found_again(entry):
     model = entry.model()

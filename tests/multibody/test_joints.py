@@ -341,7 +341,9 @@ def test_identity_and_storage(joint):
         (lambda: mb.RollingSphere(0.0), "positive"),
         (lambda: mb.UserJoint(lambda q: q, ["a"], ["b", "c"]), "rate"),
         (lambda: mb.UserJoint(lambda q: q, list("abcdefg")), "at most 6"),
-        (lambda: mb.Driven(mb.Revolute(), lambda t: [t, t]), "angle"),
+        (lambda: mb.Driven(mb.Revolute(), lambda t: [t, t]), r"1 numbers \(angle\).*\(2,\)"),
+        (lambda: mb.Driven(mb.Cylindrical(), lambda t: t), r"2 numbers \(angle, shift\).*\(\)"),
+        (lambda: mb.Driven(mb.Revolute(), lambda t: None), "returned None"),
         (lambda: mb.Cylindrical().motion([1.0]), "angle, shift"),
         (lambda: mb.Spherical().motion([1, 0, 0, 0], [1.0]), "omega_x"),
     ],
@@ -374,3 +376,14 @@ def test_user_law_must_return_five_things():
     joint = mb.UserJoint(None, ["a"], law=lambda t, q, v: np.eye(3))
     with pytest.raises(ValueError, match="E, r, S, c, sigma"):
         joint.motion([0.0])
+
+
+def test_a_driven_joint_with_one_variable_takes_a_number():
+    """q = 2 sin 3t: q̇ = 6 cos 3t, q̈ = −18 sin 3t, in the tree and in closed form."""
+    motor = mb.Driven(mb.Revolute(), lambda t: 2 * np.sin(3 * t))
+    t = 0.2
+    moved = motor.motion([], [], t)
+    np.testing.assert_allclose(moved.v, [0, 0, 6 * np.cos(3 * t), 0, 0, 0], rtol=1e-14)
+    np.testing.assert_allclose(moved.c, [0, 0, -18 * np.sin(3 * t), 0, 0, 0], rtol=1e-14)
+    expected = mb.Revolute().motion([2 * np.sin(3 * t)]).X
+    np.testing.assert_allclose(moved.X.E, expected.E, atol=1e-15)

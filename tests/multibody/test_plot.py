@@ -7,9 +7,11 @@ import re
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from joint_samples import SAMPLES
 
 from multibody import (
     Inertia,
@@ -67,6 +69,41 @@ def test_coordinates_are_the_rows_of_the_solution(swing):
         np.testing.assert_array_equal(line.get_ydata(), solution.y[0])
     with pytest.raises(ValueError, match=r"upper\.angle, lower\.angle"):
         plot.coordinates(model, solution, ["midle"])
+
+
+def test_coordinates_tell_their_units(swing):
+    model, solution = swing
+    assert plot.coordinates(model, solution).get_ylabel() == "angles (rad)"
+    label = plot.coordinates(model, solution, velocities=True).get_ylabel()
+    assert label == "angular velocities (rad/s)"
+    cart = mechanisms.cart_pole()
+    run = simulate(cart, [0.0, 0.5], T=0.1, fps=30)
+    assert plot.coordinates(cart, run).get_ylabel() == "shifts (m), angles (rad)"
+    assert plot.coordinates(cart, run, ["cart"]).get_ylabel() == "shifts (m)"
+    assert plot.coordinates(cart, run, ["cart"], velocities=True).get_ylabel() == "velocities (m/s)"
+    free = mechanisms.free_body()
+    run = simulate(free, None, [0.0, 1.0, 0.0, 0.0, 0.0, 0.0], T=0.1, fps=30)
+    ax = plot.coordinates(free, run)
+    assert ax.get_ylabel() == "unit quaternions, shifts (m)"
+    looks = [(line.get_color(), line.get_linestyle()) for line in ax.lines]
+    assert len(set(looks)) == len(looks) == 7  # the legend tells all of them apart
+
+
+@pytest.mark.parametrize("kind", [kind for kind in SAMPLES if kind != "user"])
+def test_units_of_joint_variables(kind):
+    """What turns the body is measured in rad, what only shifts it in m: S tells which."""
+    for joint in SAMPLES[kind]:
+        model = SimpleNamespace(bodies=[SimpleNamespace(joint=joint)])
+        S = joint.motion(joint.neutral(), np.zeros(joint.nv)).S.reshape(6, joint.nv)
+        turns = np.abs(S[:3]).max(axis=0)
+        assert plot._kinds_of_velocities(model) == [
+            "angular velocities (rad/s)" if turn > 0.0 else "velocities (m/s)" for turn in turns
+        ]
+        positions_are = plot._kinds_of_positions(model)
+        assert len(positions_are) == joint.nq
+        if joint.rate_is_velocity:
+            assert positions_are == ["angles (rad)" if x > 0.0 else "shifts (m)" for x in turns]
+        assert "other variables" not in positions_are
 
 
 def test_energy_lines(swing):

@@ -204,3 +204,59 @@ def test_solutions_of_other_models_are_refused():
         positions(mechanisms.pendulum(), [1.0, 0.0], 1)
     with pytest.raises(ValueError, match="did you mean 'bob'"):
         positions(mechanisms.pendulum(), solution, "bop")
+
+
+@pytest.mark.parametrize("traced", [None, True, False])
+@pytest.mark.parametrize(
+    ("forces", "message"),
+    [
+        (lambda t, q, v: [5.0], r"tau: expected 2 numbers \(d\(upper.angle\).* shape \(1,\)"),
+        (lambda t, q, v: 5.0, r"expected 2 numbers .* shape \(\)"),
+        (lambda t, q, v: -v[0], r"expected 2 numbers .* shape \(\)"),
+        (lambda t, q, v: [5.0, 0.0, 7.0], r"expected 2 numbers .* shape \(3,\)"),
+        (lambda t, q, v: None, "returned None; is its `return` missing"),
+    ],
+)
+def test_joint_forces_of_a_function_are_checked(traced, forces, message):
+    with pytest.raises(ValueError, match=message):
+        simulate(mechanisms.double_pendulum(), [1.0, 1.0], T=0.1, tau=forces, traced=traced)
+
+
+@pytest.mark.parametrize("traced", [True, False])
+def test_a_function_may_return_a_number_for_one_freedom(traced):
+    ends = [
+        simulate(mechanisms.pendulum(), [1.0], T=0.5, tau=tau, traced=traced).y[:, -1]
+        for tau in (lambda t, q, v: -2.0 * v[0], lambda t, q, v: [-2.0 * v[0]])
+    ]
+    np.testing.assert_array_equal(*ends)
+    assert abs(ends[0][0] - simulate(mechanisms.pendulum(), [1.0], T=0.5).y[0, -1]) > 0.01
+
+
+def test_stabilisation_by_the_step_and_by_constants():
+    """T_stab="auto" is ten steps, so α = β = 1/(10 h); the other spellings mean the same."""
+    entry = mechanisms.entry("four_bar")
+    model = entry.model()
+    start = entry.start(model)
+    options = {"T": 0.5, "method": "RK4", "step": 0.01}
+    auto = simulate(model, *start, T_stab="auto", **options)
+    given = simulate(model, *start, alpha=10.0, beta=10.0, **options)
+    other = simulate(model, *start, alpha=20.0, beta=10.0, **options)
+    np.testing.assert_allclose(auto.y, given.y, rtol=1e-12, atol=1e-12)
+    assert np.abs(auto.y - other.y).max() > 1e-9
+    with pytest.raises(ValueError, match="give step"):
+        simulate(model, *start, T=0.5, T_stab="auto")
+
+
+@pytest.mark.parametrize(("name", "same"), [("projected", "projection"), ("index1", "none")])
+def test_stabilisation_by_the_names_of_formulations(name, same):
+    entry = mechanisms.entry("four_bar")
+    model = entry.model()
+    ends = [simulate(model, *entry.start(model), T=0.2, stabilise=kind).y for kind in (name, same)]
+    np.testing.assert_array_equal(*ends)
+    with pytest.raises(ValueError, match=r"'projection'.*'index1'.*received 'index7'"):
+        simulate(model, *entry.start(model), stabilise="index7")
+
+
+def test_what_is_no_model_is_refused():
+    with pytest.raises(TypeError, match=r"expected a Model.*received None"):
+        simulate(None)

@@ -35,6 +35,8 @@ UNARY = {
     "pow": lambda x: (2.0 + np.sin(x)) ** 0.3,
     "inverse": lambda x: 1.0 / (2.0 + np.cos(x)),
 }
+
+
 def _condition(c):
     """A comparison of plain floats as NumPy's bool, which `~` negates."""
     return np.bool_(c) if isinstance(c, bool) else c

@@ -264,6 +264,38 @@ class TestTraced:
         assert where(np.array([True, False]), 1.0, 2.0).tolist() == [1.0, 2.0]
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda t, y: [np.where(y[0] > 0, -1.0, 1.0) * y[0]],
+        lambda t, y: [np.where(t > 1, y[0], 2.0)],
+        lambda t, y: np.where(t > 1, y, -y[0]),
+        lambda t, y: [np.where(True, y[0], t)],
+        lambda t, y: [np.clip(y[0], -1, 1)],
+        lambda t, y: [np.clip(y[0], None, 1.0)],
+        lambda t, y: [np.clip(0.2, y[0], 1.0)],
+        lambda t, y: np.clip(y, -t, t),
+        lambda t, y: np.clip(y, -1.0, 1.0, out=np.zeros_like(y)),
+        lambda t, y: [np.select([t > 1, y[0] > 0], [1.0, y[0]], 3.0)],
+        # What NumPy does by itself with single symbols, alone and beside arrays.
+        lambda t, y: np.append(y, t)[1:] * np.dot(t, y),
+        lambda t, y: np.concatenate([np.atleast_1d(t), y])[:1] + np.stack([t, y[0]])[1],
+        lambda t, y: [np.sum(y[0]) + np.ndim(t) + len(np.shape(y[0])) + np.outer(y, t)[0, 0]],
+    ],
+)
+def test_functions_of_single_symbols(f):
+    g = traced(f, n=1)
+    for t in (0.3, 1.7):
+        for y in (0.5, -2.0, 3.0, 0.0):
+            state = np.array([y])
+            np.testing.assert_allclose(g(t, state), np.asarray(f(t, state)), rtol=1e-15)
+
+
+def test_a_function_of_a_single_symbol_that_needs_values_is_refused():
+    with pytest.raises(TracingError, match=r"np.interp"):
+        traced(lambda t, y: [np.interp(t, [0.0, 1.0], [2.0, 3.0])], n=1)
+
+
 class TestSimplification:
     def count(self, f, n=2, **kwargs):
         return trace(f, n, **kwargs).operations()

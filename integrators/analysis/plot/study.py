@@ -31,6 +31,8 @@ __all__ = ["convergence", "tolerance", "work_precision"]
 LARGEST_ERROR = 1e2  # relative; beyond it a run has nothing to do with the solution any more
 SMALLEST_ERROR = 1e-17  # an error of zero, on a logarithmic axis
 LEGEND_LINE = 0.045  # of the height: room for each line of the legend above the curves
+FAILURE_ROW = 0.04  # of the height: a row of crosses for the failed runs of a method
+MOST_FOR_FAILURES = 0.2  # of the height, for all of these rows
 LINE = 80  # characters below a picture
 TRIANGLE = 0.3  # width of a slope triangle, in decades at most
 COSTS = {"nfev": "evaluations of $f$", "seconds": "time in seconds (median)"}
@@ -42,8 +44,8 @@ COSTS = {"nfev": "evaluations of $f$", "seconds": "time in seconds (median)"}
 def convergence(study: Convergence, ax: Axes | None = None) -> Axes:
     """Draw errors against step sizes, both logarithmic, with slope triangles.
 
-    Filled markers are the asymptotic range; hollow ones were set aside. A cross at the lower edge
-    is a run that failed.
+    Filled markers are the asymptotic range; hollow ones were set aside. Crosses at the upper edge
+    are runs that failed, a row for each method, because they have no error to be drawn at.
 
     Parameters
     ----------
@@ -59,17 +61,19 @@ def convergence(study: Convergence, ax: Axes | None = None) -> Axes:
         ax.set_xscale("log")
         ax.set_yscale("log")
         _leave_out_astray(ax, study)
+        crosses = _draw_failures(ax, study)
         widen(ax)
         label_numbers(ax)
         low, high = ax.get_ylim()
-        room = min(LEGEND_LINE * (len(study.curves) + 1), 0.5)
+        lines = len(ax.get_legend_handles_labels()[0]) + 1
+        room = crosses + min(LEGEND_LINE * lines, 0.5)
         ax.set_ylim(low, high * (high / low) ** (room / (1.0 - room)))
         drawn: list[tuple[float, float]] = []
         for k, curve in enumerate(study.curves):
             _draw_triangle(ax, curve, k, drawn)
-            _draw_gaps(ax, curve, k)
         # Small steps have small errors: the upper left corner is the emptiest one.
-        ax.legend(fontsize=9.5, loc="upper left", **LEGEND)
+        below = (0.0, 1.0 - crosses)
+        ax.legend(fontsize=9.5, loc="upper left", bbox_to_anchor=below, **LEGEND)
     else:
         ax.text(0.5, 0.5, "no run succeeded", transform=ax.transAxes, ha="center", color=QUIET)
     ax.set_xlabel("step size $h$")
@@ -84,7 +88,7 @@ def _draw_curve(ax: Axes, curve: Curve, k: int) -> None:
     known = [
         (h, max(e, SMALLEST_ERROR), mark)
         for h, e, mark in zip(curve.steps, curve.errors, curve.estimate.marks)
-        if e is not None and np.isfinite(e)
+        if e is not None and _known(e)
     ]
     if not known:
         return
@@ -166,18 +170,35 @@ def _draw_triangle(ax: Axes, curve: Curve, k: int, drawn: list[tuple[float, floa
     )
 
 
-def _draw_gaps(ax: Axes, curve: Curve, k: int) -> None:
-    gaps = [h for h, e in zip(curve.steps, curve.errors) if e is None]
-    if gaps:
+def _draw_failures(ax: Axes, study: Convergence) -> float:
+    """Put crosses for failed runs into rows below the upper edge; return the height of the rows.
+
+    Axes stretch to the steps of failed runs as well: often these are longer than all others.
+    """
+    failed = [
+        (k, curve, [h for h, e in zip(curve.steps, curve.errors) if not _known(e)])
+        for k, curve in enumerate(study.curves)
+    ]
+    failed = [(k, curve, steps) for k, curve, steps in failed if steps]
+    spread = min(FAILURE_ROW, MOST_FOR_FAILURES / max(len(failed), 1))
+    for row, (k, curve, steps) in enumerate(failed):
         ax.plot(
-            gaps,
-            [0.015] * len(gaps),
+            steps,
+            [1.0 - (row + 0.5) * spread] * len(steps),
             "x",
             color=curve_style(k)["color"],
             ms=6,
             transform=ax.get_xaxis_transform(),
-            clip_on=False,
+            label=f"{curve.method}: all runs failed" if len(steps) == len(curve.steps) else None,
         )
+    if failed:
+        ax.plot([], [], "x", color=QUIET, ms=6, label="failed run, no error")
+    return len(failed) * spread
+
+
+def _known(error: float | None) -> bool:
+    """Whether a run has an error that can be drawn."""
+    return error is not None and bool(np.isfinite(error))
 
 
 # -------------------------------------------------------------------- work and precision
