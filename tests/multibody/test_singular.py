@@ -234,7 +234,7 @@ def test_every_solution_shows_drift_energy_multipliers_and_rank():
 
 
 @pytest.mark.parametrize(
-    "formulation, method, options",
+    ("formulation", "method", "options"),
     [
         ("baumgarte", "RK4", {"step": 0.01}),
         ("baumgarte", "DOP853", {"rtol": 1e-10, "atol": 1e-10}),
