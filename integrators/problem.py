@@ -153,10 +153,10 @@ class IVP:
                 f"manifold must be an integrators.Manifold, got {self.manifold!r}; a group becomes "
                 "one by group.manifold(velocity)"
             )
-        if self.review is not None and not callable(self.review):
-            raise TypeError(
-                f"review must be a function review(problem, t, y, rtol), got {self.review!r}"
-            )
+        for name, arguments in (("review", "problem, t, y, rtol"), ("observe", "solution")):
+            function = getattr(self, name)
+            if function is not None and not callable(function):
+                raise TypeError(f"{name} must be a function {name}({arguments}), got {function!r}")
         y0 = state_array(self.y0)
         span = time_span(self.t_span)
         params = np.atleast_1d(np.asarray(self.params, dtype=np.float64))

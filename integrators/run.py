@@ -109,8 +109,10 @@ class Run:
                 finally:
                     if self.reporter is not None:
                         self.reporter.close()
-                return self._reviewed(self._solution(status))
-        return self._reviewed(self._solution(status))
+                solution = self._solution(status)
+        else:
+            solution = self._solution(status)
+        return self._reviewed(solution)
 
     def _reviewed(self, solution: Solution) -> Solution:
         """Let the problem look at its run, and say what it finds."""

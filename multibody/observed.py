@@ -130,7 +130,8 @@ def observables(model: Model, solution: Any, tau: Any = None, f_ext: Any = None)
 
     t, count = solution.t, len(solution.t)
     q, v = solution.y[: model.nq], solution.y[model.nq : model.nq + model.nv]
-    gap, speed, multipliers = (np.zeros((0, count)) for _ in range(3))
+    rows = int(model.tree.arrays["loop_at"][-1])
+    gap, speed, multipliers = (np.zeros((rows, count)) for _ in range(3))
     rank, singularity = np.zeros(count, dtype=np.int64), np.zeros(count)
     if model.loops and count:
         gap, speed, multipliers, rank = _constraints_along(model, t, q.T, v.T, tau, f_ext)

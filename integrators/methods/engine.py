@@ -98,7 +98,7 @@ class Engine(Stepper):
         return self.to_real(self.problem.y0)
 
     @property
-    def is_native(self) -> bool:  # type: ignore[override]
+    def is_native(self) -> bool:
         """Whether steps are machine code throughout."""
         return not self.trampolines and not interpreting()
 

@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..tableau import Tableau
-from ..tracing.llvm import Emitter, MachineCode, compile_ir, native_lanes
+from ..tracing.emitter import Emitter
+from ..tracing.llvm import MachineCode, compile_ir, native_lanes
+from .fused import LOW_WEIGHT
 
 __all__ = ["LARGEST_STEP", "step_code"]
 
 #: Vector instructions for sums; a tableau with more, or a longer state, is left to the loop.
 LARGEST_STEP = 20_000
-
-LOW_WEIGHT = 0.01  # weight of the second estimate of DOP853, squared
 
 
 def step_code(tableau: Tableau, n: int, k: int, max_norm: bool) -> MachineCode | None:

@@ -106,8 +106,6 @@ class Stepper(ABC):
         Order of the interpolants.
     failure
         What a solver from elsewhere said of its own failure.
-    is_native
-        Whether steps are machine code throughout, so that no Python runs between them.
     move
         ``move(y, z)``: the state that the increment z leads to from y; y + z on a vector space.
     """
@@ -115,7 +113,6 @@ class Stepper(ABC):
     estimate: str
     dense_order: int
     failure: str = ""
-    is_native: bool = False
     look: bool = True
     move: Callable[..., NDArray[Any]] = staticmethod(operator.add)
 
@@ -128,6 +125,11 @@ class Stepper(ABC):
     def _dimension(self) -> int:
         """Length of the real vectors that the method works with."""
         return int(self.problem.y0.size) * (2 if self.complex else 1)
+
+    @property
+    def is_native(self) -> bool:
+        """Whether steps are machine code throughout, so that no Python runs between them."""
+        return False
 
     @property
     @abstractmethod

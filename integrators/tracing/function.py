@@ -256,7 +256,9 @@ def _vector(x: Any, size: int, name: str) -> tuple[np.ndarray, bool]:
     if array.ndim == 0:
         array = array.reshape(1)
     if array.shape != (size,):
-        raise ValueError(f"expected {name} of shape ({size},), got shape {array.shape}")
+        missing = name == "p" and array.size == 0
+        hint = "; call f(t, y, p), or solve with params=..." if missing else ""
+        raise ValueError(f"expected {name} of shape ({size},), got shape {array.shape}{hint}")
     if array.dtype == object and any(isinstance(e, Symbol) for e in array):
         return array, True
     return np.ascontiguousarray(array, dtype=float), False

@@ -18,7 +18,7 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .llvm import Emitter
+    from .emitter import Emitter
 
 __all__ = ["FUNCTIONS", "call", "call_together"]
 

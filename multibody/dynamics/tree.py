@@ -176,7 +176,6 @@ VARIABLES = {
     "A_factor": "f2",
     "lam": "f1",  # multipliers
     "rest": "f1",
-    "status": "i1",  # 0, or number of the body where the articulated inertia is singular
 }
 
 
@@ -332,7 +331,6 @@ class Tree:
                 dtype=np.int64,
             ),
             switches=np.array([0, self.has_elements, self.is_driven], dtype=np.int64),
-            status=np.zeros(1, dtype=np.int64),
             **self._variables(float, 0.0),
         )
 

@@ -228,6 +228,10 @@ def test_every_solution_shows_drift_energy_multipliers_and_rank():
     tree = solve(as_ivp(mechanisms.pendulum(), [1.0], [0.0], (0.0, 1.0)), **options)
     assert tree.observed.multipliers.shape == (0, len(tree.t))
     assert tree.observed.energy_error < 1e-7
+    empty = solve(as_ivp(model, q, v, (0.0, 1.0)), t_eval=[], **options)
+    assert empty.observed.multipliers.shape == (5, 0)
+    with pytest.raises(TypeError, match=r"observe must be a function observe\(solution\)"):
+        IVP(lambda t, y: -y, [1.0], (0.0, 1.0), observe="energy")
     plain = solve(lambda t, y: -y, (0.0, 1.0), [1.0])
     with pytest.raises(ValueError, match="nothing to observe"):
         plain.observed  # noqa: B018
