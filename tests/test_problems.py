@@ -568,11 +568,15 @@ def test_scaled_van_der_pol_is_the_same_oscillator():
 
 
 def test_brusselator_lines_approach_each_other():
-    """Second order in space: three grids that share the point x = 1/2."""
+    """Second order in space: three grids that share the point x = 1/2.
+
+    Radau, not BDF: SciPy's BDF reads a row of its difference table before writing it, and where
+    that memory happens to hold a signalling NaN, NumPy warns of an invalid operation.
+    """
     middle = []
     for n in (19, 39, 79):
         p = problems.get("brusselator_1d", n=n, t_end=1.0)
-        run = solve_ivp(p.f, p.t_span, p.y0, method="BDF", jac=p.jac, rtol=1e-8, atol=1e-10)
+        run = solve_ivp(p.f, p.t_span, p.y0, method="Radau", jac=p.jac, rtol=1e-8, atol=1e-10)
         middle.append(run.y[n - 1, -1])  # u at x = 1/2
     assert (middle[0] - middle[1]) / (middle[1] - middle[2]) == pytest.approx(4.0, rel=0.15)
 
