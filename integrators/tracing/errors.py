@@ -14,7 +14,7 @@ from types import TracebackType
 
 import numpy as np
 
-__all__ = ["GraphTooLargeError", "TracingError", "tracing_error", "user_location"]
+__all__ = ["GraphTooLargeError", "TracingError", "too_large", "tracing_error", "user_location"]
 
 _INSIDE = (
     os.path.dirname(os.path.abspath(__file__)) + os.sep,
@@ -27,7 +27,7 @@ class TracingError(TypeError):
 
 
 class GraphTooLargeError(TracingError, ValueError):
-    """The expression graph is too large to become machine code."""
+    """The expression graph is too large to become machine code, or to be built at all."""
 
 
 def _describe(filename: str, line: int) -> str:
@@ -77,3 +77,18 @@ def tracing_error(problem: str, remedy: str) -> TracingError:
     True
     """
     return TracingError(f"{user_location()}\n{problem}. Remedy: {remedy}.")
+
+
+def too_large(nodes: int) -> GraphTooLargeError:
+    """Return the error that stops a trace which has passed a number of nodes.
+
+    Examples
+    --------
+    >>> "more than 1,000 operations" in str(too_large(1000))
+    True
+    """
+    return GraphTooLargeError(
+        f"{user_location()}\nthe trace was stopped here: the function has done more than {nodes:,} "
+        "operations on single numbers, too many for a graph. Remedy: leave the function untraced; "
+        "solve takes plain functions, and NumPy is fast on large arrays."
+    )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Sequence
+from numbers import Rational
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,21 +87,20 @@ class Function:
                 f"expected t, y, {len(self.extra)} further vectors and optionally p; "
                 f"got {2 + len(more)} arguments"
             )
-        parameters = p[0] if p else ()
-        symbolic, arrays = False, []
-        for name, x, size in [
-            ("y", y, self.n),
-            ("p", parameters, self.k),
-            *(("vector", x, size) for x, size in zip(vectors, self.extra)),
-        ]:
-            array, is_symbolic = _vector(x, size, name)
-            arrays.append(array)
-            symbolic = symbolic or is_symbolic
-        if symbolic or isinstance(t, Symbol):
+        t = _scalar(t)
+        arrays = [
+            _vector(y, self.n, "y"),
+            _vector(p[0] if p else (), self.k, "p"),
+            *(_vector(x, size, "vector") for x, size in zip(vectors, self.extra)),
+        ]
+        kinds = {a.dtype.kind for a in arrays}
+        if "O" in kinds or isinstance(t, Symbol):
             flat = program_on_symbols(self.graph, [t, *(e for a in arrays for e in a)])
             out = np.empty(len(flat), dtype=object)
             out[:] = flat
             return out.reshape(self.graph.shape).view(SymbolArray)
+        if "c" in kinds or isinstance(t, complex):
+            return self._evaluate_complex(t, *arrays)
         code = self._code()
         if code is None:
             return self._interpret(t, *arrays)
@@ -109,6 +109,14 @@ class Function:
                 code.address, self.n, self.k, self.graph.shape, self._evaluate, code
             )
         return code(t, arrays[0], np.concatenate(arrays[1:])).reshape(self.graph.shape)
+
+    def _evaluate_complex(self, t: complex, *arrays: np.ndarray) -> np.ndarray:
+        """Evaluate with complex arguments, which the graph does not know."""
+        raise TypeError(
+            f"{type(self).__name__} got complex arguments: what is derived from a graph is for "
+            "real numbers (the traced function itself takes complex ones). Remedy: split them into "
+            "real and imaginary parts, or derive it from the function by other means"
+        )
 
     def _interpret(self, t: float, *arrays: np.ndarray) -> np.ndarray:
         """Return the same without machine code."""
@@ -238,18 +246,33 @@ class Series(Function):
         return compile_series(self.rhs, self.n, self.order, lanes)
 
     def _evaluate(self, t: Any, y: Any, *more: Any) -> np.ndarray:
-        if self.unrolled or isinstance(t, Symbol):
+        if self.unrolled:
             return super()._evaluate(t, y, *more)
-        array, symbolic = _vector(y, self.n, "y")
-        p, symbolic_p = _vector(more[0] if more else (), self.k, "p")
-        code = None if symbolic or symbolic_p else self._code()
+        t, y = _scalar(t), _vector(y, self.n, "y")
+        p = _vector(more[0] if more else (), self.k, "p")
+        real = isinstance(t, float) and y.dtype == p.dtype == float
+        code = self._code() if real else None
         if code is None:
             return super()._evaluate(t, y, *more)
-        return code(t, array, p).reshape(self.order + 1, self.n)
+        return code(t, y, p).reshape(self.order + 1, self.n)
 
 
-def _vector(x: Any, size: int, name: str) -> tuple[np.ndarray, bool]:
-    """Return a vector of the right length, and whether it contains symbols."""
+def _scalar(t: Any) -> Any:
+    """Return t as a float, a complex number or a symbol."""
+    if isinstance(t, np.ndarray) and t.ndim == 0:
+        t = t[()]
+    if isinstance(t, Symbol):
+        return t
+    if isinstance(t, float | int | np.floating | np.integer | Rational):
+        return float(t)
+    if isinstance(t, complex | np.complexfloating):
+        return complex(t)
+    what = f"an array of shape {t.shape}" if isinstance(t, np.ndarray) else f"{t!r}"
+    raise TypeError(f"expected a number for t, got {what}; call f(t, y)")
+
+
+def _vector(x: Any, size: int, name: str) -> np.ndarray:
+    """Return a vector of the right length: floats, complex numbers, or objects with symbols."""
     if isinstance(x, Symbol):
         x = [x]
     array = np.asarray(x)
@@ -259,6 +282,11 @@ def _vector(x: Any, size: int, name: str) -> tuple[np.ndarray, bool]:
         missing = name == "p" and array.size == 0
         hint = "; call f(t, y, p), or solve with params=..." if missing else ""
         raise ValueError(f"expected {name} of shape ({size},), got shape {array.shape}{hint}")
-    if array.dtype == object and any(isinstance(e, Symbol) for e in array):
-        return array, True
-    return np.ascontiguousarray(array, dtype=float), False
+    if array.dtype == object:
+        if any(isinstance(e, Symbol) for e in array):
+            return array
+        if any(isinstance(e, str | bytes) for e in array):
+            raise TypeError(f"expected numbers in {name}, got {x!r}")
+    elif array.dtype.kind not in "fiubc":
+        raise TypeError(f"expected numbers in {name}, got {x!r}")
+    return np.ascontiguousarray(array, dtype=complex if array.dtype.kind == "c" else float)

@@ -5,9 +5,13 @@ value it can take, rounding included: results of ``+ − · / √`` are widened 
 those of library functions by :data:`FUNCTION_ULPS`. Conditions are (lo, hi) too: (0, 0) false
 everywhere, (1, 1) true everywhere, (0, 1) unknown.
 
-Where a function is not defined on the whole interval (``sqrt``, ``log``, ``asin``, ... and powers
-of negative numbers) the bounds hold for the part where it is; if there is none, they are NaN. A
-division by an interval that contains 0 gives (−∞, ∞).
+Where a function is not defined on the whole interval (``sqrt``, ``log``, ``asin``, ... and broken
+powers of negative numbers) the bounds hold for the part where it is; if there is none, they are
+NaN, and so are those of what is computed from it. A division by an interval that contains 0 gives
+(−∞, ∞).
+
+The bounds enclose real values, also those too large for a double: where a lower bound overflows, it
+stays at the largest double.
 
 Bounds are as wide as interval arithmetic makes them: a variable that occurs twice is treated as
 two (except x·x). Split the box to sharpen them.
@@ -16,6 +20,7 @@ two (except x·x). Split the box to sharpen them.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -30,8 +35,14 @@ Interval = tuple[float, float]
 #: Libraries promise elementary functions to within 4 ulp.
 FUNCTION_ULPS = 4
 _INF = math.inf
+_LARGEST = sys.float_info.max
 _EVERYTHING = (-_INF, _INF)
 _NOTHING = (math.nan, math.nan)
+
+
+def _inside(lo: float, hi: float) -> Interval:
+    """Replace a lower bound that overflowed to ∞ by the largest double, and an upper one at −∞."""
+    return min(lo, _LARGEST), max(hi, -_LARGEST)
 
 
 def _out(lo: float, hi: float) -> Interval:
@@ -39,10 +50,8 @@ def _out(lo: float, hi: float) -> Interval:
 
 
 def _wide(lo: float, hi: float) -> Interval:
-    return (
-        lo - FUNCTION_ULPS * math.ulp(lo) if math.isfinite(lo) else lo,
-        hi + FUNCTION_ULPS * math.ulp(hi) if math.isfinite(hi) else hi,
-    )
+    lo, hi = _inside(lo, hi)
+    return lo - FUNCTION_ULPS * math.ulp(lo), hi + FUNCTION_ULPS * math.ulp(hi)
 
 
 def _clip(x: Interval, lo: float, hi: float) -> Interval:
@@ -53,12 +62,24 @@ def _empty(*xs: Interval) -> bool:
     return any(x[0] != x[0] for x in xs)
 
 
+def _hull(*xs: Interval) -> Interval:
+    """Return the smallest interval that contains all, without those that are empty."""
+    some = [x for x in xs if not _empty(x)]
+    return (min(x[0] for x in some), max(x[1] for x in some)) if some else _NOTHING
+
+
+def _sum(x: float, y: float, unknown: float) -> float:
+    return unknown if abs(x) == abs(y) == _INF and x != y else x + y
+
+
 def _add(a: Interval, b: Interval) -> Interval:
-    return _NOTHING if _empty(a, b) else _out(a[0] + b[0], a[1] + b[1])
+    if _empty(a, b):
+        return _NOTHING
+    return _out(_sum(a[0], b[0], -_INF), _sum(a[1], b[1], _INF))
 
 
 def _sub(a: Interval, b: Interval) -> Interval:
-    return _NOTHING if _empty(a, b) else _out(a[0] - b[1], a[1] - b[0])
+    return _add(a, _neg(b))
 
 
 def _times(x: float, y: float) -> float:
@@ -99,6 +120,8 @@ def _neg(a: Interval) -> Interval:
 
 
 def _abs(a: Interval) -> Interval:
+    if _empty(a):
+        return _NOTHING
     if a[0] >= 0.0:
         return a
     if a[1] <= 0.0:
@@ -126,6 +149,8 @@ def _increasing(
 
 def _acos(a: Interval) -> Interval:
     lo, hi = _asin(a)
+    if _empty((lo, hi)):
+        return _NOTHING
     return _clip(_wide(math.pi / 2 - hi, math.pi / 2 - lo), 0.0, 3.1415926535897936)
 
 
@@ -170,37 +195,60 @@ _cosh_up = _increasing(np.cosh)
 
 
 def _cosh(a: Interval) -> Interval:
-    lo, hi = _cosh_up(_abs(a)) if not _empty(a) else _NOTHING
-    return max(lo, 1.0) if lo == lo else lo, hi
+    lo, hi = _cosh_up(_abs(a))
+    return max(lo, 1.0), hi
 
 
 def _sign(a: Interval) -> Interval:
-    return (a[0] > 0) - (a[0] < 0), (a[1] > 0) - (a[1] < 0)
+    if _empty(a):
+        return _NOTHING
+    return float(a[0] > 0) - float(a[0] < 0), float(a[1] > 0) - float(a[1] < 0)
 
 
 def _floor(a: Interval) -> Interval:
-    return tuple(math.floor(x) if math.isfinite(x) else x for x in a)  # type: ignore[return-value]
+    lo, hi = (float(math.floor(x)) if math.isfinite(x) else x for x in a)
+    return lo, hi
+
+
+def _either(f: Callable[[float, float], float]) -> Callable[[Interval, Interval], Interval]:
+    """Return the interval version of ``min`` or ``max``."""
+
+    def enclosure(a: Interval, b: Interval) -> Interval:
+        return _NOTHING if _empty(a, b) else (f(a[0], b[0]), f(a[1], b[1]))
+
+    return enclosure
 
 
 def _pow(a: Interval, b: Interval) -> Interval:
     if _empty(a, b):
         return _NOTHING
-    whole = b[0] == b[1] and math.isfinite(b[0]) and b[0] == math.floor(b[0])
-    if a[0] < 0.0 and whole:
-        if b[0] < 0.0:
-            return _div((1.0, 1.0), _pow(a, (-b[0], -b[0])))
-        if b[0] % 2.0 == 0.0:
-            a = _abs(a)
-    elif a[0] < 0.0:
-        if a[1] < 0.0:
-            return _NOTHING
-        a = (0.0, a[1])
-    if a[0] <= 0.0 <= a[1] and b[0] < 0.0:
-        return (0.0, _INF) if a[0] >= 0.0 else _EVERYTHING
+    parts = []
+    if a[1] >= 0.0:
+        parts.append(_positive_pow((max(a[0], 0.0), a[1]), b))
+    if a[0] < 0.0:  # only whole exponents: |x|^n for even n, −|x|^n for odd n
+        size = (max(-a[1], 0.0), -a[0])
+        if (even := _whole(b, 0)) is not None:
+            parts.append(_positive_pow(size, even))
+        if (odd := _whole(b, 1)) is not None:
+            parts.append(_neg(_positive_pow(size, odd)))
+    return _hull(*parts)
+
+
+def _positive_pow(a: Interval, b: Interval) -> Interval:
+    """Range of x^y, x ≥ 0: y·log x is bilinear, so that its extremes are at corners."""
     with np.errstate(all="ignore"):
-        corners = [float(np.power(np.float64(x), np.float64(y))) for x in a for y in b]
+        corners = [float(np.power(np.float64(abs(x)), np.float64(y))) for x in a for y in b]
     lo, hi = _wide(min(corners), max(corners))
-    return (max(lo, 0.0), hi) if a[0] >= 0.0 else (lo, hi)
+    return max(lo, 0.0), hi
+
+
+def _whole(b: Interval, parity: int) -> Interval | None:
+    """Return bounds of the even (parity 0) or odd (1) numbers in an interval; None without any."""
+    if max(-b[0], b[1]) > 2.0**53:  # no double tells such neighbours apart
+        return b
+    lo, hi = math.ceil(b[0]), math.floor(b[1])
+    lo, hi = lo + (lo + parity) % 2, hi - (hi + parity) % 2
+    return (float(lo), float(hi)) if lo <= hi else None
 
 
 def _atan2(y: Interval, x: Interval) -> Interval:
@@ -241,13 +289,7 @@ def _not(a: Interval) -> Interval:
 def _select(c: Interval, a: Interval, b: Interval) -> Interval:
     if c[0] == 1.0:
         return a
-    if c[1] == 0.0:
-        return b
-    if _empty(a):
-        return b
-    if _empty(b):
-        return a
-    return min(a[0], b[0]), max(a[1], b[1])
+    return b if c[1] == 0.0 else _hull(a, b)
 
 
 #: Every operation on intervals.
@@ -280,14 +322,14 @@ INTERVALS: dict[str, Callable[..., Interval]] = {
     "atanh": _increasing(np.arctanh, (-1.0, 1.0)),
     "pow": _pow,
     "atan2": _atan2,
-    "min": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
-    "max": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+    "min": _either(min),
+    "max": _either(max),
     "lt": _lt,
     "le": _le,
     "eq": _eq,
     "ne": _ne,
-    "and": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
-    "or": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+    "and": _either(min),
+    "or": _either(max),
     "not": _not,
     "select": _select,
 }

@@ -126,17 +126,24 @@ def program_ir(program: Program, n: int, lanes: int, name: str) -> str:
 @cache
 def _compiler() -> tuple[Any, Any, str]:
     """LLVM's binding, the target machine of this computer, and its description."""
-    from llvmlite import __version__
-    from llvmlite import binding as ll
+    try:
+        from llvmlite import __version__
+        from llvmlite import binding as ll
 
-    ll.initialize_native_target()
-    ll.initialize_native_asmprinter()
-    features = ll.get_host_cpu_features().flatten()
-    cpu = ll.get_host_cpu_name()
+        ll.initialize_native_target()
+        ll.initialize_native_asmprinter()
+        features = ll.get_host_cpu_features().flatten()
+        cpu = ll.get_host_cpu_name()
+        machine = _machine(together=True)
+    except (ImportError, OSError, RuntimeError) as error:
+        raise RuntimeError(
+            f"machine code cannot be made on this computer ({error}). Remedy: leave the function "
+            "untraced."
+        ) from error
     description = (
         f"{__version__} {ll.get_default_triple()} {cpu} {features} {CODE_GENERATION} {TOGETHER}"
     )
-    return ll, _machine(together=True), description
+    return ll, machine, description
 
 
 def _machine(together: bool) -> Any:
@@ -253,10 +260,12 @@ def compile_ir(source: Any, identity: str, lanes: int, size: int, speed_level: i
         name = f"featherstep_{key}"
         code = objects.load(key)
         if code is not None:
-            engine = _engine(ll, code)
-            address = engine.get_function_address(name)
-            if address:
-                return MachineCode(address, lanes, size, engine)
+            try:
+                engine = _engine(ll, code)
+                if address := engine.get_function_address(name):
+                    return MachineCode(address, lanes, size, engine)
+            except (ValueError, RuntimeError, struct.error):
+                pass
             log.warning("the cache entry %s lacks its function and will be rebuilt", key)
         module = ll.parse_assembly(source(name))
         module.triple = machine.triple

@@ -3,10 +3,11 @@
 Every rule keeps the floating-point value that the Python function would have had, with two
 documented exceptions:
 
-- ``0·x → 0`` and ``x − x → 0`` also where x is infinite or NaN (Python gives NaN there), and
-  the sign of a zero may change;
+- ``0·x → 0``, ``0/x → 0`` and ``x − x → 0`` also where Python gives NaN (x infinite or NaN; for
+  the quotient x zero or NaN), and the sign of a zero may change;
 - integer and half-integer powers become products and square roots (``x³ → x·x·x``,
-  ``x^1.5 → x·√x``), which differs from ``pow`` by a few units in the last place.
+  ``x^1.5 → x·√x``), which differs from ``pow`` by a few units in the last place; half-integer
+  powers of −∞ are NaN and ``(−0.0)^−0.5`` is −∞, where ``pow`` gives 0 or ∞.
 
 Nothing is reassociated, and a division stays a division. The rules: constants are folded with
 NumPy's own float64 functions; neutral elements vanish; signs move outwards (``(−a)·b → −(a·b)``,
@@ -217,16 +218,26 @@ def _binary(op: str) -> Callable[[Graph, int, int], int]:
     return rule
 
 
+def _truth(g: Graph, i: int) -> int:
+    """Return a node as a condition: any number but 0 is true."""
+    if g.values[i] is not None:
+        return g.const(float(bool(g.values[i])))
+    return i if g.ops[i] in CONDITIONS else g.node("ne", i, g.const(0.0))
+
+
 def _logical(op: str) -> Callable[[Graph, int, int], int]:
     neutral = 1.0 if op == "and" else 0.0
 
     def rule(g: Graph, i: int, j: int) -> int:
         if g.simplify:
+            i, j = _truth(g, i), _truth(g, j)
             if i == j:
                 return i
             for p, q in ((i, j), (j, i)):
                 if g.values[p] is not None:
-                    return q if bool(g.values[p]) == bool(neutral) else g.const(1.0 - neutral)
+                    return q if g.values[p] == neutral else g.const(1.0 - neutral)
+                if g.ops[p] == "not" and g.args[p][0] == q:
+                    return g.const(1.0 - neutral)
             if i > j:
                 i, j = j, i
         return g.node(op, i, j)
@@ -239,7 +250,7 @@ def _not(g: Graph, i: int) -> int:
         if g.values[i] is not None:
             return g.const(float(not g.values[i]))
         if g.ops[i] == "not":
-            return int(g.args[i][0])
+            return _truth(g, g.args[i][0])
     return g.node("not", i)
 
 

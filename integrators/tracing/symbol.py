@@ -5,30 +5,43 @@ operators and NumPy's scalar functions; a comparison gives a :class:`Condition`.
 value, so whatever needs one (``if``, ``float()``, ``range()``, ``math.sin``) raises a
 :class:`~.errors.TracingError` that names the user's line.
 
-:data:`ELEMENTWISE` maps each NumPy ufunc to a function of single elements, symbols or floats
-mixed. Ufuncs without an own node are compositions: ``hypot(a, b) = √(a² + b²)`` (overflows
-beyond 1e154, unlike NumPy's), ``exp2(x) = 2^x``, ``log2(x) = log(x)/log(2)`` and so on.
+Python's numbers and NumPy's differ in one thing that a formula can show: ``True + True`` is 2,
+and True for ``np.bool_``. Elements of arrays are NumPy's, so a :class:`Condition` is NumPy's; a
+scalar argument such as t is a :class:`PythonFloat`, whose comparisons give a :class:`PythonBool`.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from numbers import Rational
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy._core import umath
 
-from .errors import TracingError, tracing_error, user_location
+from .errors import TracingError, too_large, tracing_error, user_location
 from .graph import CONDITIONS, FLOATS, Graph
 from .simplify import RULES, add, div, mul, neg, power, sub
 
-__all__ = ["ELEMENTWISE", "Condition", "Symbol", "apply", "as_number", "symbol"]
+__all__ = ["Condition", "PythonBool", "PythonFloat", "Symbol", "apply", "as_number", "symbol"]
 
-_clip_ufunc: np.ufunc = vars(umath)["clip"]  # what ndarray.clip calls
+#: A trace stops when it has made so many nodes: more than twice as many as become machine code,
+#: because some of them may turn out not to be needed.
+LARGEST_TRACE = 500_000
+
 _NUMBERS = (float, int, np.floating, np.integer, np.bool_)
+
+_NUMPY_NAMES = {
+    "asin": "arcsin",
+    "acos": "arccos",
+    "atan": "arctan",
+    "atan2": "arctan2",
+    "asinh": "arcsinh",
+    "acosh": "arccosh",
+    "atanh": "arctanh",
+    "pow": "power",
+    "fabs": "abs",
+}
 
 
 class Symbol:
@@ -40,6 +53,8 @@ class Symbol:
     def __init__(self, graph: Graph, index: int) -> None:
         self.graph = graph
         self.index = index
+        if len(graph.ops) > LARGEST_TRACE:
+            raise too_large(LARGEST_TRACE)
 
     # --- arithmetic -------------------------------------------------------------------------
 
@@ -93,19 +108,32 @@ class Symbol:
         j = _operand(g, other)
         return NotImplemented if j is None else Symbol(g, power(g, j, self.index))
 
-    def __mod__(self, other: Any) -> Any:
-        return NotImplemented if _operand(self.graph, other) is None else _remainder(self, other)
+    def _divided(self, other: Any, swap: bool = False) -> Any:
+        from .elementwise import quotient_and_remainder
 
-    def __rmod__(self, other: Any) -> Any:
-        return NotImplemented if _operand(self.graph, other) is None else _remainder(other, self)
+        if _operand(self.graph, other) is None:
+            return NotImplemented, NotImplemented
+        return quotient_and_remainder(*((other, self) if swap else (self, other)))
 
     def __floordiv__(self, other: Any) -> Any:
-        quotient = self.__truediv__(other)
-        return quotient if quotient is NotImplemented else apply("floor", quotient)
+        return self._divided(other)[0]
 
     def __rfloordiv__(self, other: Any) -> Any:
-        quotient = self.__rtruediv__(other)
-        return quotient if quotient is NotImplemented else apply("floor", quotient)
+        return self._divided(other, swap=True)[0]
+
+    def __mod__(self, other: Any) -> Any:
+        return self._divided(other)[1]
+
+    def __rmod__(self, other: Any) -> Any:
+        return self._divided(other, swap=True)[1]
+
+    def __divmod__(self, other: Any) -> Any:
+        both = self._divided(other)
+        return NotImplemented if both[0] is NotImplemented else both
+
+    def __rdivmod__(self, other: Any) -> Any:
+        both = self._divided(other, swap=True)
+        return NotImplemented if both[0] is NotImplemented else both
 
     def __neg__(self) -> Symbol:
         return Symbol(self.graph, neg(self.graph, self.index))
@@ -229,8 +257,19 @@ class Symbol:
         return f"<symbol {self.index}: {op}{args}>"
 
 
+#: What NumPy's arithmetic means between truth values.
+_OF_TRUTHS = {"add": "or", "mul": "and", "max": "or", "min": "and"}
+
+
+def _is_truth(x: Any) -> bool:
+    return isinstance(x, Condition | bool | np.bool_)
+
+
 class Condition(Symbol):
-    """A traced truth value; ``& | ~`` combine it, and in arithmetic it counts 0 or 1."""
+    """A traced truth value, NumPy's: ``& | ~`` combine it, as do ``+`` (or) and ``*`` (and).
+
+    Beside a number it counts 0 or 1.
+    """
 
     __slots__ = ()
 
@@ -249,22 +288,81 @@ class Condition(Symbol):
         return apply("not", self)
 
 
+class PythonFloat(Symbol):
+    """A traced number that is Python's float, as t is, until it meets one of NumPy's."""
+
+    __slots__ = ()
+
+
+class PythonBool(Condition):
+    """A comparison of Python's floats: sums of these count."""
+
+    __slots__ = ()
+
+
+def _is_python(x: Any) -> bool:
+    return isinstance(x, PythonFloat | PythonBool) or (
+        isinstance(x, float | int) and not isinstance(x, np.generic)
+    )
+
+
 def _numeric(name: str) -> Callable[..., Any]:
+    """Return the method of numbers for truth values, which count 0 or 1."""
     original = getattr(Symbol, name)
 
-    def method(self: Condition, *args: Any) -> Any:
-        return original(Symbol(self.graph, as_number(self.graph, self.index)), *args)
+    def method(self: Condition, *others: Any) -> Any:
+        return original(Symbol(self.graph, as_number(self.graph, self.index)), *others)
 
-    method.__name__ = name
     return method
 
 
-for _name in ("add", "sub", "mul", "truediv", "pow", "mod"):
-    setattr(Condition, f"__{_name}__", _numeric(f"__{_name}__"))
-    setattr(Condition, f"__r{_name}__", _numeric(f"__r{_name}__"))
-for _name in ("neg", "pos", "abs", "lt", "le", "gt", "ge", "eq", "ne"):
-    setattr(Condition, f"__{_name}__", _numeric(f"__{_name}__"))
-Condition.__hash__ = Symbol.__hash__  # type: ignore[method-assign]
+def _logical(op: str, numeric: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the method that is logical between truth values and numeric otherwise."""
+
+    def method(self: Condition, other: Any) -> Any:
+        return apply(op, self, other) if _is_truth(other) else numeric(self, other)
+
+    return method
+
+
+def _pythonic(
+    among_python: Callable[..., Any], otherwise: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return the method whose result is Python's if all operands are."""
+
+    def method(self: Symbol, *others: Any) -> Any:
+        if not all(_is_python(x) for x in others):
+            return otherwise(self, *others)
+        result = among_python(self, *others)
+        if not isinstance(result, Symbol):
+            return result
+        kind = PythonBool if isinstance(result, Condition) else PythonFloat
+        return kind(result.graph, result.index)
+
+    return method
+
+
+def _install_operators() -> None:
+    both = ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv")
+    one = ("neg", "pos", "abs", "lt", "le", "gt", "ge", "eq", "ne")
+    for plain in (*both, *(f"r{name}" for name in both), *one):
+        name = f"__{plain}__"
+        numeric = _numeric(name)
+        op = _OF_TRUTHS.get(plain.removeprefix("r"))
+        of_truths = numeric if op is None else _logical(op, numeric)
+        setattr(Condition, name, of_truths)
+        setattr(PythonBool, name, _pythonic(numeric, of_truths))
+        setattr(PythonFloat, name, _pythonic(getattr(Symbol, name), getattr(Symbol, name)))
+    for plain in ("and", "or", "xor", "rand", "ror", "rxor"):
+        name = f"__{plain}__"
+        combine = getattr(Condition, name)
+        setattr(PythonBool, name, _pythonic(combine, combine))
+    for kind in (Condition, PythonBool):
+        for name in ("__divmod__", "__rdivmod__"):
+            setattr(kind, name, _numeric(name))
+
+
+_install_operators()
 
 
 def symbol(graph: Graph, index: int) -> Symbol:
@@ -326,6 +424,11 @@ def apply(op: str, *xs: Any) -> Any:
             break
     else:
         return FLOATS[op](*xs)
+    if op in _OF_TRUTHS and all(_is_truth(x) for x in xs):
+        op = _OF_TRUTHS[op]
+    elif op == "select" and _is_truth(xs[1]) and _is_truth(xs[2]):
+        chosen, other = apply("and", xs[0], xs[1]), apply("and", apply("not", xs[0]), xs[2])
+        return apply("or", chosen, other)
     nodes = []
     for k, x in enumerate(xs):
         i = _operand(g, x) if not isinstance(x, Condition) or x.graph is not g else x.index
@@ -339,113 +442,4 @@ def apply(op: str, *xs: Any) -> Any:
         else:
             i = as_number(g, i)
         nodes.append(i)
-    return symbol(g, RULES[op](g, *nodes))
-
-
-# --- NumPy's ufuncs, element by element ---------------------------------------------------------
-
-
-def _unary(op: str) -> Callable[[Any], Any]:
-    return lambda x: apply(op, x)
-
-
-def _binary(op: str) -> Callable[[Any, Any], Any]:
-    return lambda x, y: apply(op, x, y)
-
-
-def _remainder(x: Any, y: Any) -> Any:
-    """Return x − ⌊x/y⌋·y, the sign of y; a few ulp from NumPy's, which is exact."""
-    return x - apply("floor", x / y) * y
-
-
-def _heaviside(x: Any, half: Any) -> Any:
-    return apply(
-        "select", x < 0, 0.0, apply("select", x == 0, half, apply("select", x > 0, 1.0, x))
-    )
-
-
-def _copysign(x: Any, y: Any) -> Any:
-    return apply("select", y < 0, -abs(x), abs(x))
-
-
-def _fmin(op: str) -> Callable[[Any, Any], Any]:
-    def choose(x: Any, y: Any) -> Any:
-        inner = apply("select", apply("ne", y, y), x, apply(op, x, y))
-        return apply("select", apply("ne", x, x), y, inner)
-
-    return choose
-
-
-def _same(x: Any) -> Any:
-    return x
-
-
-#: For each NumPy ufunc, the same function of single elements.
-ELEMENTWISE: dict[np.ufunc, Callable[..., Any]] = {
-    **{
-        ufunc: _unary(op)
-        for op, ufunc in FLOATS.items()
-        if isinstance(ufunc, np.ufunc) and ufunc.nin == 1
-    },
-    **{
-        ufunc: _binary(op)
-        for op, ufunc in FLOATS.items()
-        if isinstance(ufunc, np.ufunc) and ufunc.nin == 2
-    },
-    np.greater: lambda x, y: apply("lt", y, x),
-    np.greater_equal: lambda x, y: apply("le", y, x),
-    np.bitwise_and: _binary("and"),
-    np.bitwise_or: _binary("or"),
-    np.invert: _unary("not"),
-    np.logical_xor: lambda x, y: apply("ne", apply("ne", x, 0.0) * 1.0, apply("ne", y, 0.0) * 1.0),
-    np.positive: _same,
-    np.conjugate: _same,
-    np.fabs: _unary("abs"),
-    np.square: lambda x: x * x,
-    np.reciprocal: lambda x: 1.0 / x,
-    np.float_power: _binary("pow"),
-    np.hypot: lambda x, y: apply("sqrt", x * x + y * y),
-    np.exp2: lambda x: apply("pow", 2.0, x),
-    np.log2: lambda x: apply("log", x) / math.log(2.0),
-    np.log10: lambda x: apply("log", x) / math.log(10.0),
-    np.cbrt: lambda x: apply("sign", x) * apply("pow", apply("abs", x), 1.0 / 3.0),
-    np.deg2rad: lambda x: x * (math.pi / 180.0),
-    np.radians: lambda x: x * (math.pi / 180.0),
-    np.rad2deg: lambda x: x * (180.0 / math.pi),
-    np.degrees: lambda x: x * (180.0 / math.pi),
-    np.ceil: lambda x: -apply("floor", -x),
-    np.trunc: lambda x: apply("select", x < 0, -apply("floor", -x), apply("floor", x)),
-    np.floor_divide: lambda x, y: apply("floor", x / y),
-    np.remainder: _remainder,
-    np.heaviside: _heaviside,
-    np.copysign: _copysign,
-    np.fmin: _fmin("min"),
-    np.fmax: _fmin("max"),
-    np.isnan: lambda x: apply("ne", x, x),
-    np.isfinite: lambda x: apply("lt", apply("abs", x), math.inf),
-    np.isinf: lambda x: apply("eq", apply("abs", x), math.inf),
-    _clip_ufunc: lambda x, low, high: apply("min", apply("max", x, low), high),
-}
-
-_NUMPY_NAMES = {
-    "asin": "arcsin",
-    "acos": "arccos",
-    "atan": "arctan",
-    "atan2": "arctan2",
-    "asinh": "arcsinh",
-    "acosh": "arccosh",
-    "atanh": "arctanh",
-    "pow": "power",
-    "fabs": "abs",
-}
-
-
-def _install_methods() -> None:
-    """Methods that NumPy calls for ufuncs on plain object arrays: ``x.sin()``, ``x.arctan2(y)``."""
-    for ufunc, function in ELEMENTWISE.items():
-        name = ufunc.__name__
-        if "O" in "".join(ufunc.types) and not hasattr(Symbol, name):
-            setattr(Symbol, name, function)
-
-
-_install_methods()
+    return (Condition if op in CONDITIONS else Symbol)(g, RULES[op](g, *nodes))

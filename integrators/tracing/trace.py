@@ -9,25 +9,38 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from . import functions  # noqa: F401 (own versions of NumPy's functions)
 from .arrays import SymbolArray, numpy_for_symbols
 from .errors import TracingError, user_location
 from .graph import Graph, Program
-from .symbol import Symbol, as_number
+from .symbol import PythonFloat, Symbol, apply, as_number
 
 __all__ = ["input_array", "output_nodes", "program_on_symbols", "run", "trace"]
 
 
 def input_array(graph: Graph, first: int, shape: tuple[int, ...]) -> Any:
     """Return inputs first, first + 1, ... as an array of symbols (a symbol for shape ())."""
+    if not shape:
+        return PythonFloat(graph, graph.input(first))
     size = int(np.prod(shape, dtype=int))
     flat = np.empty(size, dtype=object)
     for k in range(size):
         flat[k] = Symbol(graph, graph.input(first + k))
-    return flat.reshape(shape).view(SymbolArray) if shape else flat[0]
+    return flat.reshape(shape).view(SymbolArray)
+
+
+def _is_number(x: Any) -> bool:
+    """Whether an output that is no symbol is a real number: no text, no complex number."""
+    if isinstance(x, np.ndarray):
+        return x.ndim == 0 and _is_number(x[()])
+    if isinstance(x, np.generic):
+        return x.dtype.kind in "fiub"
+    return hasattr(x, "__float__")
 
 
 def output_nodes(graph: Graph, result: Any, name: str) -> tuple[list[int], tuple[int, ...]]:
@@ -44,15 +57,19 @@ def output_nodes(graph: Graph, result: Any, name: str) -> tuple[list[int], tuple
                     "calls. Remedy: keep no state, or leave the function untraced."
                 )
             nodes.append(as_number(graph, x.index))
+        elif _is_number(x):
+            nodes.append(graph.const(float(x)))
         else:
-            try:
-                nodes.append(graph.const(float(x)))
-            except (TypeError, ValueError):
-                raise TracingError(
-                    f"{name} returned {type(x).__name__} ({x!r}); expected numbers or traced "
-                    "values, in a list, tuple or array"
-                ) from None
+            split = ": split them into real and imaginary parts" if np.iscomplexobj(x) else ""
+            raise TracingError(
+                f"{name} returned {type(x).__name__} ({x!r}); expected real numbers or traced "
+                f"values, in a list, tuple or array{split}"
+            )
     return nodes, array.shape
+
+
+#: How NumPy says that something is not an index at all; other IndexErrors are the user's own.
+_NOT_AN_INDEX = ("used as indices", "are valid indices")
 
 
 def run(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
@@ -62,6 +79,15 @@ def run(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
             return function(*arguments)
         except TracingError:
             raise
+        except IndexError as error:
+            if not any(text in str(error) for text in _NOT_AN_INDEX):
+                raise
+            raise TracingError(
+                f"{user_location(error.__traceback__)}\nan index must be a constant, whole numbers "
+                f"or a mask: a traced value is none ({error}). Remedy: choose between values with "
+                "integrators.where(mask, a, b); for example, np.sum(y[y > 0]) is "
+                "np.sum(integrators.where(y > 0, y, 0.0))."
+            ) from error
         except (TypeError, AttributeError, np.linalg.LinAlgError) as error:
             raise TracingError(
                 f"{user_location(error.__traceback__)}\n{type(error).__name__} on traced values: "
@@ -142,11 +168,5 @@ def trace(
 
 def program_on_symbols(program: Program, inputs: Sequence[Any]) -> list[Any]:
     """Replay a program on symbols of another graph, simplifying again."""
-    from .symbol import apply
-
-    algebra = {op: _bound(apply, op) for op in set(program.ops)}
+    algebra = {op: partial(apply, op) for op in set(program.ops)}
     return program.evaluate(list(inputs), algebra)
-
-
-def _bound(apply: Callable[..., Any], op: str) -> Callable[..., Any]:
-    return lambda *xs: apply(op, *xs)

@@ -70,7 +70,7 @@ class Traced(Function):
         self._program: Program | None = None
         functools.update_wrapper(self, function, updated=())
         if self._size is not None and self._parameters is not None:
-            self._trace()
+            self._trace(self._size, self._parameters)
 
     @property
     def n(self) -> int:
@@ -101,12 +101,13 @@ class Traced(Function):
     def graph(self) -> Program:
         """The simplified straight-line program of f."""
         if self._program is None:
-            self._trace()
+            self._trace(self.n, self.k)
         assert self._program is not None
         return self._program
 
-    def _trace(self) -> None:
-        n, k = self.n, self.k
+    def _trace(self, n: int, k: int) -> None:
+        """Trace for n states and k parameters; they are kept if it succeeds."""
+        m = n if self._outputs is None else self._outputs
         names = ("t", *(f"y[{i}]" for i in range(n)), *(f"p[{i}]" for i in range(k)))
 
         def build() -> Program:
@@ -117,7 +118,6 @@ class Traced(Function):
             if self._takes_p and (k or self._needs_p):
                 arguments.append(input_array(g, 1 + n, (k,)))
             nodes, shape = output_nodes(g, run(self.function, arguments), self.name)
-            m = self.m
             if shape != (m,) and not (m == 1 and shape in ((), (1, 1))):
                 raise ValueError(
                     f"{self.name} returned shape {shape} for {n} states; expected ({m},)"
@@ -126,7 +126,8 @@ class Traced(Function):
 
         with self._tracing:
             if self._program is None:
-                self._program = twice(build, self.name)
+                program = twice(build, self.name)
+                self._size, self._parameters, self._program = n, k, program
 
     @property
     def _needs_p(self) -> bool:
@@ -134,19 +135,25 @@ class Traced(Function):
 
     def _evaluate(self, t: Any, y: Any, *more: Any) -> np.ndarray:
         if self._program is None:
-            if self._size is None:
-                self._size = max(1, int(np.size(y)))
-            if self._parameters is None:
-                self._parameters = int(np.size(more[0])) if more else 0
+            n, k = self._size, self._parameters
+            if k is None:
+                k = int(np.size(more[0])) if more else 0
+            self._trace(max(1, int(np.size(y))) if n is None else n, k)
         return super()._evaluate(t, y, *more)
 
-    def _interpret(self, t: float, *arrays: np.ndarray) -> np.ndarray:
-        y, p = arrays
+    def _call(self, t: Any, y: np.ndarray, p: np.ndarray) -> Any:
+        """Call the function itself."""
         arguments: list[Any] = [t] if self._time else []
         arguments.append(y)
         if self._takes_p and (self.k or self._needs_p):
             arguments.append(p)
-        return np.asarray(self.function(*arguments), dtype=float).reshape(self.m)
+        return self.function(*arguments)
+
+    def _interpret(self, t: float, *arrays: np.ndarray) -> np.ndarray:
+        return np.asarray(self._call(t, *arrays), dtype=float).reshape(self.m)
+
+    def _evaluate_complex(self, t: complex, *arrays: np.ndarray) -> np.ndarray:
+        return np.asarray(self._call(t, *arrays), dtype=complex).reshape(self.m)
 
     def __reduce__(self) -> Any:
         module, name = getattr(self, "__module__", None), getattr(self, "__qualname__", "")

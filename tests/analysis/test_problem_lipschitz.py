@@ -237,10 +237,18 @@ def test_what_is_not_proved_is_not_claimed():
     assert not ramp.guaranteed
     assert ramp.upper == pytest.approx(1.0)
     assert "switches" in str(ramp)
-    cusp = analysis.lipschitz(lambda t, y: y * np.sqrt(y), (0, 2))  # y^(3/2), Lipschitz
+    cusp = analysis.lipschitz(lambda t, y: y * np.sqrt(y + y * y), (0, 2))  # Lipschitz
     assert cusp.is_lipschitz is None
-    assert cusp.lower == pytest.approx(1.5 * math.sqrt(2), rel=1e-6)
+    assert cusp.lower == pytest.approx(11 / math.sqrt(6), rel=1e-6)  # the slope at 2
     assert "intervals give no bound" in str(cusp)
+
+
+def test_a_power_of_three_halves_is_proved():
+    """Its slope is (3/2)√y, also where the product rule would give 0·∞."""
+    found = analysis.lipschitz(lambda t, y: y * np.sqrt(y), (0, 2))
+    assert found.is_lipschitz
+    assert found.guaranteed
+    assert found.upper == pytest.approx(1.5 * math.sqrt(2), rel=1e-12)
 
 
 def test_sampling_only_says_what_is_lost():

@@ -156,6 +156,7 @@ def test_without_compiler(monkeypatch, caplog):
 class TestCache:
     @pytest.fixture
     def folder(self, tmp_path, monkeypatch):
+        self.f()(0.0, [1.0])  # what makes functions builtins is made once for the process
         monkeypatch.setenv("FEATHERSTEP_CACHE", str(tmp_path))
         return tmp_path / "objects"
 
@@ -195,7 +196,9 @@ class TestCache:
         assert sorted(p.name for p in folder.glob("*")) == ["7.obj", "8.obj", "9.obj", "notes.txt"]
         assert objects.prune(folder / "missing") == 0
 
-    @pytest.mark.parametrize("damage", ["truncate", "flip", "empty", "foreign", "other key"])
+    @pytest.mark.parametrize(
+        "damage", ["truncate", "flip", "empty", "foreign", "other key", "junk"]
+    )
     def test_damaged_entries_are_rebuilt(self, folder, damage):
         self.f()(0.0, [1.0])
         (entry,) = folder.glob("*.obj")
@@ -206,10 +209,24 @@ class TestCache:
             "empty": b"",
             "foreign": b"\x7fELF nonsense\n" * 10,
             "other key": good.replace(entry.stem.encode(), b"0" * len(entry.stem)),
+            "junk": objects._header(entry.stem, b"junk" * 50) + b"junk" * 50,
         }[damage]
         entry.write_bytes(bad)
         assert self.f()(0.0, [1.0]).tolist() == [3.0]
         assert entry.read_bytes() == good
+
+    def test_no_compiler(self, folder, monkeypatch):
+        """Calls work all the same; where there must be machine code, the error has a remedy."""
+
+        def none(together):
+            raise RuntimeError("No available targets")
+
+        llvm._compiler.cache_clear()
+        monkeypatch.setattr(llvm, "_machine", none)
+        f = self.f()
+        assert f(0.0, [1.0]).tolist() == [3.0]
+        with pytest.raises(RuntimeError, match="leave the function untraced"):
+            f.machine_code()
 
     def test_unwritable(self, folder, monkeypatch, tmp_path):
         (tmp_path / "file").write_text("not a directory")
