@@ -115,8 +115,22 @@ def _compiled(function: Callable[..., Any], nogil: bool, parallel: bool) -> Any:
     import numba
 
     options = {"nogil": nogil, "parallel": parallel, "error_model": "numpy"}
-    with _registered_and_cached(function) as cached:
-        return numba.njit(cache=cached and _has_file(function), **options)(function)
+
+    def make(cached: bool) -> Any:
+        dispatcher = numba.njit(cache=cached and _has_file(function), **options)(function)
+        load = dispatcher._cache.load_overload
+
+        def load_overload(*arguments: Any) -> Any:  # at the first call, long after this
+            try:
+                return load(*arguments)
+            except Exception as error:
+                _forget(Path(dispatcher._cache.cache_path), error)
+                return None
+
+        dispatcher._cache.load_overload = load_overload
+        return dispatcher
+
+    return _built(function, make)
 
 
 def _has_file(function: Callable[..., Any]) -> bool:
@@ -168,8 +182,11 @@ class OnWorkspace:
 
         kind = numba.float64 if self.returns else numba.void
         signature = kind(WorkspaceType(self.family.__name__))
-        with _registered_and_cached(self.function) as cached:
-            code = numba.cfunc(signature, cache=cached, error_model="numpy")(self.function)
+
+        def make(cached: bool) -> Any:
+            return numba.cfunc(signature, cache=cached, error_model="numpy")(self.function)
+
+        code = _built(self.function, make)
         _kept.append(code)  # the code lives as long as this object
         result = ctypes.c_double if self.returns else None
         return ctypes.CFUNCTYPE(result, ctypes.c_int64)(int(code.address))
@@ -187,8 +204,11 @@ def _address_of(function: Callable[..., Any], family: type) -> int:
     from .intrinsics import method_kernel_signature
 
     signature = method_kernel_signature(family)
-    with _registered_and_cached(function) as cached:
-        compiled_function = numba.cfunc(signature, cache=cached, error_model="numpy")(function)
+
+    def make(cached: bool) -> Any:
+        return numba.cfunc(signature, cache=cached, error_model="numpy")(function)
+
+    compiled_function = _built(function, make)
     _kept.append(compiled_function)  # the code lives as long as this object
     return int(compiled_function.address)
 
@@ -196,9 +216,12 @@ def _address_of(function: Callable[..., Any], family: type) -> int:
 _kept: list[Any] = []
 
 
-@contextlib.contextmanager
-def _registered_and_cached(function: Callable[..., Any]) -> Iterator[bool]:
-    """Make all kernels known to numba; its cache is in the right place inside the context."""
+def _built(function: Callable[..., Any], make: Callable[[bool], Any]) -> Any:
+    """make(whether to cache), with all kernels known to numba and its cache in the right place.
+
+    What cannot be read there is thrown away, and built again.
+    """
+    from numba.core.errors import NumbaError
     from numba.extending import register_jitable
 
     from . import intrinsics  # noqa: F401  (its overloads must exist before anything compiles)
@@ -209,10 +232,23 @@ def _registered_and_cached(function: Callable[..., Any]) -> Iterator[bool]:
             _registered.add(helper)
     directory = _writable(cache_directory() / f"kernels-{_source_hash(function)}")
     if directory is None:
-        yield False
-    else:
-        with _numba_cache_in(directory):
-            yield True
+        return make(False)
+    with _numba_cache_in(directory):
+        try:
+            return make(True)
+        except NumbaError:
+            raise  # a mistake in the kernel
+        except Exception as error:
+            _forget(directory, error)
+            return make(True)
+
+
+def _forget(directory: Path, error: Exception) -> None:
+    """Remove cached code that is damaged."""
+    log.warning("compiled code in %s is damaged (%r) and built again", directory, error)
+    for file in directory.rglob("*.nb[ic]"):
+        with contextlib.suppress(OSError):
+            file.unlink()
 
 
 def cache_directory() -> Path:

@@ -197,26 +197,16 @@ def _options(
     output_times: NDArray[np.float64] | None,
 ) -> Options:
     rtol = float(rtol)
-    tolerance = np.asarray(atol, dtype=np.float64)
     if not (0 <= rtol < np.inf):
         raise ValueError(f"rtol must be a number ≥ 0, got {rtol}")
-    if tolerance.shape not in ((), (1,), (n,)):
-        raise ValueError(
-            f"atol must be a number or one for each of the {n} components, "
-            f"got shape {tolerance.shape}"
-        )
-    if not ((tolerance >= 0) & (tolerance < np.inf)).all():
-        raise ValueError(f"atol must not be negative, NaN or infinite, got {atol!r}")
-    if rtol == 0 and np.any(tolerance == 0):
+    least, weights = _tolerances(atol, n)
+    if rtol == 0 and least == 0:
         raise ValueError("rtol = 0 needs atol > 0 for every component: some error must be allowed")
     if 0 < rtol < SMALLEST_RTOL:
         raise ValueError(
             f"rtol = {rtol:g} is below what double precision can deliver; "
             f"use at least {SMALLEST_RTOL:.2g}"
         )
-    # A component that starts at zero with atol = 0 would have to be exact.
-    weights = np.empty(n)
-    np.maximum(tolerance, SMALLEST_ATOL, out=weights)
     if step is not None:
         step = abs(_positive("step", step, allow_negative=_backwards(ivp)))
         if abs(ivp.t_span[1] - ivp.t_span[0]) / step > MOST_FIXED_STEPS:
@@ -251,6 +241,29 @@ def _options(
         want_dense=want_dense,
         outputs=NO_TIMES if every_step or output_times is None else output_times,
     )
+
+
+def _tolerances(atol: Any, n: int) -> tuple[float, NDArray[np.float64]]:
+    """Smallest absolute tolerance, and one for each component.
+
+    A component that starts at zero with atol = 0 would have to be exact, so none is below
+    SMALLEST_ATOL.
+    """
+    if isinstance(atol, float):
+        least = largest = atol
+        weights = np.full(n, max(atol, SMALLEST_ATOL))
+    else:
+        given = np.asarray(atol, dtype=np.float64)
+        if given.shape not in ((), (1,), (n,)):
+            raise ValueError(
+                f"atol must be a number or one for each of the {n} components, "
+                f"got shape {given.shape}"
+            )
+        least, largest = float(given.min()), float(given.max())
+        weights = np.maximum(np.broadcast_to(given, n), SMALLEST_ATOL)
+    if not (least >= 0 and largest < np.inf):  # nor NaN
+        raise ValueError(f"atol must not be negative, NaN or infinite, got {atol!r}")
+    return least, weights
 
 
 def _backwards(ivp: IVP) -> bool:

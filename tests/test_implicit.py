@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csc_matrix, diags_array, issparse
 
-from integrators import Status, Tableau, catalogue, problems, solve
+from integrators import Status, Tableau, catalogue, problems, solve, traced
 from integrators.methods.algebra import column_groups
 
 FAMILIES = ["RadauIIA3", "Gauss2", "LobattoIIIC3", "RadauIA2", "SDIRK4", "Kvaerno5", "TRBDF2"]
@@ -180,3 +180,41 @@ def test_order_zero_is_refused_with_adaptive_steps():
     with pytest.raises(ValueError, match="order 0"):
         solve(lambda t, y: -y, (0, 1), [1.0], method=wrong)
     assert solve(lambda t, y: -y, (0, 1), [1.0], method=wrong, step=0.1).nsteps == 10
+
+
+def reaction_chain(t, y):
+    return -1e3 * y**3 + np.roll(y, 1)
+
+
+@pytest.mark.parametrize("method", ["RADAU5", "SDIRK4", "RadauVariable", "LobattoIIIC3"])
+@pytest.mark.parametrize("n", [40, 41])
+def test_large_traced_systems_have_exact_jacobians(method, n):
+    """No evaluation of f is spent on differences, on either side of where LAPACK takes over."""
+    y0 = np.linspace(0.5, 1, n)
+    plain = solve(reaction_chain, (0, 0.01), y0, method=method)
+    exact = solve(traced(reaction_chain, n=n), (0, 0.01), y0, method=method)
+    assert (exact.nsteps, exact.njev) == (plain.nsteps, plain.njev)
+    assert exact.nfev == plain.nfev - plain.njev * (n + 1)
+    np.testing.assert_allclose(exact.y[:, -1], plain.y[:, -1], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "how", [{"jac_sparsity": np.ones((3, 3))}, {"mass": csc_matrix(np.eye(3))}]
+)
+def test_sparse_traced_systems_have_exact_jacobians(how):
+    f, y0 = traced(reaction_chain, n=3), [0.5, 0.7, 1.0]
+    plain = solve(reaction_chain, (0, 0.01), y0, method="RADAU5", rtol=1e-10, atol=1e-12)
+    exact = solve(f, (0, 0.01), y0, method="RADAU5", rtol=1e-10, atol=1e-12, **how)
+    assert exact.nfev < plain.nfev - 3 * exact.njev
+    np.testing.assert_allclose(exact.y[:, -1], plain.y[:, -1], rtol=1e-9)
+
+
+def test_exact_columns_follow_the_parameters():
+    f = traced(lambda t, y, p: -p[0] * y**3 + np.roll(y, 1), n=60, params=1)
+    y0 = np.linspace(0.5, 1, 60)
+    for k in (1.0, 1e3):
+        options = dict(method="RADAU5", rtol=1e-10, atol=1e-12)
+        exact = solve(f, (0, 0.01), y0, params=[k], **options)
+        plain = solve(lambda t, y, k=k: -k * y**3 + np.roll(y, 1), (0, 0.01), y0, **options)
+        np.testing.assert_allclose(exact.y[:, -1], plain.y[:, -1], rtol=1e-12)
+        assert exact.njev == plain.njev

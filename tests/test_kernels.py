@@ -108,3 +108,38 @@ assert compiled(twice)(2.0) == 4.0
 """
     environment = {**os.environ, "FEATHERSTEP_CACHE": "/proc/nowhere"}
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)
+
+
+KERNELS = """
+from integrators.kernels import OnWorkspace, compiled, kernel
+from integrators.methods.workspace import Workspace
+
+@kernel
+def twice(x):
+    return 2.0 * x
+
+print(compiled(twice)(21.0))
+"""
+
+
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+@pytest.mark.parametrize("damage", ["truncated", "empty", "foreign"])
+def test_damaged_compiled_code_is_built_again(tmp_path, kind, damage):
+    script = tmp_path / "script.py"
+    script.write_text(KERNELS)
+    environment = {**os.environ, "FEATHERSTEP_CACHE": str(tmp_path / "cache")}
+
+    def run():
+        return subprocess.run(
+            [sys.executable, script], capture_output=True, text=True, env=environment, check=True
+        ).stdout
+
+    assert run() == "42.0\n"
+    files = list((tmp_path / "cache").rglob(f"*.{kind}"))
+    assert files
+    for file in files:
+        content = file.read_bytes()
+        spoiled = {"truncated": content[: len(content) // 2], "empty": b"", "foreign": b"x" * 999}
+        file.write_bytes(spoiled[damage])
+    assert run() == "42.0\n"
+    assert run() == "42.0\n"  # and what was built then is sound

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +15,15 @@ from .pointers import SingularMatrixError
 if TYPE_CHECKING:
     from .rungekutta import ImplicitEngine
 
-__all__ = ["JacobianSource", "LinearAlgebra", "column_groups"]
+__all__ = ["LARGEST_OWN_LU", "JacobianSource", "LinearAlgebra", "column_groups"]
 
 Array = NDArray[np.float64]
 
+LARGEST_OWN_LU = 40  # above this dimension LAPACK is faster than our kernel
 DIFFERENCE = float(np.sqrt(np.finfo(float).eps))
+# A traced f whose Jacobian has fewer entries than this part of all is solved with sparse matrices;
+# above, LAPACK is faster.
+SPARSE = 0.1
 
 
 class JacobianSource:
@@ -47,12 +52,43 @@ class JacobianSource:
             if engine.complex:
                 raise ValueError("jac_sparsity is for real problems; give jac for a complex one")
             self.groups = column_groups(self.pattern)
-        self.is_sparse = sparsity is not None or _is_sparse(jac) or _is_sparse(problem.mass)
+        self.directions = self._traced_directions()
+        self.is_sparse = self.pattern is not None or _is_sparse(jac) or _is_sparse(problem.mass)
         if self.function is not None and not self.is_sparse:
             t0 = problem.t_span[0]
             first = self.function(t0, problem.y0.copy())
             self._check(first)
             self.is_sparse = _is_sparse(first)
+
+    def _traced_directions(self) -> Any:
+        """Exact J·v of a traced f that is large or sparse, as a function of (t, y, v).
+
+        Small systems evaluate the whole of J as one piece of machine code. For large ones that
+        would compile for long, and J·v is exact as well: a few of them give all columns.
+        """
+        engine = self.engine
+        problem, f = engine.problem, engine.problem.f
+        if problem.jac is not None or engine.count[at.NATIVE] == 0 or engine.is_fully_coupled:
+            return None
+        sparse = self.pattern is not None or _is_sparse(problem.mass)
+        if engine.n <= LARGEST_OWN_LU and not sparse:
+            return None
+        from ..tracing import GraphTooLargeError
+        from ..tracing.structure import dependence
+
+        traced: Any = f
+        if self.pattern is None:
+            pattern = dependence(traced.graph, 1, engine.n)
+            if pattern.nnz <= SPARSE * engine.n**2:
+                self.pattern, self.groups = pattern, column_groups(pattern)
+        try:
+            product = traced.jvp()
+            product.machine_code()
+        except GraphTooLargeError:
+            return None
+        if traced.k == 0:
+            return product
+        return lambda t, y, v: product(t, y, v, engine.problem.params)
 
     def _check(self, matrix: Any) -> None:
         n = self.engine.problem.n
@@ -97,6 +133,8 @@ class JacobianSource:
         elif self.function is not None:
             matrix = self.function(t, x.copy())
             self._check(matrix)
+        elif self.directions is not None:
+            return self._exact_columns(t)
         else:
             return self._differences(t)
         if self.is_sparse and not self.engine.complex:
@@ -118,6 +156,20 @@ class JacobianSource:
         real[1::2, 0::2], real[0::2, 1::2] = matrix.imag, -matrix.imag
         return real
 
+    def _exact_columns(self, t: float) -> Any:
+        """The Jacobian of a traced f, a group of columns at a time."""
+        x = self.engine.x.copy()
+
+        def column(columns: NDArray[np.int64]) -> Array:
+            direction = np.zeros(len(x))
+            direction[columns] = 1.0
+            change: Array = self.directions(t, x, direction)
+            if not np.all(np.isfinite(change)):
+                raise FloatingPointError(f"the Jacobian of f is not finite at t = {t:.9g}")
+            return change
+
+        return self._assembled(column)
+
     def _differences(self, t: float) -> Any:
         """Forward differences, a group of columns at a time.
 
@@ -126,9 +178,8 @@ class JacobianSource:
         depends on nothing that earlier evaluations found, so it cannot run away.
         """
         engine = self.engine
-        f, n = self._raw_rhs, engine.n
         x = engine.x.copy()
-        base = f(t, x)
+        base = self._raw_rhs(t, x)
         if not np.all(np.isfinite(base)):
             raise FloatingPointError(
                 f"f is not finite at t = {t:.9g}, where its Jacobian is needed"
@@ -136,13 +187,29 @@ class JacobianSource:
         floor = np.maximum(engine.typical_size(), 1e-6 * np.max(np.abs(x), initial=0.0))
         increments = DIFFERENCE * np.maximum(np.abs(x), np.where(floor > 0, floor, 1.0))
         increments = (x + increments) - x  # exactly representable
-        groups = self.groups or [np.array([j]) for j in range(n)]
-        if self.pattern is not None:
-            return self._grouped(t, x, base, increments, groups)
-        J = np.empty((n, n))
-        for (j,) in groups:
-            J[:, j] = self._column(t, x, base, np.array([j]), increments) / increments[j]
-        return J
+        return self._assembled(lambda j: self._column(t, x, base, j, increments), increments)
+
+    def _assembled(
+        self, column: Callable[[NDArray[np.int64]], Array], lengths: Array | None = None
+    ) -> Any:
+        """J from J·(sum of some of its columns' directions, of these lengths)."""
+        n, pattern = self.engine.n, self.pattern
+        lengths = np.ones(n) if lengths is None else lengths
+        if pattern is None:
+            J = np.empty((n, n))
+            for j in range(n):
+                J[:, j] = column(np.array([j])) / lengths[j]
+            return J
+        from scipy.sparse import csc_matrix
+
+        data = np.empty(pattern.nnz)
+        assert self.groups is not None
+        for group in self.groups:
+            change = column(group)
+            for j in group:
+                places = slice(pattern.indptr[j], pattern.indptr[j + 1])
+                data[places] = change[pattern.indices[places]] / lengths[j]
+        return csc_matrix((data, pattern.indices, pattern.indptr), shape=pattern.shape)
 
     def _column(
         self, t: float, x: Array, base: Array, columns: NDArray[np.int64], increments: Array
@@ -161,20 +228,6 @@ class JacobianSource:
                 f"on either side of component {int(columns[0])}; give jac"
             )
         return change
-
-    def _grouped(
-        self, t: float, x: Array, base: Array, increments: Array, groups: list[NDArray[np.int64]]
-    ) -> Any:
-        from scipy.sparse import csc_matrix
-
-        pattern = self.pattern
-        data = np.empty(pattern.nnz)
-        for group in groups:
-            change = self._column(t, x, base, group, increments)
-            for j in group:
-                places = slice(pattern.indptr[j], pattern.indptr[j + 1])
-                data[places] = change[pattern.indices[places]] / increments[j]
-        return csc_matrix((data, pattern.indices, pattern.indptr), shape=pattern.shape)
 
     def _raw_rhs(self, t: float, x: Array) -> Array:
         return self.engine.to_real(self.engine.slope(t, self.engine.from_real(x)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import operator
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -40,7 +41,7 @@ _TIMES = np.array(
 )
 _SWITCHES = np.array([at.MAX_STEPS, at.FIXED, at.MAX_NORM, at.PAIRS, at.WANT_DENSE])
 
-MOST_WAITING = 2  # engines kept for another run with the same f and method
+MOST_WAITING = os.cpu_count() or 1  # engines kept for other runs with the same f and method
 MAX_CHUNK = 4096  # steps between two looks at the keyboard
 
 
@@ -64,6 +65,7 @@ class Engine(Stepper):
         self.clock = np.zeros(at.CLOCK_SIZE)
         self.count = np.zeros(at.COUNT_SIZE, dtype=np.int64)
         self.trampolines: list[Trampoline] = []
+        self.interpreted = interpreting()
         self._prepare_state()
         self._setup()
         degree = self.degree if options.want_dense else 0
@@ -100,7 +102,7 @@ class Engine(Stepper):
     @property
     def is_native(self) -> bool:
         """Whether steps are machine code throughout."""
-        return not self.trampolines and not interpreting()
+        return not self.trampolines and not self.interpreted
 
     # ------------------------------------------------------------ set-up
 

@@ -12,7 +12,7 @@ from ..kernels import address_of
 from ..problem import IVP
 from ..tableau import Tableau
 from . import state as at
-from .algebra import JacobianSource, LinearAlgebra
+from .algebra import LARGEST_OWN_LU, JacobianSource, LinearAlgebra
 from .coupled import coupled_accept, coupled_dense, newton_coupled
 from .custom import nothing
 from .diagonal import diagonal_accept, newton_diagonal
@@ -27,7 +27,6 @@ __all__ = ["ExplicitEngine", "ImplicitEngine", "engine_for"]
 Array = NDArray[np.float64]
 
 DIAGONALISABLE = 1e10  # a larger condition number of T: solve the s·n system as a whole
-LARGEST_OWN_LU = 40  # above this dimension LAPACK is faster than our kernel
 MAX_NEWTON_ADAPTIVE = 7  # for three stages; RADAU adds 2.5 for each further one
 MAX_NEWTON_FIXED = 50
 FIXED_NEWTON_RTOL = 1e-16  # fixed steps: iterate to round-off, so that only h decides the error
@@ -197,6 +196,11 @@ class ImplicitEngine(Engine):
     def __init__(self, tableau: Tableau, problem: IVP, options: Options) -> None:
         self.tableau = tableau
         super().__init__(problem, options)
+
+    @property
+    def is_fully_coupled(self) -> bool:
+        """Whether Newton's equations of all stages are solved as one system."""
+        return bool(self.count[at.COUPLING] == at.COUPLING_FULL)
 
     def _setup(self) -> None:
         tableau, count = self.tableau, self.count
@@ -394,7 +398,7 @@ class ImplicitEngine(Engine):
             shared["P"] = self.P
         self.jacobian = JacobianSource(self)
         external = n > LARGEST_OWN_LU or self.jacobian.is_sparse
-        full = self.count[at.COUPLING] == at.COUPLING_FULL
+        full = self.is_fully_coupled
         external = external and not full
         self.count[at.EXTERNAL_ALGEBRA] = int(external)
         own = 0 if external else n
