@@ -2,15 +2,20 @@
 
 With a traced right-hand side and an explicit method, runs are integrated in the lanes of SIMD
 registers (``integrators.methods.lanes``), a block of runs for each thread. Each run has its own
-adaptive steps, and a run that fails stops nobody else. Other methods and untraceable functions
-are run one by one through ``solve``.
+adaptive steps, and a run that fails stops nobody else. Other methods run one by one through
+``solve``: on all cores if they are machine code throughout, which lets other threads run, and in
+the calling thread if they call functions of Python. After Ctrl-C what was computed is returned.
 """
 
 from __future__ import annotations
 
+import logging
+import operator
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -18,20 +23,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .control import Controller
+from .control import PREDICTIVE, Controller
+from .interrupts import Interrupts, quiet_interrupts
 from .kernels import compiled, interpreting
-from .methods.fused import fused_step_function, outputs_size
-from .methods.judge import NAMES, Block, judge
-from .methods.lanes import LANES, run_lanes
-from .methods.state import Status
-from .methods.workspace import Lanes
+from .methods.engine import Engine, Options, Stepper, checked_slope
+from .methods.lanes import LANES, STOP, LaneCode, lane_code, run_lanes
+from .methods.state import MAX_STEPS, Status
 from .problem import IVP
-from .solve import named_method, solve
-from .tableau import Tableau
+from .solve import _bind, _chosen, method_name, solve
 
 __all__ = ["ManySolutions", "solve_many"]
 
 BLOCK = 512  # runs that a thread takes at a time
+LOOK = 0.05  # seconds between two looks at the keyboard while threads work
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -45,7 +51,7 @@ class ManySolutions:
     t : ndarray, shape (m,)
         Times reached.
     status : ndarray of int
-        A :class:`Status` for each run.
+        A :class:`Status` for each run; INTERRUPTED if Ctrl-C came before its end.
     nsteps, nrejected : ndarray of int
         Accepted and rejected steps.
     t_eval, y_eval : ndarray
@@ -103,13 +109,15 @@ def solve_many(
     Parameters
     ----------
     problem, t_span
-        As in ``solve``. The function is traced if it is not yet.
+        As in ``solve``. For an explicit method the function is traced if it is not yet; what
+        cannot be traced is called as it is, a run at a time.
     y0
         Initial states, shape (m, n), or one state for all, shape (n,).
     params
         Parameters, shape (m, k), or one set for all, shape (k,).
     method
-        Explicit tableaux run in SIMD lanes; any other method one run at a time.
+        Explicit tableaux run in SIMD lanes; any other method one run at a time, with a traced
+        function on each core.
     rtol, atol, controller, norm, first_step, max_step, min_step, max_steps
         As in ``solve``; each run has its own steps.
     t_eval
@@ -126,10 +134,12 @@ def solve_many(
     True
     """
     ivp, states, parameters = _runs(problem, t_span, y0, params)
+    threads = _thread_count(workers)
+    if int(max_steps) < 1:
+        raise ValueError(f"max_steps must be at least 1, got {max_steps}")
     times = np.zeros(0) if t_eval is None else np.atleast_1d(np.asarray(t_eval, dtype=np.float64))
-    # `solve` checks every option, and its first run shows whether the problem is sound.
     options: dict[str, Any] = dict(
-        method=method,
+        method=_Watched(method),
         rtol=rtol,
         atol=atol,
         controller=controller,
@@ -137,16 +147,50 @@ def solve_many(
         first_step=first_step,
         max_step=max_step,
         min_step=min_step,
-        t_eval=t_eval,
     )
-    solve(ivp, max_steps=1, **options)
+    engine = _probe(ivp, states, parameters, {**options, "t_eval": t_eval})
+    options["max_steps"] = int(max_steps)
+    result = _nothing_yet(ivp, states, times)
+    if ivp.t_span[0] == ivp.t_span[1]:
+        result.status[:] = Status.FINISHED
+        return result
     lanes = None
     if not interpreting() and not (controller and controller.predictive):
-        lanes = _lane_setup(ivp, method, times, norm == "max")
+        lanes = _lanes(ivp, options["method"].method, times, norm == "max")
     if lanes is None:
-        return _one_by_one(ivp, states, parameters, times, {**options, "max_steps": max_steps})
-    options["max_steps"] = max_steps
-    return _in_lanes(ivp, lanes, states, parameters, times, options, workers)
+        _one_by_one(ivp, engine, parameters, result, options, threads)
+    else:
+        _in_lanes(ivp, lanes, parameters, result, options, threads)
+    return result
+
+
+def _thread_count(workers: Any) -> int:
+    if workers is None:
+        return os.cpu_count() or 1
+    try:
+        count = 0 if isinstance(workers, bool) else operator.index(workers)
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise ValueError(
+            f"workers must be a number of threads, an integer of at least 1, or None for one on "
+            f"each core; got {workers!r}"
+        )
+    return count
+
+
+def _nothing_yet(
+    ivp: IVP, states: NDArray[np.float64], times: NDArray[np.float64]
+) -> ManySolutions:
+    """Return what is known before the first step; runs that Ctrl-C leaves untouched stay so."""
+    m, n = states.shape
+    y_eval = np.full((m, n, times.size), np.nan)
+    if times.size and times[0] == ivp.t_span[0]:
+        y_eval[:, :, 0] = states
+    steps, rejected = (np.zeros(m, dtype=np.int64) for _ in range(2))
+    status = np.full(m, Status.INTERRUPTED, dtype=np.int64)
+    start = np.full(m, ivp.t_span[0])
+    return ManySolutions(states.copy(), start, status, steps, rejected, times, y_eval, "one by one")
 
 
 def _runs(
@@ -210,174 +254,230 @@ def _check_finite(name: str, values: NDArray[np.float64]) -> None:
     raise ValueError(message)
 
 
-def _lane_setup(
-    ivp: IVP, method: Any, times: NDArray[np.float64], max_norm: bool
-) -> tuple[Tableau, Any, Any, NDArray[np.float64]] | None:
-    """Tableau, code of f and of a whole step, dense output; None if lanes are impossible."""
-    from .methods.common import _hermite_matrix
-    from .tracing import Traced, TracingError, traced
+class _Watched:
+    """A method whose engines are known while they run, so that they can be stopped."""
 
-    if isinstance(method, str) and ":" not in method:
-        method = named_method(method)
-    if not isinstance(method, Tableau) or not method.is_explicit or method.b_hat is None:
-        return None
-    P = np.zeros((method.stages, 0))
-    if times.size:
-        if method.dense is not None and not method.dense.c_extra:
-            P = np.ascontiguousarray(method.dense.P)
-        elif method.fsal and method.dense is None:  # cubic Hermite from the stages
-            value, start, end = _hermite_matrix([])
-            P = np.outer(method.arrays[1], value)
-            P[0] += start
-            P[-1] += end
-        else:
-            return None
-    f: Any = ivp.f
-    if not isinstance(f, Traced):
+    def __init__(self, method: Any) -> None:
+        self.method = _chosen(method)
+        self.name = method_name(method)
+        self.engines: dict[int, Stepper] = {}  # by thread
+        self.stopped = False
+        if hasattr(self.method, "error_components"):
+            self.error_components = self.method.error_components
+
+    def bind(self, problem: IVP, options: Options) -> Stepper:
+        """Bind the method to a run, and remember the engine."""
+        engine = _bind(self.method, problem, options)
+        self.engines[threading.get_ident()] = engine
+        if self.stopped:
+            self.stop()
+        return engine
+
+    def unbind(self) -> Stepper | None:
+        """Forget the engine of this thread, and return it."""
+        return self.engines.pop(threading.get_ident(), None)
+
+    def stop(self) -> None:
+        """Let the loops of all engines end at once: they look at this limit before each step."""
+        self.stopped = True
+        for engine in list(self.engines.values()):
+            if isinstance(engine, Engine):
+                engine.count[MAX_STEPS] = 0
+
+
+def _probe(
+    ivp: IVP,
+    states: NDArray[np.float64],
+    parameters: NDArray[np.float64],
+    options: dict[str, Any],
+) -> Stepper:
+    """Take one step of the first run that can take one; raise what is wrong with all of them.
+
+    ``solve`` checks the options, the method and what f returns. A run whose f raises or is not
+    finite at its start fails by itself, later, unless f raises for every run: then f is wrong.
+    """
+    run, sound = ivp, ivp.t_span[0] == ivp.t_span[1]  # f is not asked on an empty interval
+    first: Exception | None = None
+    raised = 0
+    for y0, p in () if sound else zip(states, parameters):
+        candidate = ivp.with_(y0=y0, params=p)
         try:
-            f = traced(f, n=ivp.n, params=ivp.params.size or None)
-        except TracingError:
-            return None
-    kept = method.stages if times.size else int(method.fsal)
-    step = fused_step_function(f, method, ivp.params.size, max_norm, kept)
-    return method, f.machine_code(LANES), None if step is None else step.machine_code(LANES), P
+            slope = _first_slope(candidate)
+        except Exception as error:
+            first, raised = first or error, raised + 1
+            continue
+        run = candidate
+        if np.isfinite(checked_slope(slope, run.y0)).all():
+            sound = True
+            break
+    if first is not None and raised == len(states):
+        raise first
+    method: _Watched = options["method"]
+    try:
+        if solve(run, max_steps=1, **options).status == Status.INTERRUPTED:
+            raise KeyboardInterrupt  # there is nothing to return yet
+    except Exception:
+        if sound or not method.engines:
+            raise
+    engine = method.unbind()
+    assert engine is not None
+    return engine
+
+
+def _first_slope(run: IVP) -> Any:
+    """f(t0, y0), as f returns it."""
+    with np.errstate(all="ignore"):  # NaN is told by the status of the run
+        return run.bind(run.f)(run.t_span[0], run.y0.copy())
+
+
+def _lanes(ivp: IVP, method: Any, times: NDArray[np.float64], max_norm: bool) -> LaneCode | None:
+    """Code for running in lanes; None if that is impossible."""
+    from .tracing import Traced
+
+    try:
+        return lane_code(ivp, method, times, max_norm)
+    except Exception as error:
+        if isinstance(ivp.f, Traced):
+            raise
+        # Nobody asked for tracing, and on floats f works: `_probe` has called it.
+        log.info("%s is called as it is, a run at a time: %s", ivp.f, error)
+        return None
 
 
 def _in_lanes(
     ivp: IVP,
-    setup: tuple[Tableau, Any, Any, NDArray[np.float64]],
-    states: NDArray[np.float64],
+    code: LaneCode,
     parameters: NDArray[np.float64],
-    times: NDArray[np.float64],
+    result: ManySolutions,
     options: dict[str, Any],
-    workers: int | None,
-) -> ManySolutions:
-    tableau, code, fused, P = setup
-    m, n = states.shape
-    k = parameters.shape[1]
-    A, b, c = tableau.arrays
-    s = tableau.stages
-    two = tableau.low_error_weights is not None
-    assert tableau.embedded_order is not None
-    order = tableau.order - 1 if two else min(tableau.order, tableau.embedded_order)
+    threads: int,
+) -> None:
+    """Integrate all runs in lanes, a block of them on each thread."""
+    m, n = result.y.shape
+    order = code.estimate_order
     weights = np.zeros(n) + np.asarray(options["atol"], dtype=np.float64)
     weights = np.maximum(weights, np.finfo(float).tiny)
-    switches = np.array(
-        [s, tableau.fsal, two, options["norm"] == "max", P.shape[1]], dtype=np.int64
-    )
     t0, t1 = ivp.t_span
     first = options["first_step"] or 0.0
-    numbers = np.array([t0, first, options["rtol"], 1 / (order + 1)], dtype=np.float64)
-    control = (options["controller"] or Controller()).to_array(order)
-    constants = dict(
-        zip(
-            NAMES[NAMES.index("T_END") :],
-            [t1, options["min_step"], options["max_step"], options["max_steps"], *control],
-        )
+    control = (options["controller"] or Controller()).to_array(order)[:PREDICTIVE]
+    constants = [t1, options["min_step"], options["max_step"], options["max_steps"], *control]
+    shared: dict[str, Any] = dict(
+        switches=code.switches(options["norm"] == "max"),
+        numbers=np.array([t0, first, options["rtol"], 1 / (order + 1)], dtype=np.float64),
+        atol=weights,
+        y0=result.y.copy(),
+        p0=parameters,
+        t_eval=result.t_eval,
+        y_end=result.y,
+        t_end=result.t,
+        status=result.status,
+        steps=result.nsteps,
+        rejected=result.nrejected,
+        y_eval=result.y_eval,
     )
-    rows = Block(n, k)
-    kept = s if times.size or fused is None else int(tableau.fsal)
-    verdict = judge(n, k, kept, tableau.fsal).machine_code(LANES)
-    error, low = tableau.error_weights, tableau.low_error_weights
-    y_eval = np.full((m, n, times.size), np.nan)
-    if times.size and times[0] == t0:
-        y_eval[:, :, 0] = states
-    result = ManySolutions(
-        np.empty((m, n)),
-        np.full(m, t0),
-        np.zeros(m, dtype=np.int64),
-        np.zeros(m, dtype=np.int64),
-        np.zeros(m, dtype=np.int64),
-        times,
-        y_eval,
-        f"{LANES} lanes",
-    )
-    result.y[:] = states
-    if t0 == t1:
-        return result
     kernel = compiled(run_lanes, nogil=True)
 
     def integrate(first: int, last: int) -> None:
-        block = np.zeros((rows.size, LANES))
-        block[rows.rtol] = options["rtol"]
-        block[rows.atol] = weights[:, None]
-        lane = block[rows.lane]
-        for name, value in constants.items():
-            lane[NAMES.index(name)] = value
-        results = np.zeros((outputs_size(n, kept), LANES))
-        workspace = Lanes(
-            f=code.address,
-            fused=0 if fused is None else fused.address,
-            judge=verdict.address,
-            A=A.copy(),
-            b=b.copy(),
-            c=c.copy(),
-            e=np.array(error),
-            e_low=np.zeros(s) if low is None else np.array(low),
-            P=P,
-            switches=switches,
-            numbers=numbers,
-            atol=weights,
-            y0=states,
-            p0=parameters,
-            t_eval=times,
-            y_end=result.y,
-            t_end=result.t,
-            status=result.status,
-            steps=result.nsteps,
-            rejected=result.nrejected,
-            y_eval=result.y_eval,
-            run=np.zeros((3, LANES), dtype=np.int64),
-            block=block,
-            p=block[rows.p],
-            f0=block[rows.f0],
-            h=block[rows.h],
-            y=block[rows.y],
-            lane=lane,
-            judged=block[rows.changing(tableau.fsal)],
-            results=results,
-            y_new=results[1 : 1 + n],
-            K=results[1 + n :].reshape(kept, n, LANES),
-            x=np.zeros((n, LANES)),
-            dx=np.zeros((n, LANES)),
-            first=np.zeros((3, LANES)),
-        )
-        kernel(workspace, first, last)
+        kernel(code.workspace(constants, **shared), first, last)
 
-    threads = workers or os.cpu_count() or 1
+    def stop() -> None:
+        shared["switches"][STOP] = 1
+
     size = max(LANES, min(BLOCK, -(-m // threads)))
-    edges = [*range(0, m, size), m]
     integrate(0, 0)  # compile before the threads start
-    with ThreadPoolExecutor(threads) as pool:
-        for future in [pool.submit(integrate, *edge) for edge in pairwise(edges)]:
-            future.result()
+    _on_threads(integrate, pairwise([*range(0, m, size), m]), threads, stop)
     result.engine = f"{LANES} lanes, {threads} threads"
-    return result
 
 
 def _one_by_one(
     ivp: IVP,
-    states: NDArray[np.float64],
+    engine: Stepper,
     parameters: NDArray[np.float64],
-    times: NDArray[np.float64],
+    result: ManySolutions,
     options: dict[str, Any],
-) -> ManySolutions:
-    m, n = states.shape
-    y_eval = np.full((m, n, times.size), np.nan)
-    y, t = states.copy(), np.full(m, ivp.t_span[0])
-    status, steps, rejected = (np.zeros(m, dtype=np.int64) for _ in range(3))
+    threads: int,
+) -> None:
+    """Integrate each run by ``solve``; `engine` is one of those that do it."""
+    from .tracing import Traced
+
+    states, times, method = result.y.copy(), result.t_eval, options["method"]
     forward = 1.0 if ivp.t_span[1] >= ivp.t_span[0] else -1.0
-    options = {**options, "t_eval": None, "dense_output": times.size > 0}
-    for k in range(m):
+    options = {**options, "dense_output": times.size > 0}
+    if isinstance(engine.problem.f, Traced):  # some methods trace f themselves; once is enough
+        ivp = ivp.with_(f=engine.problem.f)
+
+    def integrate(k: int) -> None:
         run = ivp.with_(y0=states[k], params=parameters[k])
         try:
             solution = solve(run, **options)
         except Exception:  # f fails at this run's very start; the others go on
-            status[k] = Status.FUNCTION_RAISED
-            continue
-        status[k], steps[k], rejected[k] = solution.status, solution.nsteps, solution.nrejected
-        t[k], y[k] = solution.t[-1], solution.y[:, -1]
-        reached = forward * times <= forward * t[k]
+            result.status[k] = _failure_at_start(run)
+            return
+        finally:
+            method.unbind()
+        result.nsteps[k], result.nrejected[k] = solution.nsteps, solution.nrejected
+        result.t[k], result.y[k] = solution.t[-1], solution.y[:, -1]
+        reached = forward * times <= forward * result.t[k]
         if solution.sol is not None:
-            y_eval[k][:, reached] = solution.sol(times[reached])
-    return ManySolutions(y, t, status, steps, rejected, times, y_eval, "one by one")
+            result.y_eval[k][:, reached] = solution.sol(times[reached])
+        status = solution.status
+        attempts = solution.nsteps + solution.nrejected
+        if status == Status.TOO_MANY_STEPS and attempts < options["max_steps"]:
+            status = Status.INTERRUPTED  # by method.stop
+        result.status[k] = status
+
+    if engine.is_native:
+        threads = min(threads, len(states))
+        _on_threads(integrate, ((k,) for k in range(len(states))), threads, method.stop)
+        result.engine = f"one by one, {threads} threads"
+        return
+    try:
+        for k in range(len(states)):
+            integrate(k)
+            if result.status[k] == Status.INTERRUPTED:
+                break
+    except KeyboardInterrupt:  # it came between two runs
+        pass
+
+
+def _failure_at_start(run: IVP) -> Status:
+    """How a run failed that ``solve`` refused to begin."""
+    try:
+        finite = np.isfinite(checked_slope(_first_slope(run), run.y0)).all()
+    except Exception:
+        return Status.FUNCTION_RAISED
+    return Status.FUNCTION_RAISED if finite else Status.NONFINITE
+
+
+def _on_threads(
+    work: Callable[..., None],
+    tasks: Iterable[tuple[Any, ...]],
+    threads: int,
+    stop: Callable[[], None],
+) -> None:
+    """Do all tasks on threads. After Ctrl-C no more are begun, and `stop` is to end the others."""
+    waiting = deque(tasks)
+
+    def take() -> None:
+        while True:
+            try:
+                task = waiting.popleft()
+            except IndexError:
+                return
+            work(*task)
+
+    # Runs on several threads at once leave Python's hook as one of them found it; here it is
+    # put back. The main thread waits in short pieces, since only it is told of Ctrl-C.
+    interrupts = Interrupts()
+    with ThreadPoolExecutor(threads) as pool, quiet_interrupts(), interrupts:
+        working = [pool.submit(take) for _ in range(threads)]
+        try:
+            while wait(working, LOOK).not_done and not interrupts.waiting:
+                pass
+        finally:  # a second Ctrl-C, or another signal, may raise
+            waiting.clear()
+            while not all(future.done() for future in working):
+                stop()
+                wait(working, LOOK)
+    for future in working:
+        future.result()

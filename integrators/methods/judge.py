@@ -92,10 +92,12 @@ def judge(n: int, k: int, stages: int, fsal: bool) -> Any:
         rejections = row["NREJECTED"] + where(accepted, 0.0, 1.0)
         remaining = end - time
         smallest = np.maximum(row["MIN_STEP"], 16 * EPS * np.abs(time))
-        # Whether it ends here.
+        # Whether it ends here. Next to t = 0 steps may shrink until they vanish, and a run that is
+        # not finite at its start has no step length at all.
+        vanished = ~(grown > 0.0)  # so for NaN
         outcome = where(steps + rejections >= row["MAX_STEPS"], float(TOO_MANY_STEPS), 0.0)
         reason = where(finite, float(STEP_TOO_SMALL), float(NONFINITE))
-        outcome = where(~accepted & (grown < smallest), reason, outcome)
+        outcome = where((~accepted & (grown < smallest)) | vanished, reason, outcome)
         outcome = where(accepted & (remaining == 0.0), FINISHED, outcome)
         outcome = where(row["IDLE"] == 0.0, outcome, 0.0)
         # The next attempt.

@@ -3,7 +3,7 @@
 Each lane is one run with its own time, step size and error control. Two pieces of machine code
 treat all lanes at once: one takes the step (``fused``, or the right-hand side stage by stage),
 one judges it (``judge``). What is left for the loop here is to give a lane whose run has ended the
-next one from the queue. Arrays have the lane as last axis.
+next one from the queue, and to end when it is told to. Arrays have the lane as last axis.
 
 The arithmetic of a step and the rules of step-size control are those of the single run in
 ``explicit`` and ``loop``; a test holds both to the same numbers of steps.
@@ -11,17 +11,25 @@ The arithmetic of a step and the rules of step-size control are those of the sin
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..kernels import kernel
-from .judge import ROWS
+from ..problem import IVP
+from ..tableau import Tableau
+from .common import _hermite_matrix
+from .fused import fused_step_function, outputs_size
+from .judge import ROWS, Block, judge
+from .state import Status
+from .workspace import Lanes
 
 LANES = 8  # two AVX registers, or one AVX-512 register, of doubles
 
-# Places in `switches`.
-STAGES, FSAL, TWO_ESTIMATES, MAX_NORM, DENSE_DEGREE = range(5)
+# Places in `switches`, which all threads share; STOP is set from outside.
+STAGES, FSAL, TWO_ESTIMATES, MAX_NORM, DENSE_DEGREE, STOP = range(6)
 
 # Places in `numbers`.
 T_START, FIRST_STEP, RTOL, EXPONENT = range(4)
@@ -35,18 +43,23 @@ T_END, MAX_STEP = ROWS["T_END"], ROWS["MAX_STEP"]
 # Rows of `run` (integers).
 RUN, STARTING, NEXT_OUTPUT = range(3)
 
+INTERRUPTED = float(Status.INTERRUPTED)
+
 
 def call_lanes(f: Any, t: Any, x: Any, p: Any, out: Any) -> None:
     """Call the lane function at address f. (Compiled, this is a plain C call.)"""
     raise TypeError("lane code runs compiled only")
 
 
-__all__ = ["LANES", "call_lanes", "run_lanes"]
+__all__ = ["LANES", "STOP", "LaneCode", "call_lanes", "lane_code", "run_lanes"]
 
 
 @kernel
 def run_lanes(w, first, last):
-    """Integrate the runs first … last − 1; results go to the rows of y_end, t_end, status, …"""
+    """Integrate the runs first … last − 1; results go to the rows of y_end, t_end, status, …
+
+    When STOP is set, runs under way are stored as they are, and those in the queue left alone.
+    """
     queue = first
     busy = 0
     for l in range(LANES):
@@ -60,6 +73,12 @@ def run_lanes(w, first, last):
     if busy > 0:
         start(w)
     while busy > 0:
+        if w.switches[STOP] != 0:
+            for l in range(LANES):
+                if w.lane[IDLE, l] == 0.0:
+                    w.lane[OUTCOME, l] = INTERRUPTED
+                    store(w, l)
+            return
         if w.fused != 0:
             call_lanes(w.fused, w.lane[T], w.y, w.block, w.results)
         else:
@@ -171,7 +190,7 @@ def start(w):
             d2 += ((w.dx[m, l] - w.f0[m, l]) / weight) ** 2
         d2 = np.sqrt(d2 / n) / h
         greatest = max(w.first[2, l], d2)
-        if not np.isfinite(greatest):
+        if not np.isfinite(d2):
             guess = 1e-3 * h
         elif greatest <= 1e-15:
             guess = max(1e-6, h * 1e-3)
@@ -182,10 +201,22 @@ def start(w):
             guess = w.numbers[FIRST_STEP]
         guess = min(guess, w.lane[MAX_STEP, l])
         remaining = w.lane[T_END, l] - w.lane[T, l]
-        if 1.01 * guess >= length:
+        if not np.isfinite(w.first[2, l]) and not finite_slope(w, l):
+            w.h[l] = np.nan  # the judge ends the run, by an attempt that does not count
+            w.lane[NREJECTED, l] = -1.0
+        elif 1.01 * guess >= length:
             w.h[l] = remaining
         else:
             w.h[l] = guess if remaining > 0.0 else -guess
+
+
+@kernel
+def finite_slope(w, l):
+    """Whether the first slope of a lane is finite."""
+    for m in range(w.f0.shape[0]):
+        if not np.isfinite(w.f0[m, l]):
+            return False
+    return True
 
 
 @kernel
@@ -296,3 +327,111 @@ def output(w, l):
             w.y_eval[run, m, k] = w.y_new[m, l] if w.t_eval[k] == t_new else w.y[m, l] + h * value
         k += 1
     w.run[NEXT_OUTPUT, l] = k
+
+
+@dataclass
+class LaneCode:
+    """Machine code in lanes: the right-hand side, a whole step (or None), and its judge.
+
+    P are the weights of dense output, if there is any; `kept` is the number of stages that a step
+    leaves behind.
+    """
+
+    tableau: Tableau
+    f: Any
+    fused: Any
+    judge: Any
+    P: NDArray[np.float64]
+    kept: int
+    block: Block
+
+    @property
+    def estimate_order(self) -> int:
+        """Order of the error estimate."""
+        order, embedded = self.tableau.order, self.tableau.embedded_order
+        assert embedded is not None
+        return order - 1 if self.tableau.low_error_weights is not None else min(order, embedded)
+
+    def switches(self, max_norm: bool) -> NDArray[np.int64]:
+        """What the kernels ask for, with STOP not set."""
+        t = self.tableau
+        two = t.low_error_weights is not None
+        return np.array([t.stages, t.fsal, two, max_norm, self.P.shape[1], 0], dtype=np.int64)
+
+    def workspace(self, constants: list[float], **shared: Any) -> Lanes:
+        """Return the arrays of one thread; `constants` are the rows of a lane from T_END on."""
+        tableau, rows, kept = self.tableau, self.block, self.kept
+        A, b, c = tableau.arrays
+        n, s = shared["atol"].size, tableau.stages
+        block = np.zeros((rows.size, LANES))
+        block[rows.rtol] = shared["numbers"][RTOL]
+        block[rows.atol] = shared["atol"][:, None]
+        lane = block[rows.lane]
+        lane[T_END:] = np.array(constants, dtype=np.float64)[:, None]
+        results = np.zeros((outputs_size(n, kept), LANES))
+        low = tableau.low_error_weights
+        return Lanes(
+            f=self.f.address,
+            fused=0 if self.fused is None else self.fused.address,
+            judge=self.judge.address,
+            A=A.copy(),
+            b=b.copy(),
+            c=c.copy(),
+            e=np.array(tableau.error_weights),
+            e_low=np.zeros(s) if low is None else np.array(low),
+            P=self.P,
+            **shared,
+            run=np.zeros((3, LANES), dtype=np.int64),
+            block=block,
+            p=block[rows.p],
+            f0=block[rows.f0],
+            h=block[rows.h],
+            y=block[rows.y],
+            lane=lane,
+            judged=block[rows.changing(tableau.fsal)],
+            results=results,
+            y_new=results[1 : 1 + n],
+            K=results[1 + n :].reshape(kept, n, LANES),
+            x=np.zeros((n, LANES)),
+            dx=np.zeros((n, LANES)),
+            first=np.zeros((3, LANES)),
+        )
+
+
+def lane_code(
+    ivp: IVP, method: Any, t_eval: NDArray[np.float64], max_norm: bool
+) -> LaneCode | None:
+    """Compile what runs in lanes need; None if the method, or its dense output, has no place here.
+
+    Raises whatever tracing or compiling f raises.
+    """
+    from ..tracing import traced
+
+    if not isinstance(method, Tableau) or not method.is_explicit or method.b_hat is None:
+        return None
+    P = np.zeros((method.stages, 0))
+    if t_eval.size:
+        if method.dense is not None and not method.dense.c_extra:
+            P = np.ascontiguousarray(method.dense.P)
+        elif method.fsal and method.dense is None:  # cubic Hermite from the stages
+            value, start, end = _hermite_matrix([])
+            P = np.outer(method.arrays[1], value)
+            P[0] += start
+            P[-1] += end
+        else:
+            return None
+    n, k = ivp.n, ivp.params.size
+    f = traced(ivp.f, n=n, params=k or None)
+    kept = method.stages if t_eval.size else int(method.fsal)
+    step = fused_step_function(f, method, k, max_norm, kept)
+    if step is None:
+        kept = method.stages
+    return LaneCode(
+        method,
+        f.machine_code(LANES),
+        None if step is None else step.machine_code(LANES),
+        judge(n, k, kept, method.fsal).machine_code(LANES),
+        P,
+        kept,
+        Block(n, k),
+    )

@@ -37,7 +37,7 @@ def call(f: Any, t: float, x: Any, p: Any, out: Any) -> None:
     if callable(f):
         f(t, x, p, out)
     else:
-        SIGNATURE(f)(t, x.ctypes.data, p.ctypes.data, out.ctypes.data)
+        SIGNATURE(int(f))(t, x.ctypes.data, p.ctypes.data, out.ctypes.data)
 
 
 class SingularMatrixError(ArithmeticError):

@@ -8,6 +8,7 @@ hand, the "economic" form of the course notes takes them: :meth:`Taylor.from_der
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -67,9 +68,7 @@ class Taylor:
             if not self.variable:
                 raise ValueError(f'order must be a number, "auto" or None, got {order!r}')
             order = None
-        if order is not None and not 1 <= int(order) <= LARGEST_ORDER:
-            raise ValueError(f"order must lie between 1 and {LARGEST_ORDER}, got {order}")
-        self.fixed_order = None if order is None else int(order)
+        self.fixed_order = None if order is None else _checked_order(order)
         self.name = "Taylor" if order is None else f"Taylor({order})"
         if self.variable:
             self.name = "Taylor(auto)"
@@ -129,6 +128,19 @@ class Taylor:
         if self.variable:
             return 'Taylor("auto")'
         return self.name if self.fixed_order is not None else "Taylor()"
+
+
+def _checked_order(order: Any) -> int:
+    """Return an order as an integer; neither 2.7 nor True is one."""
+    try:
+        whole = None if isinstance(order, bool) else operator.index(order)
+    except TypeError:
+        whole = None
+    if whole is None:
+        raise TypeError(f'order must be an integer, "auto" or None, got {order!r}')
+    if not 1 <= whole <= LARGEST_ORDER:
+        raise ValueError(f"order must lie between 1 and {LARGEST_ORDER}, got {order}")
+    return whole
 
 
 class DerivativeTaylor:
