@@ -26,25 +26,15 @@ from typing import Any
 
 import numpy as np
 
-from .checks import number, take_options
+from .augmented import augmented
+from .checks import take_options
 from .consistency import check_start
+from .feedback import T_STAB, Stabiliser, direction, feedback, gains
 from .linear import SOLVERS, Eliminated, Factor, Weighted, accelerations
 from .mechanical import Mechanical
 from .problem import Formulation, full_rank, make_problem, may_trace, projector, traced_or
 
-__all__ = ["FORMULATIONS", "T_STAB", "formulate", "formulation_key"]
-
-T_STAB = 0.1
-"""Default time constant (s) of Baumgarte's stabilisation: for machines of the size of a robot 1 is
-too long, 0.01 still works, and a factor of 2 hardly matters (book §8.3). It shall be about as long
-as the interval after which a snapshot of the motion looks different."""
-
-STEPS_PER_T_STAB = 10.0
-"""T_stab = "auto" is this many steps: far inside the stability region of every method."""
-
-PENALTY = 1e3  # of the augmented Lagrangian, relative to the inertia that a constraint sees
-ITERATIONS = 6  # each gains the factor PENALTY, until rounding
-
+__all__ = ["FORMULATIONS", "T_STAB", "formulate", "formulation_key", "gains"]
 
 OTHER_NAMES = {"none": "index1", "projection": "projected", "augmentedlagrangian": "augmented"}
 
@@ -115,17 +105,13 @@ def formulate(
 
 # -------------------------------------------------------------------- λ eliminated
 
-Stabiliser = Callable[[Any, Any, Any], Any]  # (g, G v − ν, γ) -> what G v̇ shall be
-
 
 def _plain(g: Any, speed: Any, gamma: Any) -> Any:
     return gamma
 
 
-def _eliminated(
-    mechanical: Mechanical, formulation: str, stabilise: Stabiliser, solver: str, **fields: Any
-) -> Formulation:
-    """q̇ = rate, v̇ from the constrained equations of motion, as an explicit problem."""
+def _slope(mechanical: Mechanical, stabilise: Stabiliser, solver: str) -> Callable[..., Any]:
+    """q̇ = rate, v̇ from the constrained equations of motion, as a function of (t, y)."""
     parts, nq, nv = mechanical.parts, mechanical.nq, mechanical.nv
     none = mechanical.params
     stabilised = stabilise is not _plain
@@ -155,7 +141,13 @@ def _eliminated(
                 ).v_dot
         return np.concatenate([now.q_dot, v_dot])
 
-    f = traced_or(mechanical, may_trace(mechanical, solver), symbolic, nq + nv, numeric)
+    return traced_or(mechanical, may_trace(mechanical, solver), symbolic, nq + nv, numeric)
+
+
+def _eliminated(
+    mechanical: Mechanical, formulation: str, f: Callable[..., Any], **fields: Any
+) -> Formulation:
+    """An explicit problem in q and v."""
     return make_problem(
         mechanical,
         formulation,
@@ -170,47 +162,8 @@ def _index1(mechanical: Mechanical, multipliers: bool = False, solver: str = "au
     if not isinstance(multipliers, bool | np.bool_):
         raise TypeError(f"multipliers must be True or False, got {multipliers!r}")
     if not multipliers:
-        return _eliminated(mechanical, "index1", _plain, solver)
+        return _eliminated(mechanical, "index1", _slope(mechanical, _plain, solver))
     return _with_multipliers(mechanical, "index1")
-
-
-def gains(alpha: Any, beta: Any, T_stab: Any, step: Any) -> tuple[float, float]:
-    """α and β of Baumgarte's stabilisation: given, or both 1/T_stab."""
-    if T_stab is not None and (alpha is not None or beta is not None):
-        raise ValueError("give alpha and beta, or T_stab, not both")
-    if T_stab == "auto":
-        if step is None:
-            raise ValueError('T_stab="auto" is a multiple of the step size; give step, too')
-        T_stab = STEPS_PER_T_STAB * _positive("step", step)
-    elif step is not None:
-        raise ValueError('step is for T_stab="auto" only')
-    if T_stab is None:
-        T_stab = T_STAB
-    rate = 1.0 / _positive("T_stab", T_stab)
-    first = rate if alpha is None else number("alpha", alpha, "a rate in 1/s")
-    second = (rate if alpha is None else first) if beta is None else number("beta", beta, "a rate")
-    if alpha is None and beta is not None:
-        first = second
-    for name, value in (("alpha", first), ("beta", second)):
-        if value < 0:
-            raise ValueError(
-                f"{name} must not be negative: the gap would grow instead of decaying; got {value}"
-            )
-    return first, second
-
-
-def _positive(name: str, value: Any, what: str = 'a time in seconds or "auto"') -> float:
-    found = number(name, value, what)
-    if found <= 0:
-        raise ValueError(f"{name} must be positive, got {value}")
-    return found
-
-
-def _feedback(alpha: float, beta: float) -> Stabiliser:
-    def stabilise(g: Any, speed: Any, gamma: Any) -> Any:
-        return gamma - 2 * alpha * speed - beta * beta * g
-
-    return stabilise
 
 
 def _baumgarte(
@@ -221,78 +174,19 @@ def _baumgarte(
     step: float | None = None,
     solver: str = "auto",
 ) -> Formulation:
-    stabilise = _feedback(*gains(alpha, beta, T_stab, step))
-    return _eliminated(mechanical, "baumgarte", stabilise, solver)
+    known = gains(alpha, beta, T_stab, step)
+
+    def directed(way: int) -> Callable[..., Any]:
+        return _slope(mechanical, feedback(*known, way), solver)
+
+    f = directed(direction(mechanical.t_span))
+    return _eliminated(mechanical, "baumgarte", f, directed=directed)
 
 
 def _projected(mechanical: Mechanical, solver: str = "auto") -> Formulation:
     project = projector(mechanical, by_rank=solver in SOLVERS)
-    return _eliminated(mechanical, "projected", _plain, solver, project=project)
-
-
-# -------------------------------------------------------------------- augmented Lagrangian
-
-
-def _augmented(
-    mechanical: Mechanical,
-    alpha: float | None = None,
-    beta: float | None = None,
-    T_stab: Any = None,
-    step: float | None = None,
-    penalty: float | None = None,
-    iterations: int = ITERATIONS,
-) -> Formulation:
-    """(M + ϱGᵀG) v̇ = f + Gᵀ(ϱ γ* + λ), λ ← λ + ϱ (γ* − G v̇) (Bayo): any rank will do."""
-    stabilise = _feedback(*gains(alpha, beta, T_stab, step))
-    parts, nq, nv = mechanical.parts, mechanical.nq, mechanical.nv
-    now = mechanical.terms(mechanical.t_span[0], mechanical.q0, mechanical.v0)
-    if penalty is None:
-        known = Weighted(now.M, now.G, mechanical.rank_tolerance)
-        penalty = PENALTY / float(known.s[-1]) ** 2
-    weight = _positive("penalty", penalty, "a number")
-    if number("iterations", iterations, "a whole number") < 1 or int(iterations) != iterations:
-        raise ValueError(f"iterations must be a whole number, at least 1, got {iterations}")
-
-    def accelerate(M: Any, f: Any, G: Any, gamma: Any) -> Any:
-        factor = Factor(np.asarray(M) + weight * (np.asarray(G).T @ G))
-        load = f + weight * (np.asarray(G).T @ gamma)
-        v_dot = factor.solve(load)
-        for _ in range(int(iterations) - 1):
-            load = load + weight * (np.asarray(G).T @ (gamma - G @ v_dot))
-            v_dot = factor.solve(load)
-        return v_dot
-
-    def symbolic(t: Any, y: Any, p: Any = mechanical.params) -> Any:
-        q, v = y[:nq], y[nq:]
-        G = parts.jacobian(t, q, p)
-        speed = G @ v - parts.target(t, q, p)
-        gamma = stabilise(parts.constraint(t, q, p), speed, parts.bias(t, q, v, p))
-        v_dot = accelerate(parts.mass(t, q, p), parts.force(t, q, v, p), G, gamma)
-        return np.concatenate([parts.rate(t, q, v, p), v_dot])
-
-    def numeric(t: float, y: Any, p: Any = mechanical.params) -> Any:
-        from scipy.linalg import cho_factor, cho_solve
-
-        now = mechanical.terms(t, y[:nq], y[nq:], p)
-        if not now.finite:
-            return np.full(nq + nv, np.nan)
-        gamma = stabilise(now.g, now.G @ y[nq:] - now.nu, now.gamma)
-        factor = cho_factor(now.M + weight * (now.G.T @ now.G), check_finite=False)
-        load = now.f + weight * (now.G.T @ gamma)
-        v_dot = cho_solve(factor, load, check_finite=False)
-        for _ in range(int(iterations) - 1):
-            load = load + weight * (now.G.T @ (gamma - now.G @ v_dot))
-            v_dot = cho_solve(factor, load, check_finite=False)
-        return np.concatenate([now.q_dot, v_dot])
-
-    f = traced_or(mechanical, mechanical.parts.traceable, symbolic, nq + nv, numeric)
-    return make_problem(
-        mechanical,
-        "augmented",
-        f,
-        np.concatenate([mechanical.q0, mechanical.v0]),
-        mechanical.position_names + mechanical.velocity_names,
-    )
+    f = _slope(mechanical, _plain, solver)
+    return _eliminated(mechanical, "projected", f, project=project)
 
 
 # -------------------------------------------------------------------- λ in the state
@@ -439,5 +333,5 @@ FORMULATIONS: dict[str, Callable[..., Formulation]] = {
     "ggl": lambda mechanical: _with_multipliers(mechanical, "ggl"),
     "overdetermined": _overdetermined,
     "minimal": _minimal,
-    "augmented": _augmented,
+    "augmented": augmented,
 }

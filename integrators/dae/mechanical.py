@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..problem import state_array, time_span
 from ..tracing import GraphTooLargeError, Traced, TracingError
 from .checks import finite_vector, index_list, number
+from .derivatives import check_derivatives as differentiated
 from .linear import RANK_TOLERANCE, Acceleration, Weighted
 from .parts import ARGUMENTS, Parts, adapt, complete, shaped, underlying
 
@@ -94,6 +95,9 @@ class Mechanical:
         all functions were given traced.
     rank_tolerance
         Relative tolerance for the rank of G (:data:`~integrators.dae.RANK_TOLERANCE`).
+    check_derivatives
+        Compare `jacobian`, `bias` and `velocity_target`, where given, with differences of g at the
+        start and near by (:mod:`.derivatives`). False accepts them as they are.
     name
         For tables and plots.
 
@@ -143,6 +147,7 @@ class Mechanical:
         invariants: Mapping[str, Callable[..., Any]] | None = None,
         trace: bool | None = None,
         rank_tolerance: float = RANK_TOLERANCE,
+        check_derivatives: bool = True,
         name: str = "",
     ) -> None:
         self.given = {
@@ -168,6 +173,7 @@ class Mechanical:
             "invariants": invariants,
             "trace": trace,
             "rank_tolerance": rank_tolerance,
+            "check_derivatives": check_derivatives,
             "name": name,
         }
         self.q0, self.v0 = _vector("q0", q0), _vector("v0", v0)
@@ -189,6 +195,10 @@ class Mechanical:
             self.given, self.nq, self.nv, self.m, self.params.size, self._traceable(trace)
         )
         self._check_terms()
+        if not isinstance(check_derivatives, bool | np.bool_):
+            raise TypeError(f"check_derivatives must be True or False, got {check_derivatives!r}")
+        if check_derivatives:
+            differentiated(self)
         self.multiplier_names = _names(multiplier_names, self.m, "multiplier_names", "λ")
         self.position_names = _names(position_names, self.nq, "position_names", "q")
         self.velocity_names = _names(velocity_names, self.nv, "velocity_names", "v")

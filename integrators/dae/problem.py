@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..problem import IVP
+from ..problem import IVP, time_span
 from ..tracing import GraphTooLargeError, Traced
 from .consistency import projected
+from .feedback import direction
 from .linear import SOLVERS, Eliminated
 from .mechanical import Mechanical
+from .reviews import joined, rank_review
 
 __all__ = ["Formulation", "full_rank", "make_problem", "may_trace", "projector", "traced_or"]
 
@@ -37,12 +39,31 @@ class Formulation(IVP):
         For "overdetermined": the equations ``extra(t, y)`` = 0 beyond M y' = f.
     to_qv
         For "minimal" with a loop-closure function: ``to_qv(t, y)`` -> (q, v).
+    directed
+        Where f depends on the direction of time, as feedback does: ``directed(±1)`` -> f.
+    always_review
+        A review (see :class:`~integrators.IVP`) that stays when another one is added.
     """
 
     mechanical: Any = None
     formulation: str = ""
     extra: Callable[..., Any] | None = None
     to_qv: Callable[..., Any] | None = None
+    directed: Callable[[int], Callable[..., Any]] | None = None
+    always_review: Callable[..., Any] | None = None
+
+    def with_(self, **changes: Any) -> IVP:
+        """Return a copy with some fields replaced; f follows the direction of time.
+
+        A review comes in addition to the formulation's own.
+        """
+        if self.directed is not None and "t_span" in changes and "f" not in changes:
+            way = direction(time_span(changes["t_span"]))
+            if way != direction(self.t_span):
+                changes["f"] = self.directed(way)
+        if self.always_review is not None and changes.get("review") is not None:
+            changes["review"] = joined(self.always_review, changes["review"])
+        return super().with_(**changes)
 
     def split(self, t: float, y: Any) -> tuple[Array, Array]:
         """Positions and velocities of a state."""
@@ -80,6 +101,8 @@ def make_problem(
         return value
 
     fields.setdefault("project", _normaliser(mechanical))
+    own, review = fields.get("always_review"), rank_review(mechanical)
+    fields["review"] = review if own is None else joined(own, review)
     return Formulation(
         f,
         y0,
