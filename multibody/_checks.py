@@ -16,9 +16,12 @@ __all__ = [
     "UNIT_TOLERANCE",
     "Array",
     "ArrayLike",
+    "check_rank_tolerance",
     "check_rotation",
     "check_symmetric",
     "check_unit",
+    "direction",
+    "exact_array",
     "one_of",
     "real_array",
     "real_scalar",
@@ -39,10 +42,13 @@ ROTATION_TOLERANCE = 2e-6
 INERTIA_TOLERANCE = 1e-9
 
 
-def real_array(value: ArrayLike, name: str, shape: tuple[int, ...] = ()) -> Array:
+def real_array(
+    value: ArrayLike, name: str, shape: tuple[int, ...] = (), *, finite: bool = True
+) -> Array:
     """Return finite floating-point data whose last axes have the given shape.
 
-    float32 and float64 are kept, integers become float64.
+    float32 and float64 are kept, integers become float64. This is for functions that work on
+    many vectors at once; those that take one vector use :func:`exact_array`.
 
     Examples
     --------
@@ -70,12 +76,52 @@ def real_array(value: ArrayLike, name: str, shape: tuple[int, ...] = ()) -> Arra
             f"{name}: expected an array of shape (..., {wanted}), received shape {array.shape}; "
             "check the argument"
         )
-    if not np.isfinite(array).all():
+    if finite and not np.isfinite(array).all():
         raise ValueError(
             f"{name}: expected finite numbers, received NaN or infinity in {array!r:.120}; "
             "find where they come from before they spread"
         )
     return array
+
+
+def exact_array(value: ArrayLike, name: str, shape: tuple[int, ...]) -> Array:
+    """Return a fresh float array of exactly the given shape: one point, one vector, one matrix.
+
+    Examples
+    --------
+    >>> exact_array([1, 2, 3], "point", (3,))
+    array([1., 2., 3.])
+    >>> exact_array(np.eye(3), "point", (3,))
+    Traceback (most recent call last):
+        ...
+    ValueError: point: expected 3 numbers, received shape (3, 3); give one at a time
+    """
+    array = real_array(value, name)
+    if array.shape != shape:
+        wanted = f"{shape[0]} numbers" if len(shape) == 1 else f"an array of shape {shape}"
+        remedy = "give one at a time" if array.ndim > len(shape) else "check the argument"
+        raise ValueError(f"{name}: expected {wanted}, received shape {array.shape}; {remedy}")
+    return np.array(array, dtype=np.float64)
+
+
+def direction(value: ArrayLike, name: str) -> Array:
+    """Return the unit vector along three numbers of any size; raise if all are zero.
+
+    A vector that is a unit vector already keeps its last digits, so that files give it back.
+
+    Examples
+    --------
+    >>> direction((3e200, 0, 4e200), "axis")
+    array([0.6, 0. , 0.8])
+    """
+    a = exact_array(value, name, (3,))
+    largest = float(np.abs(a).max())
+    if largest == 0.0:
+        raise ValueError(f"{name}: expected three numbers that are not all zero, received zeros")
+    if not 1e-150 < largest < 1e150:  # squares would leave the range of doubles
+        a = a / largest
+    norm = float(np.linalg.norm(a))
+    return (a if abs(norm - 1.0) <= 4 * np.finfo(float).eps else a / norm) + 0.0
 
 
 def real_scalar(value: ArrayLike, name: str) -> float:
@@ -136,12 +182,29 @@ swap two columns or change the sign of one
 
 
 def check_symmetric(value: ArrayLike, name: str, size: int) -> Array:
-    """Return symmetric matrices, or raise with the largest difference across the diagonal."""
-    A = real_array(value, name, (size, size))
-    gap = np.abs(A - np.swapaxes(A, -1, -2))
+    """Return a symmetric matrix, or raise with the largest difference across the diagonal."""
+    A = exact_array(value, name, (size, size))
+    gap = np.abs(A - A.T)
     if np.any(gap > INERTIA_TOLERANCE * np.abs(A).max(initial=0.0)):
         raise ValueError(
             f"{name}: expected a symmetric matrix, received one with max|A − Aᵀ| = "
             f"{gap.max():.3g}; use (A + Aᵀ)/2 if the difference is only rounding"
         )
     return A
+
+
+def check_rank_tolerance(value: float) -> float:
+    """Return a tolerance for ratios of singular values; raise if it cannot be one.
+
+    Examples
+    --------
+    >>> check_rank_tolerance(1e-6)
+    1e-06
+    """
+    tolerance = real_scalar(value, "rank_tolerance")
+    if not 0.0 < tolerance < 1.0:
+        raise ValueError(
+            f"rank_tolerance: expected a number between 0 and 1, received {value!r}; singular "
+            "values below this part of the largest count as zero"
+        )
+    return tolerance

@@ -63,6 +63,11 @@ def frames(model: Model, solution: Any, fps: float = 30.0, speed: float = 1.0) -
     for name, value in (("fps", fps), ("speed", speed)):
         if real_scalar(value, name) <= 0.0:
             raise ValueError(f"{name}: expected a positive number, received {value!r}")
+    if len(times) == 0:
+        raise ValueError(
+            "solution: expected at least one time to show, received none; simulate without "
+            "t_eval=[], or look at solution.message"
+        )
     duration = abs(times[-1] - times[0])
     count = round(duration * fps / speed) + 1
     if count > MOST_FRAMES:

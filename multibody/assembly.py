@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._checks import Array, ArrayLike
+from ._checks import Array, ArrayLike, real_scalar
 from .dynamics.closed_loop import RANK_TOLERANCE, constraints, need_loops
 from .dynamics.compute import crba
 from .dynamics.loop_joints import placed, relative_pose
@@ -30,6 +30,8 @@ __all__ = ["Assembly", "AssemblyError", "assemble", "consistent_velocity", "proj
 
 #: Gaps below this (metres, radians) count as closed.
 CLOSED = 1e-12
+#: Larger tolerances would call loops closed that anybody sees open.
+MOST_OPEN = 1e-2
 MOST_STEPS = 100
 #: Further starts, away from the guess, if a loop does not close or closes the wrong way round.
 RESTARTS = 24
@@ -70,7 +72,7 @@ class Assembly:
 def assemble(
     model: Model,
     guess: ArrayLike | None = None,
-    fixed: Iterable[str | int] = (),
+    fixed: str | int | Iterable[str | int] = (),
     *,
     t: float = 0.0,
     tolerance: float = CLOSED,
@@ -86,11 +88,11 @@ def assemble(
     guess
         Position to start from; neutral if not given.
     fixed
-        Bodies (names or numbers) whose joints keep their positions.
+        Bodies (names or numbers) whose joints keep their positions; a single one as it is.
     t
         Time, for joints that time moves.
     tolerance
-        Largest gap that counts as closed.
+        Largest gap that counts as closed, at most 0.01.
 
     Raises
     ------
@@ -108,18 +110,25 @@ def assemble(
     need_loops(model)
     start = model.neutral() if guess is None else model.check("q", guess, unit=False)
     start = model.normalise(start)
+    limit = real_scalar(tolerance, "tolerance")
+    if not 0.0 < limit <= MOST_OPEN:
+        raise ValueError(
+            f"tolerance: expected a gap above 0 and up to {MOST_OPEN:g} (m, rad), received "
+            f"{tolerance!r}; leave it out for {CLOSED:g}"
+        )
+    fixed = _listed(fixed)
     movable = _movable(model, fixed)
     rng = np.random.default_rng(0)
     origin, failure = start, None
     for attempt in range(RESTARTS + 1):
         try:
             q, gap, steps = _close(model, origin, movable, fixed, t, tolerance)
-            wrong = _wrong_way_round(model, q, t)
+            wrong = wrong_way_round(model, q, t)
             if wrong is not None:
                 for k in range(len(model.loops)):
                     q = _turned_over(model, q, k, movable, t)
                 q, gap, steps = _close(model, q, movable, fixed, t, tolerance)
-                wrong = _wrong_way_round(model, q, t)
+                wrong = wrong_way_round(model, q, t)
             if wrong is None:
                 q, gap = _unwound(model, q, gap, start, t, tolerance)
                 moved = float(np.abs(q - start).max(initial=0.0))
@@ -162,7 +171,7 @@ def _unwound(
     return q, gap
 
 
-def _wrong_way_round(model: Model, q: Array, t: float) -> str | None:
+def wrong_way_round(model: Model, q: Array, t: float) -> str | None:
     """Name of the first loop whose frames meet the wrong way round."""
     w = placed(model, q, None, t)
     for k, loop in enumerate(model.loops):
@@ -281,7 +290,7 @@ def consistent_velocity(
     model: Model,
     q: ArrayLike,
     v: ArrayLike,
-    fixed: Iterable[str | int] = (),
+    fixed: str | int | Iterable[str | int] = (),
     *,
     t: float = 0.0,
 ) -> Array:
@@ -304,7 +313,8 @@ def consistent_velocity(
     need_loops(model)
     q, v = model.check("q", q), model.check("v", v)
     c = constraints(model, q, v, t=t)
-    correction = _smallest(model, q, c.K, c.nu - c.K @ v, _movable(model, fixed), t)
+    movable = _movable(model, _listed(fixed))
+    correction = _smallest(model, q, c.K, c.nu - c.K @ v, movable, t)
     result = v + correction
     left = np.abs(c.K @ result - c.nu)
     # A velocity that satisfies the loops leaves rounding only.
@@ -350,6 +360,16 @@ def _smallest(model: Model, q: Array, K: Array, target: Array, movable: Array, t
     y = np.linalg.lstsq(weighted, target, rcond=RANK_TOLERANCE)[0]
     u[movable] = np.linalg.solve(L.T, y)
     return u
+
+
+def _listed(fixed: Any) -> list[str | int]:
+    """Bodies as a list; one alone is a list of one."""
+    if isinstance(fixed, str | int | np.integer):
+        return [fixed if isinstance(fixed, str) else int(fixed)]
+    try:
+        return list(fixed)
+    except TypeError:
+        raise TypeError(f"fixed: expected names or numbers of bodies, received {fixed!r}") from None
 
 
 def _movable(model: Model, fixed: Iterable[str | int]) -> Array:

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import difflib
+from collections import ChainMap
 from typing import Any
 
 import numpy as np
 
-from ._checks import Array, ArrayLike, real_array, real_scalar
+from ._checks import ArrayLike
+from ._parts import (
+    check_joint_object,
+    check_name,
+    force_elements,
+    gravity_vector,
+    inertia_of,
+    placement_of,
+    spring_numbers,
+    two_bodies,
+)
 from .connect import Connection, Entry, connect, moved
 from .graph import BASE, regular_order
-from .inertia import CentralInertia, RigidInertia
-from .joints import REGISTRY, Joint
+from .inertia import RigidInertia
+from .joints import Joint
 from .model import Body, Loop, Model, PointSpring
 from .plucker import Plucker
 from .se3 import Pose
@@ -47,7 +58,7 @@ class ModelBuilder:
     """
 
     def __init__(self, gravity: ArrayLike = (0.0, 0.0, -9.81), name: str = "model") -> None:
-        self.gravity = real_array(gravity, "gravity", (3,))
+        self.gravity = gravity_vector(gravity)
         self.name = name
         self._order: list[str] = []  # all bodies as they were added
         self._bodies: dict[str, Entry] = {}
@@ -101,13 +112,14 @@ class ModelBuilder:
         int
             How many bodies there are now.
         """
-        self._new_name(name)
-        forces = self._forces(name, joint, armature, damping, stiffness, rest, limits)
+        check_name(name, ChainMap[str, Any](self._bodies, self._declared), "body")
+        check_joint_object(joint, name)
+        forces = force_elements(name, joint, armature, damping, stiffness, rest, limits)
         entry = Entry(
             self._reference(parent),
             joint,
-            _plucker(placement, name),
-            _inertia(inertia, name),
+            placement_of(placement, name),
+            inertia_of(inertia, name),
             bool(reverse),
             forces,
         )
@@ -128,8 +140,8 @@ class ModelBuilder:
         int
             How many bodies there are now.
         """
-        self._new_name(name)
-        self._declared[name] = _inertia(inertia, name)
+        check_name(name, ChainMap[str, Any](self._bodies, self._declared), "body")
+        self._declared[name] = inertia_of(inertia, name)
         self._order.append(name)
         return len(self._order)
 
@@ -191,17 +203,15 @@ class ModelBuilder:
         └─ 3 rocker: Revolute(), 1.5 kg
         loop C: coupler to rocker by Revolute()
         """
-        if not isinstance(name, str) or not name:
-            raise ValueError(f"name: expected a non-empty string, received {name!r}")
-        if name in self._joints or name in self._loops:
-            raise ValueError(f"name: a joint {name!r} exists already; names must differ")
-        forces = self._forces(name, joint, armature, damping, stiffness, rest, limits)
+        check_name(name, ChainMap[str, Any](self._joints, self._loops), "joint")
+        check_joint_object(joint, name)
+        forces = force_elements(name, joint, armature, damping, stiffness, rest, limits)
         self._joints[name] = Connection(
             self._reference(predecessor),
             self._reference(successor),
             joint,
-            _plucker(X_P, name),
-            _plucker(X_S, name),
+            placement_of(X_P, name),
+            placement_of(X_S, name),
             forces,
             tree,
         )
@@ -232,16 +242,14 @@ class ModelBuilder:
 
         The placements say where the joint's two frames sit on the two bodies.
         """
-        if name in self._loops or name in self._joints:
-            raise ValueError(f"name: a loop or joint {name!r} exists already; names must differ")
-        if not isinstance(joint, Joint):
-            raise TypeError(f"{name}: expected a joint object, received {joint!r}")
+        check_name(name, ChainMap[str, Any](self._joints, self._loops), "loop or joint")
+        check_joint_object(joint, name)
         self._loops[name] = Connection(
             self._reference(predecessor),
             self._reference(successor),
             joint,
-            _plucker(placement_predecessor, name),
-            _plucker(placement_successor, name),
+            placement_of(placement_predecessor, name),
+            placement_of(placement_successor, name),
         )
 
     def add_spring(
@@ -256,22 +264,12 @@ class ModelBuilder:
         rest: float = 0.0,
     ) -> None:
         """Connect a point of one body with a point of another by a spring and a damper."""
-        if name in self._springs:
-            raise ValueError(f"name: a spring {name!r} exists already; names must differ")
-        numbers = [
-            real_scalar(x, key)
-            for key, x in (("stiffness", stiffness), ("damping", damping), ("rest", rest))
-        ]
-        if min(numbers) < 0.0:
-            raise ValueError(
-                f"{name}: expected stiffness, damping and rest length ≥ 0, received {numbers}"
-            )
+        check_name(name, self._springs, "spring")
+        a, b = self._reference(body_a), self._reference(body_b)
+        two_bodies(f"spring {name!r}", a, b)
         self._springs[name] = (
-            self._reference(body_a),
-            real_array(point_a, "point_a", (3,)).astype(float),
-            self._reference(body_b),
-            real_array(point_b, "point_b", (3,)).astype(float),
-            *numbers,
+            (a, b),
+            *spring_numbers(name, point_a, point_b, stiffness, damping, rest),
         )
 
     def build(self) -> Model:
@@ -308,23 +306,17 @@ class ModelBuilder:
             )
         closing = []
         for name, c in loops.items():
-            ends = [find(body, f"loop {name!r}") for body in (c.predecessor, c.successor)]
-            if ends[0] == ends[1]:
-                raise ValueError(f"loop {name!r}: expected two different bodies, received one")
+            first, second = (find(body, f"loop {name!r}") for body in (c.predecessor, c.successor))
             X_P, X_S = moved(c.X_P, shifts[c.predecessor]), moved(c.X_S, shifts[c.successor])
-            closing.append(Loop(name, ends[0], ends[1], c.joint, X_P, X_S))
+            closing.append(Loop(name, first, second, c.joint, X_P, X_S))
         springs = []
-        for name, (a, point_a, b, point_b, *constants) in self._springs.items():
-            numbers = [find(body, f"spring {name!r}") for body in (a, b)]
-            points = [
-                shifts[body].E @ (p - shifts[body].r) for body, p in ((a, point_a), (b, point_b))
-            ]
-            springs.append(
-                PointSpring(name, numbers[0], points[0], numbers[1], points[1], *constants)
+        for name, (ends, *points, stiffness, damping, rest) in self._springs.items():
+            a, b = (find(body, f"spring {name!r}") for body in ends)
+            at_a, at_b = (
+                shifts[body].E @ (p - shifts[body].r) for body, p in zip(ends, points, strict=True)
             )
-        model = Model(tuple(bodies), tuple(closing), tuple(springs), self.gravity, self.name)
-        _check_masses(model)
-        return model
+            springs.append(PointSpring(name, a, at_a, b, at_b, stiffness, damping, rest))
+        return Model(tuple(bodies), tuple(closing), tuple(springs), self.gravity, self.name)
 
     # ------------------------------------------------------------------ helpers
 
@@ -341,14 +333,6 @@ class ModelBuilder:
             raise ValueError(f"no body has number {body} yet; {len(names)} were added")
         return names[body - 1]
 
-    def _new_name(self, name: str) -> None:
-        if not isinstance(name, str) or not name or name == BASE:
-            raise ValueError(
-                f"name: expected a non-empty string other than 'base', received {name!r}"
-            )
-        if name in self._bodies or name in self._declared:
-            raise ValueError(f"name: a body {name!r} exists already; names must differ")
-
     def _tree(self) -> tuple[dict[str, Entry], dict[str, Connection], dict[str, Plucker]]:
         """Bodies as a tree, loops, and the shifts of body frames."""
         given = {**self._loops}
@@ -363,120 +347,3 @@ class ModelBuilder:
         near = difflib.get_close_matches(name, known, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {known}"
         raise ValueError(f"{where}: no body is named {name!r}; {hint}")
-
-    @staticmethod
-    def _forces(
-        name: str,
-        joint: Joint,
-        armature: ArrayLike,
-        damping: ArrayLike,
-        stiffness: ArrayLike,
-        rest: ArrayLike,
-        limits: Any,
-    ) -> dict[str, Array]:
-        """Check a joint and the numbers of its force elements."""
-        if not isinstance(joint, Joint):
-            known = isinstance(joint, str) and joint in REGISTRY
-            hint = f"; write {REGISTRY[joint].__name__}()" if known else ""
-            raise TypeError(f"{name}: expected a joint object, received {joint!r}{hint}")
-        forces = {
-            key: _per_freedom(value, joint, key, name)
-            for key, value in dict(
-                armature=armature, damping=damping, stiffness=stiffness, rest=rest
-            ).items()
-        }
-        for key in ("armature", "damping"):
-            if np.any(forces[key] < 0.0):
-                raise ValueError(f"{name}: expected {key} ≥ 0, received {forces[key]}")
-        if np.any(forces["stiffness"] != 0.0) and not joint.rate_is_velocity:
-            raise ValueError(
-                f"{name}: a joint spring needs velocities that are the derivatives of positions, "
-                f"which those of {type(joint).__name__} are not; use add_spring between points, "
-                "or a force function"
-            )
-        forces["limits"] = _limits(limits, joint, name)
-        return forces
-
-
-def _plucker(placement: Placement, name: str) -> Plucker:
-    if placement is None:
-        return Plucker.identity()
-    if isinstance(placement, Plucker):
-        return placement
-    if isinstance(placement, Pose):
-        return placement.to_plucker()
-    try:
-        return Plucker(np.eye(3), real_array(placement, "placement", (3,)))
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"{name}: expected a Pose, a Plucker transform or a translation (x, y, z) as "
-            f"placement, received {placement!r:.80}"
-        ) from None
-
-
-def _inertia(inertia: Any, name: str) -> RigidInertia:
-    if inertia is None:
-        return RigidInertia.zero()
-    if isinstance(inertia, RigidInertia):
-        return inertia
-    if isinstance(inertia, CentralInertia):
-        return inertia.rigid()
-    try:
-        return RigidInertia.from_parameters(inertia)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
-    except TypeError:
-        raise TypeError(
-            f"{name}: expected Inertia(mass, com, I_com), a shape such as rod(…), or ten "
-            f"parameters as inertia, received {inertia!r:.80}"
-        ) from None
-
-
-def _per_freedom(value: ArrayLike, joint: Joint, key: str, name: str) -> Array:
-    array = real_array(value, key).astype(float)
-    if array.ndim == 0:
-        array = np.full(joint.nv, float(array))
-    if array.shape != (joint.nv,):
-        raise ValueError(
-            f"{name}: expected one number or {joint.nv} as {key}, received shape {array.shape}"
-        )
-    return array
-
-
-def _limits(limits: Any, joint: Joint, name: str) -> Array:
-    if limits is None:
-        return np.tile([-np.inf, np.inf, 0.0, 0.0], (joint.nv, 1))
-    if not joint.rate_is_velocity:
-        raise ValueError(
-            f"{name}: limits need velocities that are the derivatives of positions, which those "
-            f"of {type(joint).__name__} are not"
-        )
-    rows = np.atleast_2d(np.asarray(limits, dtype=float))
-    if rows.shape not in ((joint.nv, 2), (joint.nv, 4)) or np.isnan(rows).any():
-        raise ValueError(
-            f"{name}: expected limits (lower, upper) or (lower, upper, stiffness, damping) for "
-            f"each of {joint.nv} freedoms, received shape {rows.shape}"
-        )
-    if rows.shape[1] == 2:
-        rows = np.hstack([rows, np.tile([1e4, 1e2], (joint.nv, 1))])
-    if np.any(rows[:, 0] > rows[:, 1]) or np.any(rows[:, 2:] < 0.0):
-        raise ValueError(
-            f"{name}: expected lower ≤ upper and stiffness, damping ≥ 0, received {rows.tolist()}"
-        )
-    return rows
-
-
-def _check_masses(model: Model) -> None:
-    """Raise if some freedom moves nothing: then no equation determines its acceleration."""
-    from .dynamics.aba import find_singular_body
-
-    rng = np.random.default_rng(0)
-    # A singular position is possible by chance in one configuration, not in two.
-    found = [find_singular_body(model, model.random(rng)) for _ in range(2)]
-    if all(found):
-        body = model.bodies[found[0] - 1]
-        raise ValueError(
-            f"body {body.name!r} moves freely at its joint {body.joint!r}, but has no inertia in "
-            "that direction, and neither have the bodies that it carries; give it mass or "
-            "rotational inertia, an armature, or a Fixed joint"
-        )

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._checks import Array, one_of
-from .assembly import project_state
+from ._checks import Array, check_rank_tolerance, one_of
+from .assembly import project_state, wrong_way_round
 from .dynamics.closed_loop import (
     RANK_TOLERANCE,
     REGULARISATION,
     REGULARISATION_INDEPENDENT,
-    constrained_accelerations,
     constraints,
     fast_constrained_accelerations,
     mobility,
+    solved,
 )
 from .dynamics.compute import load, load_forces
 from .dynamics.constrained import ALPHA, BETA, EPSILON, constrained_kernel
@@ -89,6 +89,7 @@ class Stabilisation:
         kind = OTHER_NAMES.get(kind, kind)
         one_of(kind, "stabilise", ("none", "baumgarte", "projection", *OTHER_NAMES))
         one_of(rank, "rank", ("regular", "truncate"))
+        rank_tolerance = check_rank_tolerance(rank_tolerance)
         if kind != "baumgarte":
             if any(x is not None for x in (T_stab, alpha, beta, step)):
                 raise ValueError(
@@ -113,17 +114,9 @@ class Stabilisation:
     def numeric(self, model: Model, q: Array, v: Array, tau: Any, f_ext: Any, t: float) -> Array:
         """Accelerations on floats."""
         if self.rank == "truncate":
-            return constrained_accelerations(
-                model,
-                q,
-                v,
-                tau,
-                f_ext,
-                t=t,
-                method="projection",
-                alpha=self.alpha,
-                beta=self.beta,
-                rank_tolerance=self.rank_tolerance,
+            feedback, tolerance = (self.alpha, self.beta), self.rank_tolerance
+            return solved(
+                model, q, v, tau, f_ext, t, "projection", *feedback, tolerance
             ).accelerations
         w = load(model, q, v, t)
         w.tau[:] = 0.0 if tau is None else tau
@@ -137,8 +130,15 @@ class Stabilisation:
 
 
 def check_consistent(model: Model, q: Array, v: Array, t: float) -> None:
-    """Raise if an initial state leaves loops open or tears them apart."""
+    """Raise if an initial state leaves loops open, closes them askew or tears them apart."""
     c = constraints(model, q, v, t=t)
+    wrong = wrong_way_round(model, q, t)
+    if wrong is not None and np.abs(c.delta).max(initial=0.0) <= CONSISTENT:
+        raise ValueError(
+            f"initial state: the loop {wrong!r} is closed half a turn the wrong way (its gap is 0, "
+            "but its frames are half a turn off or its axes antiparallel, expected aligned); use "
+            "assemble(model, q0).q"
+        )
     for name, values, remedy in (
         ("gap", c.delta, "use assemble(model, q0).q"),
         ("rate of the gap", c.K @ v - c.nu, "use consistent_velocity(model, q0, v0)"),

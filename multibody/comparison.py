@@ -245,14 +245,20 @@ def _names(model: Model, formulations: Any) -> list[str]:
                 f"there is no formulation {name!r}{also}{hint} (known: {', '.join(known)})"
             )
         found.append(":".join([key, *options]))
-        _options(found[-1])
+        formulation_options(found[-1])
     if not found:
         raise ValueError("no formulation was given; name at least one")
     return found
 
 
-def _options(text: str) -> tuple[str, dict[str, Any]]:
-    """Name and options of "baumgarte:T_stab=0.01"."""
+def formulation_options(text: str) -> tuple[str, dict[str, Any]]:
+    """Name and options of a formulation as it is written in tables and on the command line.
+
+    Examples
+    --------
+    >>> formulation_options("baumgarte:T_stab=0.01")
+    ('baumgarte', {'T_stab': 0.01})
+    """
     name, *parts = text.split(":")
     options: dict[str, Any] = {}
     for part in parts:
@@ -347,7 +353,7 @@ class _Study:
             nq = w.model.nq
             problem = as_ivp(w.model, w.q0, w.v0, self.span, w.tau, self.f_ext)
             return problem, lambda t, y: (y[:nq], y[nq:])
-        key, options = _options(name)
+        key, options = formulation_options(name)
         formulation = self._system(key in WITH_MULTIPLIERS).formulation(key, **options)
         return formulation, formulation.split
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._checks import Array, ArrayLike
+from ._checks import Array, ArrayLike, check_rank_tolerance
 from .assembly import _holonomic
 from .closed import TRACED_CONSTRAINTS, check_consistent
 from .dynamics.closed_loop import (
@@ -30,6 +30,7 @@ from .dynamics.kinematics import position_rates
 from .dynamics.loops import closure_kernel
 from .dynamics.motion import energy
 from .force_laws import external_force_law, joint_force_law
+from .observed import over_all_loops
 from .rhs import TRACED_BODIES, _set_forces
 from .singular import loop_review
 
@@ -55,6 +56,7 @@ def independent_rows(
     """
     import scipy.linalg
 
+    rank_tolerance = check_rank_tolerance(rank_tolerance)
     R, pivots = scipy.linalg.qr(_weighted(model, q, t).T, mode="r", pivoting=True)
     sizes = np.abs(np.diag(R))
     rank = int(np.sum(sizes > rank_tolerance * sizes.max(initial=0.0)))
@@ -81,7 +83,8 @@ def as_mechanical(
     rows
         Loop constraints to be used; by default all that can act. Where some of them are
         redundant, which would leave their multipliers undetermined, as many combinations of
-        them as are independent at the start take their place.
+        them as are independent at the start take their place. Rows that are given must restrict
+        the start as much as all of them do.
 
     Notes
     -----
@@ -107,6 +110,12 @@ def as_mechanical(
     v0 = np.zeros(model.nv) if v0 is None else model.check("v", v0)
     t0, t1 = time_span(t_span)
     check_consistent(model, q0, v0, t0)
+    if not len(model.tree.acting_rows):
+        raise ValueError(
+            f"{model.name!r}: the loops {[loop.name for loop in model.loops]} impose nothing that "
+            "the tree does not (their Jacobian K is zero everywhere, rank 0), so that there is no "
+            "multiplier; remove them, or use as_ivp, which does not need any"
+        )
     chosen, mixing = _chosen(model, q0, t0, rows)
     holonomic = _holonomic(model)[chosen]
     tau_law, params = joint_force_law(model, tau)
@@ -141,6 +150,7 @@ def as_mechanical(
             {"energy": lambda t, q, v: energy(model, q, v, t=t).total} if conservative else {}
         ),
         trace=traced,
+        check_derivatives=False,  # they are exact
         name=model.name,
     )
 
@@ -197,7 +207,10 @@ def as_dae(
     system = as_mechanical(model, q0, v0, t_span, tau, f_ext, traced=traced, rows=rows)
     problem = system.formulation(formulation, **options)
     conservative = tau is None and f_ext is None and "energy" in system.invariants
-    return problem.with_(review=loop_review(model, conservative, _rates(model, tau, f_ext)))
+    return problem.with_(
+        review=loop_review(model, conservative, _rates(model, tau, f_ext)),
+        observe=lambda solution: over_all_loops(model, system.observables(solution)),
+    )
 
 
 def _rates(model: Model, tau: Any, f_ext: Any) -> Callable[..., Array]:
@@ -235,6 +248,16 @@ def _chosen(model: Model, q: Array, t: float, rows: ArrayLike | None) -> tuple[A
         if chosen.min() < 0 or chosen.max() >= len(known):
             listed = ", ".join(f"{k} {name}" for k, name in enumerate(known))
             raise ValueError(f"rows: expected some of {listed}; got {chosen.tolist()}")
+        weighted = _weighted(model, q, t)
+        sizes = [np.linalg.svd(A, compute_uv=False) for A in (weighted[chosen], weighted)]
+        limit = RANK_TOLERANCE * sizes[1].max(initial=0.0)
+        some, every = (int(np.sum(s > limit)) for s in sizes)
+        if some < every:
+            raise ValueError(
+                f"rows: {chosen.tolist()} have rank {some} at the start, all constraints together "
+                f"rank {every}: the loops would come apart; give rows that span all, such as "
+                f"{independent_rows(model, q, t=t).tolist()}, or leave rows out"
+            )
         return chosen, None
     independent = independent_rows(model, q, t=t)
     if len(independent) == len(acting):

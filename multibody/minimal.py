@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._checks import ArrayLike, real_array
+from ._checks import Array, ArrayLike, real_array
+from .dynamics.closed_loop import constraints
 from .dynamics.factor import l_solve_kernel, lt_solve_kernel, ltdl_kernel
 from .dynamics.independent import LoopClosure
 from .dynamics.motion import energy
+from .observed import observables_of_states
 
 if TYPE_CHECKING:
     from integrators import IVP
@@ -23,6 +25,13 @@ if TYPE_CHECKING:
     from .model import Model
 
 __all__ = ["as_ivp_minimal"]
+
+#: Largest gap, and rate of a gap in parts of the velocities, that γ may leave along a run. At the
+#: start it is checked more sharply; closed formulae lose some digits where they are steep.
+LEFT_OPEN = 1e-6
+
+#: States of a run at which γ is checked.
+MOST_STATES = 400
 
 
 def as_ivp_minimal(
@@ -56,7 +65,9 @@ def as_ivp_minimal(
     -------
     IVP
         State (y, ẏ); ``LoopClosure.states(solution.y)`` gives positions and velocities of all
-        joints.
+        joints, and ``solution.observed`` drift, energy and multipliers. That γ closes the loops
+        is checked at the start and, when a run is over, along it: where it does not, the run
+        fails with ``Status.FUNCTION_RAISED``.
 
     Examples
     --------
@@ -121,6 +132,10 @@ def as_ivp_minimal(
         state = closure.states(x)
         return float(energy(model, state[: model.nq], state[model.nq :], t=t).total)
 
+    def observe(solution: Any) -> Any:
+        q, v = np.split(closure.states(solution.y), [model.nq])
+        return observables_of_states(model, solution, q, v, tau, f_ext)
+
     undisturbed = tau is None and f_ext is None
     conservative = undisturbed and not model.is_rheonomic and not model.is_damped
     names = [f"y{k}" for k in range(size)]
@@ -132,4 +147,35 @@ def as_ivp_minimal(
         invariants={"energy": total} if conservative else {},
         name=f"{model.name}, minimal coordinates",
         state_names=(*names, *(f"d({name})" for name in names)),
+        review=_closure_review(closure) if model.loops else None,
+        observe=observe,
     )
+
+
+def _closure_review(closure: LoopClosure) -> Callable[..., Any]:
+    """Review of runs that says where γ leaves loops open; it was checked at the start only."""
+
+    def review(problem: Any, t: Array, x: Array, rtol: float | None) -> Any:
+        from integrators import Status
+
+        states = np.unique(np.linspace(0, len(t) - 1, min(len(t), MOST_STATES)).astype(int))
+        for k in states:
+            q, v = np.split(closure.states(x[:, k]), [closure.model.nq])
+            if not np.isfinite(q).all() or not np.isfinite(v).all():
+                continue
+            c = constraints(closure.model, q, v, t=float(t[k]))
+            for what, values, scale in (
+                ("leaves a gap", c.delta, 1.0),
+                ("moves the loops apart at a rate", c.K @ v - c.nu, 1.0 + np.abs(v).max()),
+            ):
+                worst = int(np.argmax(np.abs(values)))
+                if not abs(values[worst]) <= LEFT_OPEN * scale:
+                    return Status.FUNCTION_RAISED, (
+                        f"the loop-closure function {what} of {abs(values[worst]):.3g} in "
+                        f"{c.names[worst]} at t = {t[k]:.6g}, y = {x[: closure.size, k]}, so that "
+                        "the run is not to be trusted from then on; check γ, or keep away from "
+                        "where it is not defined"
+                    )
+        return None
+
+    return review

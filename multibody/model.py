@@ -9,14 +9,26 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ._checks import UNIT_TOLERANCE, Array, ArrayLike, real_array
+from ._parts import (
+    FORCES,
+    check_joint_object,
+    check_masses,
+    check_name,
+    force_elements,
+    gravity_vector,
+    inertia_of,
+    placement_of,
+    spring_numbers,
+    two_bodies,
+)
 from .inertia import RigidInertia
 from .joints import Joint
 from .plucker import Plucker
@@ -43,7 +55,8 @@ class Body:
         In the body's own frame.
     armature, damping, stiffness, rest, limits
         For each velocity variable: rotor inertia (gear ratio² × inertia), viscous damping,
-        spring, its rest position, and (lower, upper, stiffness, damping) of elastic stops.
+        spring, its rest position, and (lower, upper, stiffness, damping) of elastic stops. Empty
+        arrays mean that there are none.
     """
 
     name: str
@@ -113,20 +126,41 @@ class Model:
     name: str = "model"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "loops", tuple(self.loops))
-        object.__setattr__(self, "springs", tuple(self.springs))
-        object.__setattr__(self, "bodies", tuple(_filled(b) for b in self.bodies))
-        gravity = real_array(self.gravity, "gravity", (3,)).astype(float)
-        gravity.setflags(write=False)
-        object.__setattr__(self, "gravity", gravity)
-        if not self.bodies:
+        """Check everything, whoever made the parts, and keep copies that nobody can change."""
+        bodies = tuple(self.bodies)
+        if not bodies:
             raise ValueError("model: expected at least one body, received none; use add_body")
+        given = {
+            "bodies": _checked(bodies, Body, _body, len(bodies)),
+            "loops": _checked(self.loops, Loop, _loop, len(bodies)),
+            "springs": _checked(self.springs, PointSpring, _spring, len(bodies)),
+            "gravity": gravity_vector(self.gravity),
+        }
+        for name, value in given.items():
+            object.__setattr__(self, name, value)
         for i, body in enumerate(self.bodies, 1):
             if not 0 <= body.parent < i:
                 raise ValueError(
                     f"model: body {i} ({body.name!r}) has parent {body.parent}; parents must come "
                     "before children (0 is the base)"
                 )
+        self._freeze()
+        check_masses(self)
+
+    def _freeze(self) -> None:
+        """Make all arrays read-only: hash, tables and machine code are made from them once."""
+        arrays = [self.gravity]
+        for b in self.bodies:
+            arrays += [b.placement.E, b.placement.r, b.inertia.array, b.joint.axis, b.limits]
+            arrays += [getattr(b, key) for key in FORCES]
+        for c in self.loops:
+            arrays.append(c.joint.axis)
+            for X in (c.placement_predecessor, c.placement_successor):
+                arrays += [X.E, X.r]
+        for s in self.springs:
+            arrays += [s.point_a, s.point_b]
+        for array in arrays:
+            array.setflags(write=False)
 
     # ------------------------------------------------------------------ sizes and places
 
@@ -293,6 +327,7 @@ class Model:
     def __setstate__(self, state: Any) -> None:
         for name, value in state.items():
             object.__setattr__(self, name, value)
+        self._freeze()  # arrays come back from a pickle writable
 
     @cached_property
     def _digest(self) -> str:
@@ -306,9 +341,10 @@ class Model:
                 b.damping,
             )
             numbers += (b.stiffness, b.rest, b.limits)
-            parts += [b.name, b.parent, b.reverse, repr(b.joint), *(x.tobytes() for x in numbers)]
+            parts += [b.name, b.parent, b.reverse, _identity(b.joint)]
+            parts += [x.tobytes() for x in numbers]
         for c in self.loops:
-            parts += [c.name, c.predecessor, c.successor, repr(c.joint)]
+            parts += [c.name, c.predecessor, c.successor, _identity(c.joint)]
             for X in (c.placement_predecessor, c.placement_successor):
                 parts += [X.E.tobytes(), X.r.tobytes()]
         for s in self.springs:
@@ -352,17 +388,78 @@ class Model:
             self._branch(i, indent + ("   " if last else "│  "), lines)
 
 
-def _filled(body: Body) -> Body:
+def _checked(parts: Any, kind: Any, check: Callable[[Any, int], Any], n: int) -> tuple[Any, ...]:
+    """Parts of one kind, checked, under names that differ."""
+    what = {Body: "body", Loop: "loop", PointSpring: "spring"}[kind]
+    names: set[str] = set()
+    found = []
+    for part in parts:
+        if not isinstance(part, kind):
+            raise TypeError(f"model: expected {kind.__name__} objects, received {part!r:.80}")
+        names.add(check_name(part.name, names, what))
+        found.append(check(part, n))
+    return tuple(found)
+
+
+def _number(body: Any, n: int, where: str) -> int:
+    if isinstance(body, bool) or not isinstance(body, int | np.integer) or not 0 <= body <= n:
+        raise ValueError(f"{where}: expected the number of a body, 0 to {n}, received {body!r}")
+    return int(body)
+
+
+def _copied(X: Plucker) -> Plucker:
+    return Plucker._of(X.E.copy(), X.r.copy())
+
+
+def _body(body: Body, n: int) -> Body:
     """Body with an entry in each force array for each freedom."""
-    nv = body.joint.nv
-    missing: dict[str, Any] = {
-        name: np.zeros(nv)
-        for name in ("armature", "damping", "stiffness", "rest")
-        if getattr(body, name).shape != (nv,)
-    }
-    if body.limits.shape != (nv, 4):
-        missing["limits"] = np.tile([-np.inf, np.inf, 0.0, 0.0], (nv, 1))
-    return replace(body, **missing) if missing else body
+    joint = check_joint_object(body.joint, body.name)
+    given = {key: getattr(body, key) for key in (*FORCES, "limits")}
+    given = {key: value for key, value in given.items() if np.size(value)}
+    return Body(
+        body.name,
+        _number(body.parent, n, f"body {body.name!r}: parent"),
+        joint,
+        _copied(placement_of(body.placement, body.name)),
+        RigidInertia._of(inertia_of(body.inertia, body.name).array.copy()),
+        bool(body.reverse),
+        **force_elements(body.name, joint, **given),
+    )
+
+
+def _loop(loop: Loop, n: int) -> Loop:
+    where = f"loop {loop.name!r}"
+    first, second = (_number(body, n, where) for body in (loop.predecessor, loop.successor))
+    two_bodies(where, first, second)
+    frames = (loop.placement_predecessor, loop.placement_successor)
+    X_P, X_S = (_copied(placement_of(X, loop.name)) for X in frames)
+    return Loop(loop.name, first, second, check_joint_object(loop.joint, loop.name), X_P, X_S)
+
+
+def _spring(spring: PointSpring, n: int) -> PointSpring:
+    where = f"spring {spring.name!r}"
+    a, b = (_number(body, n, where) for body in (spring.body_a, spring.body_b))
+    two_bodies(where, a, b)
+    point_a, point_b, *constants = spring_numbers(
+        spring.name,
+        spring.point_a,
+        spring.point_b,
+        spring.stiffness,
+        spring.damping,
+        spring.rest,
+    )
+    return PointSpring(spring.name, a, point_a, b, point_b, *constants)
+
+
+def _identity(joint: Joint) -> str:
+    """Everything that tells joints apart, functions included; joints inside joints, too."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Joint):
+            return plain(value._identity())
+        return tuple(map(plain, value)) if isinstance(value, tuple) else value
+
+    return repr(plain(joint))
 
 
 def _slices(sizes: Iterable[int]) -> tuple[slice, ...]:

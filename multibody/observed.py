@@ -6,7 +6,7 @@ can keep its energy and its loops to many digits and yet move wrongly from there
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -126,17 +126,24 @@ def observables(model: Model, solution: Any, tau: Any = None, f_ext: Any = None)
     >>> run.observed.rank.max(), run.observed.multipliers.shape == (5, len(run.t))
     (np.int64(4), True)
     """
+    q, v = solution.y[: model.nq], solution.y[model.nq : model.nq + model.nv]
+    return observables_of_states(model, solution, q, v, tau, f_ext)
+
+
+def observables_of_states(
+    model: Model, solution: Any, q: Array, v: Array, tau: Any = None, f_ext: Any = None
+) -> Observables:
+    """The same for a solution in other variables, with positions and velocities in columns."""
     from integrators.dae import Observables
 
     t, count = solution.t, len(solution.t)
-    q, v = solution.y[: model.nq], solution.y[model.nq : model.nq + model.nv]
     rows = int(model.tree.arrays["loop_at"][-1])
     gap, speed, multipliers = (np.zeros((rows, count)) for _ in range(3))
     rank, singularity = np.zeros(count, dtype=np.int64), np.zeros(count)
     if model.loops and count:
         gap, speed, multipliers, rank = _constraints_along(model, t, q.T, v.T, tau, f_ext)
         ratios = singular_value_ratios(model, t, q)
-        singularity = np.array([row[max(r - 1, 0)] for row, r in zip(ratios, rank)])
+        singularity = np.array([row[r - 1] if r else 0.0 for row, r in zip(ratios, rank)])
     invariants = {
         name: np.array([float(g(float(s), x)) for s, x in zip(t, solution.y.T)])
         for name, g in solution.problem.invariants.items()
@@ -155,6 +162,18 @@ def observables(model: Model, solution: Any, tau: Any = None, f_ext: Any = None)
         rank=rank,
         singularity=singularity,
         invariants=invariants,
+    )
+
+
+def over_all_loops(model: Model, seen: Observables) -> Observables:
+    """The same with the drift of all loops, whichever constraints the equations contain."""
+    found = [constraints(model, q, v, t=float(t)) for t, q, v in zip(seen.t, seen.q.T, seen.v.T)]
+    return replace(
+        seen,
+        drift=np.array([np.abs(c.delta).max(initial=0.0) for c in found]),
+        velocity_drift=np.array(
+            [np.abs(c.K @ v - c.nu).max(initial=0.0) for c, v in zip(found, seen.v.T)]
+        ),
     )
 
 

@@ -8,25 +8,32 @@ so that the whole right-hand side is machine code with an exact Jacobian.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._checks import Array, ArrayLike, one_of
+from ._checks import Array, ArrayLike, one_of, real_array
 from .closed import Stabilisation, check_consistent, gap_invariants, loop_projection
+from .conserved import invariants as conserved_quantities
 from .dynamics.closed_loop import RANK_TOLERANCE
 from .dynamics.compute import FD, position_rate
-from .dynamics.compute_kernels import forward_dynamics, inverse_dynamics
-from .dynamics.factored import factored_kernel, is_shallow
 from .dynamics.kinematics import position_rates
-from .dynamics.motion import energy, momentum
-from .dynamics.tree import HAVE_FORCES
-from .force_laws import external_force_law, joint_force_law
+from .force_laws import driven_variables, external_force_law, joint_force_law
 from .observed import observables
 from .singular import loop_review
+from .traced_dynamics import (
+    FD_derivatives,
+    ID_derivatives,
+    accelerate,
+    symbolic_state,
+    traced_fd,
+    traced_id,
+)
+from .traced_dynamics import set_forces as _set_forces
 
 if TYPE_CHECKING:
-    from integrators import IVP
+    from integrators import IVP, Solution
     from integrators.tracing import Traced
 
     from .model import Model
@@ -44,6 +51,10 @@ __all__ = [
 
 #: Models with more bodies than this are not traced unless asked: compiling takes seconds.
 TRACED_BODIES = 40
+
+#: Problems with more states than this have no ``jac``: compiling it takes seconds, and implicit
+#: methods use LAPACK and differences of f from there on. ``problem.f.jacobian()`` still has it.
+JACOBIAN_STATES = 40
 
 #: Rate (1/s) at which the stabilising term pulls quaternions back to unit norm.
 QUATERNION_GAIN = 10.0
@@ -71,136 +82,6 @@ def split_state(model: Model, x: ArrayLike) -> tuple[Array, Array]:
             f"x: expected nq + nv = {model.nq} + {model.nv} numbers, received shape {x.shape}"
         )
     return x[: model.nq], x[model.nq :]
-
-
-# ---------------------------------------------------------------------- traced functions
-
-
-def _symbolic_state(model: Model, t: Any, x: Any) -> Any:
-    w = model.tree.symbolic()
-    w.t[0] = t
-    w.q[:] = x[: model.nq]
-    w.v[:] = x[model.nq :]
-    return w
-
-
-def _set_forces(model: Model, w: Any, tau: Any, f_ext: Any) -> None:
-    w.tau[:] = 0.0 if tau is None else tau
-    w.switches[HAVE_FORCES] = int(f_ext is not None or len(model.springs) > 0)
-    if f_ext is not None:
-        w.f_ext[:] = f_ext
-
-
-def traced_fd(model: Model) -> Traced:
-    """[q̇; v̇] as a traced function of t, x = [q; v] and p = tau; made once for each model.
-
-    Examples
-    --------
-    >>> from multibody import mechanisms
-    >>> f = traced_fd(mechanisms.pendulum())
-    >>> f(0.0, np.array([0.0, 1.0]), np.array([2.0]))
-    array([1., 2.])
-    """
-    from integrators import traced
-
-    def fd(t: Any, x: Any, p: Any = ()) -> Any:
-        w = _symbolic_state(model, t, x)
-        _set_forces(model, w, p if model.nv else None, None)
-        position_rates(w)
-        _accelerate(w, Stabilisation("none", 0.0, 0.0) if model.loops else None)
-        return np.concatenate([w.q_dot, w.a_q])
-
-    return _kept(model, "fd", lambda: traced(fd, n=model.nq + model.nv, params=model.nv))
-
-
-def traced_id(model: Model) -> Traced:
-    """Joint forces as a traced function of t, x = [q; v] and p = accelerations."""
-    from integrators import traced
-
-    def inverse(t: Any, x: Any, p: Any = ()) -> Any:
-        w = _symbolic_state(model, t, x)
-        _set_forces(model, w, None, None)
-        w.a_q[:] = p
-        inverse_dynamics(w)
-        return w.tau
-
-    return _kept(
-        model,
-        "id",
-        lambda: traced(inverse, n=model.nq + model.nv, params=model.nv, outputs=model.nv),
-    )
-
-
-def _kept(model: Model, name: str, make: Callable[[], Any]) -> Any:
-    kept = model.tree.traced
-    if name not in kept:
-        kept[name] = make()
-    return kept[name]
-
-
-def _position_directions(model: Model, q: Array, t: float) -> Array:
-    """∂q̇/∂v: what each velocity variable does to the positions."""
-    columns = [position_rate(model, q, e, t=t) for e in np.eye(model.nv)]
-    return np.array(columns).T.reshape(model.nq, model.nv)
-
-
-def FD_derivatives(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    tau: ArrayLike | None = None,
-    *,
-    t: float = 0.0,
-    tangent: bool = True,
-) -> tuple[Array, Array, Array]:
-    """Exact derivatives of FD with respect to position, velocity and joint forces.
-
-    Parameters
-    ----------
-    tangent
-        True: the first matrix is nv × nv, derivatives along the directions that the velocity
-        variables stand for. False: nv × nq, derivatives by the numbers in q.
-
-    Returns
-    -------
-    dq, dv, dtau
-        dtau is H⁻¹.
-
-    Examples
-    --------
-    >>> from multibody import mechanisms
-    >>> dq, dv, dtau = FD_derivatives(mechanisms.pendulum(), [0.0], [0.0])
-    >>> dq.round(6), dtau
-    (array([[-9.81]]), array([[1.]]))
-    """
-    q, v = model.check("q", q), model.check("v", v)
-    force = np.zeros(model.nv) if tau is None else model.check("tau", tau)
-    f, x = traced_fd(model), np.concatenate([q, v])
-    J = f.jacobian()(t, x, force)[model.nq :]
-    dtau = f.parameter_jacobian()(t, x, force)[model.nq :]
-    dq = J[:, : model.nq]
-    return (dq @ _position_directions(model, q, t) if tangent else dq), J[:, model.nq :], dtau
-
-
-def ID_derivatives(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    a: ArrayLike,
-    *,
-    t: float = 0.0,
-    tangent: bool = True,
-) -> tuple[Array, Array, Array]:
-    """Exact derivatives of ID with respect to position, velocity and acceleration.
-
-    The last one is H; `tangent` as in :func:`FD_derivatives`.
-    """
-    q, v, a = model.check("q", q), model.check("v", v), model.check("a", a)
-    f, x = traced_id(model), np.concatenate([q, v])
-    J = np.asarray(f.jacobian()(t, x, a)).reshape(model.nv, -1)
-    da = np.asarray(f.parameter_jacobian()(t, x, a)).reshape(model.nv, -1)
-    dq = J[:, : model.nq]
-    return (dq @ _position_directions(model, q, t) if tangent else dq), J[:, model.nq :], da
 
 
 # ---------------------------------------------------------------------- initial value problems
@@ -233,14 +114,19 @@ def as_ivp(
     q0, v0
         Initial position (neutral if not given) and velocity (at rest if not given).
     t_span
-        (t0, t1).
+        (t0, t1). For t1 < t0 the terms that stabilise quaternions and loops work backwards, too,
+        also where ``solve(problem, (t0, t1))`` turns the direction round.
     tau
         Joint forces: None for none; nv numbers, which become the problem's parameters; a table
         ``(times, values)`` with a row of nv numbers for each time, interpolated linearly and
-        held constant outside; or a function ``tau(t, q, v)``.
+        held constant outside; or a function ``tau(t, q, v)``. A function is traced where
+        possible: it is run here, on symbols, and what it reads besides its arguments (globals,
+        attributes, files) keeps the values that it has now. With ``traced=False`` it is called in
+        each evaluation, and sees changes.
     f_ext
-        External forces in base coordinates: None, a row of six for each body, or a function
-        ``f_ext(t, q, v)`` that returns them.
+        External forces in base coordinates: None, a row of six for each body, a dictionary of
+        rows by names of bodies, or a function ``f_ext(t, q, v)`` that returns either; traced as
+        a function for `tau` is.
     quaternions
         What keeps quaternions unit vectors: "renormalise" after each accepted step, "stabilise"
         by a term in q̇ that pulls them back, or "free" to watch them drift.
@@ -263,7 +149,8 @@ def as_ivp(
     Returns
     -------
     IVP
-        With an exact Jacobian if traced, invariants (energy, momentum) where they are conserved,
+        With an exact Jacobian ``jac`` if traced (made at its first call; up to 40 states), the
+        invariants (energy, components of momentum) that the mechanism and the forces conserve,
         names of the states, and the manifold of positions, for Munthe-Kaas methods (such as
         ``method="RKMK4"``), which keep quaternions unit vectors by themselves.
 
@@ -276,9 +163,12 @@ def as_ivp(
     >>> f"{solution.y[0, -1]:.6f}"
     '0.920794'
     """
-    from integrators import IVP
+    from .directed import directed_problem
 
+    _check_model(model)
     one_of(quaternions, "quaternions", ("renormalise", "stabilise", "free"))
+    one_of(rank, "rank", ("regular", "truncate"))
+    t0, t1 = _time_span(t_span)
     q0 = model.neutral() if q0 is None else model.check("q", q0)
     v0 = np.zeros(model.nv) if v0 is None else model.check("v", v0)
     tau_law, params = joint_force_law(model, tau)
@@ -287,33 +177,90 @@ def as_ivp(
     keep = None
     if model.loops:
         keep = Stabilisation.of(stabilise, T_stab, alpha, beta, step, rank, rank_tolerance)
-        check_consistent(model, q0, v0, float(t_span[0]))
-        keep = keep.starting_at(model, q0, float(t_span[0]))
-    elif stabilise is not None or T_stab is not None or alpha is not None:
-        raise ValueError(f"{model.name!r} has no loops to stabilise; leave stabilise out")
-    f = _right_hand_side(model, tau_law, force_law, params, gain, traced, keep)
+        check_consistent(model, q0, v0, t0)
+        keep = keep.starting_at(model, q0, t0)
+    elif any(given is not None for given in (stabilise, T_stab, alpha, beta, step)):
+        raise ValueError(
+            f"{model.name!r} has no loops to stabilise; leave out stabilise, T_stab, alpha, beta "
+            "and step"
+        )
     places = model.quaternion_places
-    conservative = tau is None and f_ext is None
     on_manifold = any(set(b.joint.groups) - {"R", "SO2"} for b in model.bodies)
+
+    def directed(way: int) -> dict[str, Any]:
+        # A term that brings errors down as time grows lets them grow as time runs backwards.
+        held = None if keep is None else replace(keep, alpha=way * keep.alpha)
+        f = _right_hand_side(model, tau_law, force_law, params, way * gain, traced, held)
+        space = _manifold(model, tau_law, force_law, params, f, held) if on_manifold else None
+        return {"f": f, "jac": _jacobian(f), "manifold": space}
+
     project = _renormaliser(places) if places and quaternions == "renormalise" else None
     if keep is not None and keep.kind == "projection":
         project = loop_projection(model)
-    invariants = _invariants(model) if conservative else {}
+    driven = driven_variables(model, tau)
+    invariants = conserved_quantities(model, driven) if f_ext is None else {}
     if model.loops:
         invariants |= gap_invariants(model)
-    return IVP(
-        f,
-        np.concatenate([q0, v0]),
-        (float(t_span[0]), float(t_span[1])),
-        params,
+
+    def observe(solution: Solution) -> Any:
+        # Constant forces are the parameters of the problem, which may have others by now.
+        forces = solution.problem.params if len(params) else tau
+        return observables(model, solution, forces, f_ext)
+
+    return directed_problem(
+        directed,
+        y0=np.concatenate([q0, v0]),
+        t_span=(t0, t1),
+        params=params,
         project=project,
         invariants=invariants,
         name=model.name,
-        manifold=_manifold(model, tau_law, force_law, params, f, keep) if on_manifold else None,
         state_names=(*model.q_names, *model.v_names),
         review=loop_review(model, "energy" in invariants) if model.loops else None,
-        observe=lambda solution: observables(model, solution, tau, f_ext),
+        observe=observe,
     )
+
+
+def _check_model(model: Any) -> None:
+    from .model import Model
+
+    if not isinstance(model, Model):
+        raise TypeError(
+            "model: expected a Model, such as mechanisms.double_pendulum() returns, received "
+            f"{model!r:.80}"
+        )
+    if model.nq + model.nv == 0:
+        raise ValueError(
+            f"{model.name!r} has no freedom (nv = 0): time prescribes the whole motion, and there "
+            "is nothing to integrate; kinematics(model, [], t=...) tells where the bodies are"
+        )
+
+
+def _time_span(t_span: Any) -> tuple[float, float]:
+    times = real_array(t_span, "t_span")
+    if times.shape != (2,):
+        raise ValueError(f"t_span: expected two times (t0, t1), received {t_span!r:.80}")
+    return float(times[0]), float(times[1])
+
+
+class _ExactJacobian:
+    """∂f/∂x of a traced f, as a function of its arguments; made at the first call."""
+
+    def __init__(self, f: Traced) -> None:
+        self.f = f
+
+    def __call__(self, t: float, x: ArrayLike, *params: Any) -> Array:
+        return self.f.jacobian()(t, x, *params)
+
+    def machine_code(self) -> Any:
+        """Let implicit methods call it without Python."""
+        return self.f.jacobian().machine_code()
+
+
+def _jacobian(f: Any) -> _ExactJacobian | None:
+    from integrators.tracing import Traced
+
+    return _ExactJacobian(f) if isinstance(f, Traced) and f.n <= JACOBIAN_STATES else None
 
 
 def _right_hand_side(
@@ -338,12 +285,12 @@ def _right_hand_side(
         return q_dot
 
     def symbolic(t: Any, x: Any, p: Any = ()) -> Any:
-        w = _symbolic_state(model, t, x)
+        w = symbolic_state(model, t, x)
         q, v = x[:nq], x[nq:]
         joint_force = None if tau_law is None else tau_law(t, q, v, p)
         _set_forces(model, w, joint_force, None if force_law is None else force_law(t, q, v))
         position_rates(w)
-        _accelerate(w, keep)
+        accelerate(w, keep)
         return np.concatenate([stabilised(q, w.q_dot), w.a_q])
 
     def numeric(t: float, x: Array, p: Any = ()) -> Array:
@@ -378,14 +325,6 @@ def _right_hand_side(
             if trace:
                 raise
     return numeric if len(params) else lambda t, x: numeric(t, x)
-
-
-def _accelerate(w: Any, keep: Stabilisation | None) -> None:
-    """Accelerations on symbols, of a tree or of closed loops."""
-    if keep is None:
-        (factored_kernel if is_shallow(w.parent_v) else forward_dynamics)(w)
-    else:
-        keep.symbolic(w)
 
 
 def _accelerations(
@@ -427,11 +366,11 @@ def _manifold(
         ]
 
     def symbolic(t: Any, x: Any, p: Any = ()) -> Any:
-        w = _symbolic_state(model, t, x)
+        w = symbolic_state(model, t, x)
         q, v = x[:nq], x[nq:]
         joint_force = None if tau_law is None else tau_law(t, q, v, p)
         _set_forces(model, w, joint_force, None if force_law is None else force_law(t, q, v))
-        _accelerate(w, keep)
+        accelerate(w, keep)
         return np.concatenate([*directions(t, q, v), w.a_q])
 
     def numeric(t: float, x: Array, p: Any = ()) -> Array:
@@ -458,28 +397,6 @@ def _renormaliser(places: tuple[int, ...]) -> Callable[..., Any]:
         return out
 
     return project
-
-
-def _invariants(model: Model) -> dict[str, Callable[..., float]]:
-    """Energy and momentum, where nothing changes them."""
-    found: dict[str, Callable[..., float]] = {}
-    nq = model.nq
-    if not model.is_rheonomic and not model.is_damped:
-        found["energy"] = lambda t, x: energy(model, x[:nq], x[nq:]).total
-    afloat = all(b.joint.kind == "free" for b in model.bodies if b.parent == 0)
-    tied = any(0 in (s.body_a, s.body_b) for s in model.springs)
-    tied = tied or any(0 in (c.predecessor, c.successor) for c in model.loops)
-    if afloat and not tied:
-        for k, name in enumerate(("h_x", "h_y", "h_z", "p_x", "p_y", "p_z")):
-            # Gravity changes the momentum along it, and the moment of momentum about the origin.
-            if not model.gravity.any() or (k >= 3 and model.gravity[k - 3] == 0.0):
-                found[f"momentum {name}"] = _momentum_component(model, k)
-    return found
-
-
-def _momentum_component(model: Model, k: int) -> Callable[..., float]:
-    nq = model.nq
-    return lambda t, x: float(momentum(model, x[:nq], x[nq:])[k])
 
 
 def quaternion_drift(model: Model, x: ArrayLike) -> Array:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._checks import ArrayLike, real_array, real_scalar
+from ._checks import ArrayLike, direction, exact_array, real_array, real_scalar
 from .inertia import RigidInertia, mcI
 from .rotations import skew
 
@@ -46,26 +46,29 @@ def Inertia(
         I = np.diag(I)
     if check:
         return mcI(mass, com, I)
-    m, c = real_scalar(mass, "mass"), real_array(com, "com", (3,))
+    m, c = real_scalar(mass, "mass"), exact_array(com, "com", (3,))
     if m < 0.0 or I.shape != (3, 3) or not np.allclose(I, I.T):
         raise ValueError(f"Inertia: expected mass ≥ 0 and a symmetric I_com, received {m}, {I}")
     I_O = I - m * skew(c) @ skew(c)
     return RigidInertia._of(np.concatenate([[m], m * c, I_O[np.tril_indices(3)]]))
 
 
-def _positive(shape: str, **sizes: float) -> None:
+def _positive(shape: str, **sizes: ArrayLike) -> list[float]:
+    """Sizes as numbers, each of which must be finite and positive."""
+    values = []
     for name, size in sizes.items():
-        if not size > 0.0:
-            raise ValueError(f"{shape}: expected a positive {name}, received {size}")
+        values.append(real_scalar(size, f"{shape}: {name}"))
+        if values[-1] <= 0.0:
+            raise ValueError(f"{shape}: expected a positive {name}, received {size!r}")
+    return values
 
 
 def _mass(volume: float, mass: float | None, density: float | None, shape: str) -> float:
-    if (mass is None) == (density is None):
+    given = {name: x for name, x in (("mass", mass), ("density", density)) if x is not None}
+    if len(given) != 1:
         raise TypeError(f"{shape}: expected either mass or density, received both or neither")
-    value = real_scalar(mass if density is None else density * volume, "mass")  # type: ignore[arg-type]
-    if value <= 0.0:
-        raise ValueError(f"{shape}: expected a positive mass and size, received mass {value}")
-    return value
+    (value,) = _positive(shape, **given)
+    return value if density is None else value * volume
 
 
 def box(
@@ -82,7 +85,7 @@ def box(
     >>> box((1, 2, 3), mass=12.0).array[4:]
     array([13.,  0., 10.,  0.,  0.,  5.])
     """
-    a, b, c = real_array(size, "size", (3,))
+    a, b, c = exact_array(size, "box: size", (3,))
     _positive("box", size=min(a, b, c))
     m = _mass(a * b * c, mass, density, "box")
     return mcI(m, com, m / 12 * np.diag([b * b + c * c, a * a + c * c, a * a + b * b]))
@@ -104,7 +107,7 @@ def cylinder(
     >>> cylinder(1.0, 2.0, mass=6.0).array[4:]
     array([3.5, 0. , 3.5, 0. , 0. , 3. ])
     """
-    _positive("cylinder", radius=radius, length=length)
+    radius, length = _positive("cylinder", radius=radius, length=length)
     m = _mass(np.pi * radius**2 * length, mass, density, "cylinder")
     return _about_axis(m, 0.5 * m * radius**2, m * (3 * radius**2 + length**2) / 12, axis, com)
 
@@ -119,11 +122,11 @@ def rod(
     >>> rod((0, 0, 0), (0, 0, -2), mass=3.0).array
     array([ 3.,  0.,  0., -3.,  4.,  0.,  4.,  0.,  0.,  0.])
     """
-    p, q = real_array(start, "start", (3,)), real_array(end, "end", (3,))
+    p, q = exact_array(start, "rod: start", (3,)), exact_array(end, "rod: end", (3,))
     length = float(np.linalg.norm(q - p))
-    m = _mass(length, mass, density, "rod")
     if length == 0.0:
         raise ValueError("rod: expected two different points, received the same twice")
+    m = _mass(length, mass, density, "rod")
     return _about_axis(m, 0.0, m * length**2 / 12, q - p, (p + q) / 2)
 
 
@@ -141,7 +144,7 @@ def sphere(
     >>> sphere(1.0, mass=5.0).array[4:]
     array([2., 0., 2., 0., 0., 2.])
     """
-    _positive("sphere", radius=radius)
+    (radius,) = _positive("sphere", radius=radius)
     m = _mass(4 / 3 * np.pi * radius**3, mass, density, "sphere")
     return mcI(m, com, 0.4 * m * radius**2 * np.eye(3))
 
@@ -160,8 +163,5 @@ def point_mass(mass: float, com: ArrayLike = ORIGIN) -> RigidInertia:
 def _about_axis(
     m: float, along: float, across: float, axis: ArrayLike, com: ArrayLike
 ) -> RigidInertia:
-    a = real_array(axis, "axis", (3,))
-    if not a.any():
-        raise ValueError("axis: expected three numbers that are not all zero, received zeros")
-    a = a / np.linalg.norm(a)
+    a = direction(axis, "axis")
     return mcI(m, com, across * np.eye(3) + (along - across) * np.outer(a, a))

@@ -77,14 +77,8 @@ def simulate(
     """
     from integrators import solve
 
-    from .model import Model
     from .rhs import as_ivp
 
-    if not isinstance(model, Model):
-        raise TypeError(
-            "model: expected a Model, such as mechanisms.double_pendulum() returns, received "
-            f"{model!r:.80}"
-        )
     t_span = _span(T)
     problem = as_ivp(
         model,
@@ -118,9 +112,15 @@ def simulate(
 
 def _span(T: Any) -> tuple[float, float]:
     array = real_array(T, "T")
-    if array.shape not in ((), (2,)) or np.all(array == 0.0):
+    if array.shape not in ((), (2,)):
         raise ValueError(f"T: expected an end time or a pair (t0, t1), received {T!r}")
-    return (0.0, float(array)) if array.ndim == 0 else (float(array[0]), float(array[1]))
+    t0, t1 = (0.0, float(array)) if array.ndim == 0 else (float(array[0]), float(array[1]))
+    if t0 == t1:
+        raise ValueError(
+            f"T: expected an end time or a pair (t0, t1) of two different times, received {T!r}; "
+            "nothing moves in no time"
+        )
+    return t0, t1
 
 
 def _frame_times(t_span: tuple[float, float], fps: float) -> Array:

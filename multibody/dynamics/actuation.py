@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import Array, ArrayLike, real_array
+from .._checks import Array, ArrayLike, check_rank_tolerance, real_array
 from .closed_loop import RANK_TOLERANCE, constraints
 from .compute import ID, ForcesLike
 from .independent import independent_coordinates, velocity_places
@@ -100,6 +100,7 @@ def actuators(
     >>> print(actuators(model, q, ["left"]).kind)
     under-actuated
     """
+    rank_tolerance = check_rank_tolerance(rank_tolerance)
     places = velocity_places(model, actuated)
     if not places:
         raise ValueError("actuated: expected at least one velocity variable, received none")

@@ -20,7 +20,7 @@ import numpy as np
 
 from integrators.kernels import OnWorkspace, compiled
 
-from .._checks import Array, ArrayLike, one_of
+from .._checks import Array, ArrayLike, check_rank_tolerance, one_of
 from .compute import ForcesLike, _vector, crba, load, load_forces
 from .constrained import (
     ALPHA,
@@ -172,6 +172,23 @@ def constrained_accelerations(
     need_loops(model)
     one_of(method, "method", ("lambda", "kkt", "projection"))
     alpha, beta = check_stabilisation(alpha, beta)
+    tolerance = check_rank_tolerance(rank_tolerance)
+    return solved(model, q, v, tau, f_ext, t, method, alpha, beta, tolerance)
+
+
+def solved(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike | None,
+    f_ext: ForcesLike,
+    t: float,
+    method: str,
+    alpha: float,
+    beta: float,
+    rank_tolerance: float,
+) -> ClosedLoopSolution:
+    """The same, unchecked; α is negative where time runs backwards."""
     z, H, c = _pieces(model, q, v, tau, f_ext, t)
     speed = model.check("v", v)
     target = c.gamma - 2.0 * alpha * (c.K @ speed - c.nu) - beta**2 * c.delta
@@ -289,12 +306,23 @@ def independence(model: Model, t: ArrayLike, q: ArrayLike) -> Array:
 
 
 def loop_forces(
-    model: Model, q: ArrayLike, multipliers: ArrayLike, *, t: float = 0.0
+    model: Model,
+    q: ArrayLike,
+    multipliers: ArrayLike,
+    *,
+    coordinates: str = "base",
+    t: float = 0.0,
 ) -> dict[str, Array]:
-    """Force that each loop joint exerts on its successor, in base coordinates.
+    """Force that each loop joint exerts on its successor; the predecessor feels the opposite.
 
-    The predecessor feels the opposite. Couples are about the base's origin.
+    Parameters
+    ----------
+    coordinates
+        "base": couples about the base's origin. "joint" and "body": see
+        :func:`~multibody.loop_forces_in`.
     """
+    from .loop_joints import loop_forces_in
+
     need_loops(model)
     w = load(model, q, None, t)
     _run_closure(w)
@@ -302,10 +330,11 @@ def loop_forces(
     at = model.tree.arrays["loop_at"]
     if lam.shape != (at[-1],):
         raise ValueError(f"multipliers: expected {at[-1]} numbers, received shape {lam.shape}")
-    return {
+    forces = {
         loop.name: lam[at[k] : at[k + 1]] @ w.T_0[at[k] : at[k + 1]]
         for k, loop in enumerate(model.loops)
     }
+    return loop_forces_in(model, q, forces, coordinates, t=t)
 
 
 # ---------------------------------------------------------------------- mobility
@@ -371,6 +400,7 @@ def mobility(
     """
     import scipy.linalg
 
+    rank_tolerance = check_rank_tolerance(rank_tolerance)
     c = constraints(model, q, t=t)
     parent = model.tree.arrays["parent_v"]
     L = ltl(crba(model, q, t=t), parent)

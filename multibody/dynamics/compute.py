@@ -14,7 +14,7 @@ import numpy as np
 
 from integrators.kernels import OnWorkspace
 
-from .._checks import Array, ArrayLike, one_of, real_array
+from .._checks import Array, ArrayLike, exact_array, one_of, real_array
 from .aba import find_singular_body
 from .compute_kernels import (
     forward_dynamics,
@@ -84,7 +84,7 @@ def load_forces(model: Model, w: TreeWorkspace, f_ext: ForcesLike) -> None:
             i = model.number(name)
             if i == 0:
                 raise ValueError("f_ext: a force on the base moves nothing; leave it out")
-            w.f_ext[i - 1] += real_array(force, f"f_ext[{name!r}]", (6,))
+            w.f_ext[i - 1] += exact_array(force, f"f_ext[{name!r}]", (6,))
         return
     array = real_array(f_ext, "f_ext")
     if array.shape != w.f_ext.shape:
@@ -133,7 +133,8 @@ def FD(
         The mechanism. If it has loops, they are kept closed (K v̇ = γ); for multipliers, rank and
         stabilisation see :func:`~multibody.constrained_accelerations`.
     q, v
-        Position and velocity variables.
+        Position and velocity variables. Quaternions in q are taken to be unit ones and not
+        checked, for integrators leave the sphere a little; ``model.normalise(q)`` makes them so.
     tau
         Joint forces; zero if not given.
     f_ext
@@ -204,7 +205,8 @@ def _shortest_way(model: Model) -> Any:
 
     It is a builtin where that is possible. Whatever this does not understand (lists, other number
     types, wrong sizes, results that are not finite) is left to the long way, which knows the error
-    messages. Threads may share it: it keeps the interpreter's lock.
+    messages. Threads may share it: it keeps the interpreter's lock; a joint's law in Python would
+    not, and such models take the long way with its workspace for each thread.
     """
     from integrators import native
     from integrators.kernels import interpreting
@@ -213,8 +215,10 @@ def _shortest_way(model: Model) -> Any:
         return FD(model, q, v, tau, method="loops" if model.loops else "aba")
 
     run: Any = ordinary
+    compiled = native.available() and not interpreting()
+    compiled = compiled and all(body.joint.is_traceable for body in model.bodies)
     # Forces of springs are gathered in f_ext, which the long way clears.
-    if native.available() and not interpreting() and not model.springs:
+    if compiled and not model.springs:
         w = model.tree.make_workspace()  # at time 0, without external forces
         function = _run_forward_dynamics
         if model.loops:
@@ -241,6 +245,10 @@ def _explain(model: Model, w: TreeWorkspace, given: str = "tau") -> None:
                 f"{name.removesuffix('_q')}: expected finite numbers, received {value} for "
                 f"{names[bad[0]]}"
             )
+    if model.springs:
+        from .base_view import element_forces
+
+        element_forces(model, w.q.copy(), w.v.copy(), float(w.t[0]))  # names one that is to blame
     if given != "tau":
         raise ValueError("joint forces are not finite; look for huge numbers in q, v, a or f_ext")
     body = find_singular_body(model, w.q.copy(), float(w.t[0]))
@@ -325,7 +333,7 @@ def bias_forces(
 
 
 def gravity_forces(model: Model, q: ArrayLike, *, t: float = 0.0) -> Array:
-    """Joint forces that hold the mechanism against gravity (and against its springs).
+    """Joint forces that hold the mechanism against gravity alone.
 
     Examples
     --------
@@ -333,12 +341,43 @@ def gravity_forces(model: Model, q: ArrayLike, *, t: float = 0.0) -> Array:
     >>> gravity_forces(mechanisms.pendulum(), [np.pi / 2]).round(6)
     array([9.81])
     """
-    return bias_forces(model, q, np.zeros(model.nv), t=t)
+    w = load(model, q, None, t)
+    w.a_q[:] = 0.0
+    load_forces(model, w, None)
+    _run_rnea(w)
+    held = w.tau.copy()
+    if any(body.joint.is_rheonomic for body in model.bodies):
+        held -= _without_gravity(w)  # what it takes to move with the drives
+    return held
 
 
 def coriolis_forces(model: Model, q: ArrayLike, v: ArrayLike, *, t: float = 0.0) -> Array:
-    """Coriolis and centrifugal terms: the part of the bias forces that motion causes."""
-    return bias_forces(model, q, v, t=t) - gravity_forces(model, q, t=t)
+    """Coriolis and centrifugal terms: the part of the bias forces that motion causes.
+
+    Together with :func:`gravity_forces` and less the forces of springs and dampers they are
+    :func:`bias_forces`. Joints that time moves contribute with their accelerations, too.
+
+    Examples
+    --------
+    >>> from multibody import mechanisms
+    >>> coriolis_forces(mechanisms.double_pendulum(), [0.0, np.pi / 2], [1.0, 0.0]).round(6)
+    array([0., 1.])
+    """
+    w = load(model, q, v, t)
+    w.a_q[:] = 0.0
+    load_forces(model, w, None)
+    return _without_gravity(w)
+
+
+def _without_gravity(w: TreeWorkspace) -> Array:
+    """Inverse dynamics as if there were no gravity."""
+    gravity = w.gravity  # shared with the workspaces of other threads
+    w.replace("gravity", np.zeros(6))
+    try:
+        _run_rnea(w)
+    finally:
+        w.replace("gravity", gravity)
+    return w.tau.copy()
 
 
 def joint_forces(

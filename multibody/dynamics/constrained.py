@@ -5,9 +5,10 @@ With H = LᵀDL, Y = L⁻ᵀKᵀ and z = L⁻ᵀ(τ − C),
     A = YᵀD⁻¹Y,   A λ = γ + k_stab − YᵀD⁻¹z,   v̇ = L⁻¹D⁻¹(z + Yλ).
 
 Redundant constraints make A singular, but never the accelerations. A little is therefore added to
-its diagonal, and two steps of iterative refinement take the effect away again from all that
-accelerations can see; what remains is a small multiplier in directions that do nothing. Where
-rank itself changes (a singular position), use the rank-revealing path in ``closed_loop``.
+its diagonal, in proportion to what each loop has there (a light loop must not drown a heavy one).
+Two steps of iterative refinement take the effect away again from all that accelerations can see;
+what remains is a small multiplier in directions that do nothing. Where rank itself changes (a
+singular position), use the rank-revealing path in ``closed_loop``.
 
 Rows of K that are zero at every position, as for motion out of the plane of a planar linkage, are
 left out beforehand (``Tree.acting_rows``).
@@ -79,8 +80,8 @@ def constrained_kernel(w: Any) -> Any:
     lt_solve_kernel(w.H, w.parent_v, w.z, True)
     for r in range(m):
         w.b[r] = w.b[w.rows[r]]  # rows that can never act are left out
-    trace = couple_rows(w)
-    solve_regularised(w, trace * (w.stabilise[EPSILON] / max(m, 1)))
+    couple_rows(w)
+    solve_regularised(w, w.stabilise[EPSILON])
     for k in range(n):
         total = w.z[k]
         for r in range(m):
@@ -121,18 +122,19 @@ def last_variable(w: Any, body: int) -> int:
 
 
 @kernel
-def couple_rows(w: Any) -> Any:
-    """A = YᵀD⁻¹Y, and b less YᵀD⁻¹z; returns the trace of A.
+def couple_rows(w: Any) -> None:
+    """A = YᵀD⁻¹Y, b less YᵀD⁻¹z, and in `lam` the mean of A's diagonal over the loop of each row.
 
     A row of Y is zero but for the variables between the root and the two bodies of its loop, so
     that only these are visited: a long row of small loops costs little more than its factors.
     """
     m = w.rows.shape[0]
-    trace = 0.0
     l = 0
+    first = 0  # row of the loop l
     for r in range(m):
         while w.loop_at[l + 1] <= w.rows[r]:
             l += 1
+            first = r
         for c in range(r + 1):
             w.A[r, c] = 0.0
         i, j = last_variable(w, w.loop_p[l]), last_variable(w, w.loop_s[l])
@@ -148,19 +150,24 @@ def couple_rows(w: Any) -> Any:
                 j = w.parent_v[j]
         for c in range(r):
             w.A[c, r] = w.A[r, c]
-        trace = trace + w.A[r, r]
-    return trace
+        if r + 1 == m or w.loop_at[l + 1] <= w.rows[r + 1]:  # the loop's last row
+            mean = 0.0
+            for c in range(first, r + 1):
+                mean = mean + w.A[c, c]
+            mean = mean / (r + 1 - first)
+            for c in range(first, r + 1):
+                w.lam[c] = mean
 
 
 @kernel
 def solve_regularised(w: Any, epsilon: Any) -> None:
-    """lam with A lam = b, by LDLᵀ of A + ε1 and iterative refinement."""
+    """lam with A lam = b, by LDLᵀ of A + ε diag(lam), lam as it is found, and refinement."""
     m = w.rows.shape[0]
     F = w.A_factor
     for r in range(m):
         for c in range(m):
             F[r, c] = w.A[r, c]
-        F[r, r] = F[r, r] + epsilon
+        F[r, r] = F[r, r] + epsilon * w.lam[r]
         w.lam[r] = 0.0
         w.rest[r] = w.b[r]
     for j in range(m):  # F = L D Lᵀ: L below the diagonal, DLᵀ on and above it

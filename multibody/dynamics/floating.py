@@ -9,7 +9,8 @@ as an ordinary tree. The algorithms here do without the joint: the first body is
 
 q, v and results are those of the model with its `Free` joint, so the two ways can be compared
 number by number: the six velocities of that joint are v₀ in body coordinates, and because
-v₀ × v₀ = 0 their derivatives are the *spatial* acceleration a₀.
+v₀ × v₀ = 0 their derivatives are the *spatial* acceleration a₀. Springs, dampers and stops of the
+model act as they do in `FD` and `ID`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from .._checks import Array, ArrayLike, one_of
-from .oracles import body_joint, cross_force, cross_motion, external_forces
+from .base_view import applied_forces, body_joint, cross_force, cross_motion
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -47,7 +48,7 @@ class FloatingMotion(NamedTuple):
 
 
 class FloatingEquation(NamedTuple):
-    """Blocks of Eq 9.13, in floating-base coordinates; gravity is contained in p and C."""
+    """Blocks of Eq 9.13, in floating-base coordinates; p and C contain gravity and springs."""
 
     I_c: Array
     F: Array
@@ -90,6 +91,7 @@ class _Bodies(NamedTuple):
     I: list[Array]
     p: list[Array]  # v ×* I v − f^x
     gravity: Array  # ⁰a_g
+    elements: Array  # forces of springs, dampers and stops at the joints, without the base
 
 
 def _check(model: Model) -> None:
@@ -112,8 +114,8 @@ def _check(model: Model) -> None:
 
 
 def _bodies(model: Model, q: Array, v: Array, f_ext: ArrayLike | None, t: float) -> _Bodies:
-    known = external_forces(model, f_ext)
-    out = _Bodies([], [], [], [], [], [], [], np.zeros(6))
+    elements, known = applied_forces(model, q, v, None, f_ext, t)
+    out = _Bodies([], [], [], [], [], [], [], np.zeros(6), elements[6:])
     X_ref = np.eye(6)
     for i, body in enumerate(model.bodies):
         at_q, at_v = model.q_index[i], model.v_index[i]
@@ -137,6 +139,7 @@ def _bodies(model: Model, q: Array, v: Array, f_ext: ArrayLike | None, t: float)
         out.c.append(c)
         out.I.append(I)
         out.p.append(cross_force(v_i) @ I @ v_i - f)
+    out.p[0] -= elements[:6]  # S = 1: dampers of the Free joint
     return out
 
 
@@ -196,7 +199,7 @@ def floating_equation(
         f.append(w.I[i] @ a_vp[i] + w.p[i])
     H, F, C = np.zeros((n, n)), np.zeros((6, n)), np.zeros(n)
     for i in range(nb - 1, 0, -1):
-        C[at[i]] = w.S[i].T @ f[i]
+        C[at[i]] = w.S[i].T @ f[i] - w.elements[at[i]]
         parent = model.bodies[i].parent - 1
         f[parent] = f[parent] + w.X[i].T @ f[i]
         composite[parent] += w.X[i].T @ composite[i] @ w.X[i]
@@ -233,7 +236,7 @@ def floating_forward_dynamics(
     Parameters
     ----------
     model
-        First body on a `Free` joint, all others on it. Springs and dampers are not considered.
+        First body on a `Free` joint, all others on it.
     q, v
         As for `FD`.
     tau
@@ -274,7 +277,7 @@ def _articulated(model: Model, w: _Bodies, tau: Array) -> FloatingMotion:
         body, S = model.bodies[i], w.S[i]
         U[i] = I_A[i] @ S
         D[i] = S.T @ U[i] + np.diag(body.armature)
-        u[i] = tau[at[i]] - S.T @ p_A[i]
+        u[i] = tau[at[i]] + w.elements[at[i]] - S.T @ p_A[i]
         gain = np.linalg.solve(D[i], U[i].T)
         I_a = I_A[i] - U[i] @ gain
         p_a = p_A[i] + I_a @ w.c[i] + gain.T @ u[i]
@@ -332,7 +335,7 @@ def floating_inverse_dynamics(
     tau = np.empty(model.nv - 6)
     for i in range(1, nb):
         tau[at[i]] = w.S[i].T @ (I_c[i] @ (w.X_0[i] @ a_0) + p_c[i])
-        tau[at[i]] += model.bodies[i].armature * a[at[i]]
+        tau[at[i]] += model.bodies[i].armature * a[at[i]] - w.elements[at[i]]
     return a_0, tau
 
 

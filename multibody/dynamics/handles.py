@@ -24,18 +24,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .._checks import Array, ArrayLike, one_of, real_array
+from .._checks import Array, ArrayLike, exact_array, one_of
 from ..inertia import ArticulatedInertia
-from .oracles import (
+from .base_view import (
+    applied_forces,
     base_coordinates,
     body_joint,
     cross_force,
     cross_motion,
-    external_forces,
-    inertia_by_definition,
     numbers,
-    rnea_base,
 )
+from .oracles import inertia_by_definition, rnea_base
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -121,7 +120,8 @@ def handle_dynamics(
     Parameters
     ----------
     model, q, v, tau, f_ext, t
-        As for `FD`. Gravity and external forces are part of b^A; joint springs are not considered.
+        As for `FD`, with f_ext as an array. Gravity, external forces and the model's springs,
+        dampers and stops are part of b^A.
     handles
         A body, or several. Each has six rows, in the coordinates of that body.
 
@@ -192,7 +192,7 @@ def operational_space_inertia(
     J, _ = _stacked(model, q, v, body, t)
     if point is not None:
         R = base_coordinates(model, q, None, t).X[i][:3, :3].T
-        p = real_array(point, "point", (3,))
+        p = exact_array(point, "point", (3,))
         J = R @ (J[3:] - np.cross(p, J[:3], axisb=0, axisc=0))
     Phi = J @ np.linalg.solve(inertia_by_definition(model, q, t), J.T)
     return InverseForm(_symmetric(Phi), np.zeros(len(J))).forward().I
@@ -211,11 +211,12 @@ def subtree_dynamics(
     """I^A and p^A of a body and all that it carries, cut off from its parent, by projection.
 
     This is what the articulated-body algorithm computes by assembly. In body coordinates;
-    velocities are those in the mechanism; gravity is left out, as in Table 7.1.
+    velocities are those in the mechanism, and so are the forces of springs, dampers and stops;
+    gravity is left out, as in Table 7.1.
     """
-    q, v_all, tau_all = numbers(model, q, v, tau, "tau")
+    q, v_all, _ = numbers(model, q, v, None, "tau")
     w = base_coordinates(model, q, v_all, t)
-    known = external_forces(model, f_ext)
+    tau_all, known = applied_forces(model, q, v_all, tau, f_ext, t, w)
     root = model.number(body) - 1
     if root < 0:
         raise ValueError("body: expected a moving body, received the base")
@@ -365,7 +366,7 @@ def articulated_bodies(
     Parameters
     ----------
     model, q, v, tau, f_ext, t
-        As for `FD`; gravity is left out, joint springs are not considered.
+        As for `FD`, with f_ext as an array; gravity is left out.
     form
         "standard" (§7.2.2), "inverse" or "constraint" (§7.4, variants 1 and 2). The last two
         need bodies whose own inertia is regular, and no armature.
@@ -376,9 +377,9 @@ def articulated_bodies(
         Entry i belongs to body i + 1 and is in its coordinates.
     """
     one_of(form, "form", ("standard", "inverse", "constraint"))
-    q, v_all, tau_all = numbers(model, q, v, tau, "tau")
+    q, v_all, _ = numbers(model, q, v, None, "tau")
     w = base_coordinates(model, q, v_all, t)
-    known = external_forces(model, f_ext)
+    tau_all, known = applied_forces(model, q, v_all, tau, f_ext, t, w)
     handles = []
     for i, body in enumerate(model.bodies):
         own = w.X[i] @ w.v[i]

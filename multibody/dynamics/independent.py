@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._checks import Array, ArrayLike, real_array, real_scalar
+from .._checks import Array, ArrayLike, check_rank_tolerance, real_array, real_scalar
 from ..topology import Topology
 from .closed_loop import RANK_TOLERANCE, _pieces, check_stabilisation, constraints, need_loops
 from .compute import ForcesLike
@@ -157,6 +157,7 @@ def independent_coordinates(
 
     need_loops(model)
     alpha, beta = check_stabilisation(alpha, beta)
+    rank_tolerance = check_rank_tolerance(rank_tolerance)
     c = constraints(model, q, v, t=t)
     speed = np.zeros(model.nv) if v is None else model.check("v", v)
     target = c.gamma - 2.0 * alpha * (c.K @ speed - c.nu) - beta**2 * c.delta

@@ -30,13 +30,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._checks import Array, ArrayLike
+from .base_view import applied_forces
 from .oracles import (
     BaseCoordinates,
     base_coordinates,
     cross_force,
     cross_motion,
-    element_forces,
-    external_forces,
     numbers,
 )
 
@@ -205,14 +204,13 @@ def _known(
     t: float,
 ) -> tuple[BaseCoordinates, Array, Array, Array]:
     """Positions and velocities, v, joint forces and f − p of all bodies, elements included."""
-    q, v, tau_all = numbers(model, q, v, tau, "tau")
+    q, v, tau = numbers(model, q, v, tau, "tau")
     w = base_coordinates(model, q, v, t)
-    tau_e, f_e = element_forces(model, q, v, t, seen=w)
-    forces = external_forces(model, f_ext) + f_e
+    joints, forces = applied_forces(model, q, v, tau, f_ext, t, seen=w)
     gravity = np.concatenate([np.zeros(3), model.gravity])
     for i, (I, v_i) in enumerate(zip(w.inertia, w.v)):
         forces[i] += I @ gravity - cross_force(v_i) @ I @ v_i
-    return w, v, tau_all + tau_e, forces
+    return w, v, joints, forces
 
 
 def forward_dynamics_maximal(

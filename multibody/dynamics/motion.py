@@ -11,7 +11,7 @@ import numpy as np
 
 from integrators.kernels import OnWorkspace
 
-from .._checks import Array, ArrayLike, one_of, real_array
+from .._checks import Array, ArrayLike, exact_array, one_of, real_array
 from ..se3 import Pose
 from .compute import _vector, load
 from .compute_kernels import accelerations_kernel, energy_kernel
@@ -98,7 +98,7 @@ def point_position(
     *,
     t: float = 0.0,
 ) -> Array:
-    """Position in base coordinates of a point given in body coordinates."""
+    """Position in base coordinates of a point given in body coordinates; of several, in rows."""
     place = kinematics(model, q, t=t).poses[model.number(body)]
     return np.asarray(place.act(real_array(point, "point", (3,))))
 
@@ -158,8 +158,9 @@ def point_jacobian(
     t: float = 0.0,
 ) -> Array:
     """3 × nv Jacobian of a body-fixed point's velocity in base coordinates."""
+    place = exact_array(point, "point", (3,))
     J = body_jacobian(model, q, body, coordinates="base", t=t)
-    position = point_position(model, q, body, point, t=t)
+    position = point_position(model, q, body, place, t=t)
     return np.asarray(J[3:] - np.cross(position, J[:3], axisb=0, axisc=0))
 
 
@@ -183,11 +184,11 @@ def point_acceleration(
     ... )
     array([0., 0., 4.])
     """
+    p = exact_array(point, "point", (3,))
     accelerations = np.zeros(model.nv) if a is None else a
     found = kinematics(model, q, v, accelerations, t=t)
     i = model.number(body)
     assert found.accelerations is not None
-    p = real_array(point, "point", (3,))
     (w, u), (alpha, s) = (x[i].reshape(2, 3) for x in (found.velocities, found.accelerations))
     speed = u + np.cross(w, p)
     return np.asarray(found.poses[i].R @ (s + np.cross(alpha, p) + np.cross(w, speed)))
@@ -287,16 +288,21 @@ def momentum(
     h = totals[6:12].copy()
     if isinstance(about, str):
         one_of(about, "about", ("base", "com"))
-        point = totals[3:6] / totals[2] if about == "com" else np.zeros(3)
+        point = _centre(totals, "momentum") if about == "com" else np.zeros(3)
     else:
-        point = real_array(about, "about", (3,))
+        point = exact_array(about, "about", (3,))
     h[:3] -= np.cross(point, h[3:])
     return h
 
 
 def centre_of_mass(model: Model, q: ArrayLike, *, t: float = 0.0) -> Array:
     """Centre of mass of all bodies, in base coordinates."""
-    totals = _totals(model, q, None, t)
+    return _centre(_totals(model, q, None, t), "centre_of_mass")
+
+
+def _centre(totals: Array, where: str) -> Array:
     if totals[2] <= 0.0:
-        raise ValueError("centre_of_mass: the model has no mass")
+        raise ValueError(
+            f"{where}: the model has no mass, hence no centre of mass; give some body mass"
+        )
     return np.asarray(totals[3:6] / totals[2])

@@ -3,27 +3,38 @@
 Nothing here is quick. Everything is plain NumPy on 6×6 matrices, as near to the printed equations
 as possible, and shares with the kernels only the joints' laws and the numbers of the model:
 
-- :func:`base_coordinates`: all bodies and joints seen from the base;
 - :func:`rnea_base`: the recursive Newton–Euler equations without coordinates (book, Eq 5.7–5.11),
   evaluated in base coordinates; :func:`luh_walker_paul`: their original three-dimensional form;
 - :func:`inertia_by_definition`, :func:`inertia_by_columns`, :func:`inertia_column`: H from its
   definition, from inverse dynamics, and from its physical meaning (Eq 6.11, 6.3, 6.21–6.25);
-- :func:`closed_form`: H, Christoffel symbols and gravity of the closed form (Eq 5.6), by
-  differences of the energies; :func:`coriolis_matrix`: a C(q, v) with Ḣ − 2C skew;
-- :func:`element_forces`: springs, dampers and stops of a model.
+- :func:`closed_form`: H, Christoffel symbols, gravity and dampers of the closed form (Eq 5.6), by
+  differences of the energies; :func:`coriolis_matrix`: a C(q, v) with Ḣ − 2C skew.
+
+All contain the model's springs, dampers and stops, as `ID` and `FD` do. Bodies and joints as they
+are seen from the base, and the forces of springs, are in ``base_view``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .._checks import Array, ArrayLike, real_array
-from ..rotations import skew
+from .._checks import Array, ArrayLike
+from .base_view import (
+    BaseCoordinates,
+    applied_forces,
+    base_coordinates,
+    body_joint,
+    cross_force,
+    cross_motion,
+    element_forces,
+    external_forces,
+    in_base,
+    numbers,
+)
 
 if TYPE_CHECKING:
     from ..model import Body, Model
@@ -31,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BaseCoordinates",
     "ClosedForm",
+    "applied_forces",
     "base_coordinates",
     "body_joint",
     "closed_form",
@@ -43,24 +55,9 @@ __all__ = [
     "inertia_by_definition",
     "inertia_column",
     "luh_walker_paul",
+    "numbers",
     "rnea_base",
 ]
-
-
-# ---------------------------------------------------------------------- small tools
-
-
-def cross_motion(v: Array) -> Array:
-    """6×6 matrix v× on motions (Eq 2.31)."""
-    out = np.zeros((6, 6))
-    out[:3, :3] = out[3:, 3:] = skew(v[:3])
-    out[3:, :3] = skew(v[3:])
-    return out
-
-
-def cross_force(v: Array) -> Array:
-    """6×6 matrix v×* on forces (Eq 2.32)."""
-    return -cross_motion(v).T
 
 
 def slope(g: Callable[[float], Array], h: float = 1e-3) -> Array:
@@ -68,116 +65,6 @@ def slope(g: Callable[[float], Array], h: float = 1e-3) -> Array:
     rows = [(np.asarray(g(h / 2**k)) - np.asarray(g(-h / 2**k))) / (2 * h / 2**k) for k in range(3)]
     once = [(4 * fine - coarse) / 3 for coarse, fine in pairwise(rows)]
     return np.asarray((16 * once[1] - once[0]) / 15)
-
-
-def body_joint(body: Body, q: Array, v: Array, t: float) -> tuple[Array, Array, Array, Array]:
-    """X_λ, S, v_J and c_J of a body in its own coordinates, reversal included (Table 4.2)."""
-    move = body.joint.motion(q, v, t)
-    X_J, S, v_J, c_J = move.X.matrix(), move.S, move.v, move.c
-    if body.reverse:
-        X_J = move.X.inverse().matrix()
-        S, v_J, c_J = -X_J @ S, -X_J @ v_J, -X_J @ c_J
-    return X_J @ body.placement.matrix(), S, v_J, c_J
-
-
-def external_forces(model: Model, f_ext: ArrayLike | None) -> Array:
-    """External forces as an array (n_bodies, 6) in base coordinates."""
-    if f_ext is None:
-        return np.zeros((model.n_bodies, 6))
-    forces = real_array(f_ext, "f_ext").astype(float)
-    if forces.shape != (model.n_bodies, 6):
-        raise ValueError(
-            f"f_ext: expected a row of 6 numbers for each of {model.n_bodies} bodies, received "
-            f"shape {forces.shape}"
-        )
-    return forces
-
-
-def numbers(
-    model: Model, q: ArrayLike, v: ArrayLike | None, third: ArrayLike | None, name: str
-) -> tuple[Array, Array, Array]:
-    """q, v and one more vector, checked; zeros for None."""
-    zero = np.zeros(model.nv)
-    return (
-        model.check("q", q),
-        zero if v is None else model.check("v", v),
-        zero if third is None else model.check(name, third),
-    )
-
-
-# ---------------------------------------------------------------------- the base's view
-
-
-@dataclass(frozen=True)
-class BaseCoordinates:
-    """Bodies and joints in base coordinates; entry i belongs to body i + 1.
-
-    Attributes
-    ----------
-    X
-        ⁱX₀, from base to body coordinates, 6×6.
-    S, c
-        Joint freedoms, and c_J + v_i × v_J, the part of a_i − a_λ that is not S v̇.
-    v_J, v
-        Velocity across the joint, and of the body.
-    inertia
-        6×6 inertia of the body.
-    """
-
-    model: Model
-    X: list[Array]
-    S: list[Array]
-    c: list[Array]
-    v_J: list[Array]
-    v: list[Array]
-    inertia: list[Array]
-
-    def support(self, i: int) -> list[int]:
-        """κ(i + 1): joints between the base and the body with entry i, as entries."""
-        path = []
-        while i >= 0:
-            path.append(i)
-            i = self.model.bodies[i].parent - 1
-        return path[::-1]
-
-    def jacobian(self, i: int) -> Array:
-        """J of a body, v_i = J v (+ what time moves), in base coordinates (Eq 4.5)."""
-        J = np.zeros((6, self.model.nv))
-        for j in self.support(i):
-            J[:, self.model.v_index[j]] = self.S[j]
-        return J
-
-
-def base_coordinates(
-    model: Model, q: ArrayLike, v: ArrayLike | None = None, t: float = 0.0
-) -> BaseCoordinates:
-    """Everything about the positions and velocities of a model, in base coordinates.
-
-    Examples
-    --------
-    >>> from multibody import Inertia, ModelBuilder, Revolute
-    >>> b = ModelBuilder()
-    >>> _ = b.add_body("rod", 0, Revolute(), (1, 0, 0), Inertia(1.0, (1, 0, 0)))
-    >>> base_coordinates(b.build(), [0.0], [2.0]).v[0]
-    array([ 0.,  0.,  2.,  0., -2.,  0.])
-    """
-    q, v, _ = numbers(model, q, v, None, "a")
-    out = BaseCoordinates(model, [], [], [], [], [], [])
-    for body, at_q, at_v in zip(model.bodies, model.q_index, model.v_index):
-        X_parent, S, v_J, c_J = body_joint(body, q[at_q], v[at_v], t)
-        parent = body.parent - 1
-        X = X_parent @ out.X[parent] if body.parent else X_parent
-        back = np.linalg.inv(X)
-        v_J = back @ v_J
-        v_i = out.v[parent] + v_J if body.parent else v_J
-        out.X.append(X)
-        out.S.append(back @ S)
-        out.v_J.append(v_J)
-        out.v.append(v_i)
-        out.c.append(back @ c_J + cross_motion(v_i) @ v_J)
-        I = X.T @ body.inertia.matrix() @ X
-        out.inertia.append((I + I.T) / 2)
-    return out
 
 
 # ---------------------------------------------------------------------- inverse dynamics
@@ -191,7 +78,7 @@ def rnea_base(
     f_ext: ArrayLike | None = None,
     t: float = 0.0,
 ) -> Array:
-    """Inverse dynamics in base coordinates (Eq 5.7–5.11); joint elements are not considered.
+    """Inverse dynamics in base coordinates (Eq 5.7–5.11), with the model's force elements, as `ID`.
 
     Examples
     --------
@@ -205,7 +92,7 @@ def rnea_base(
     """
     q, v, a = numbers(model, q, v, a, "a")
     w = base_coordinates(model, q, v, t)
-    known = external_forces(model, f_ext)
+    elements, known = applied_forces(model, q, v, None, f_ext, t, w)
     gravity = np.concatenate([np.zeros(3), model.gravity])
     accelerations: list[Array] = []
     forces: list[Array] = []
@@ -218,7 +105,7 @@ def rnea_base(
     tau = np.empty(model.nv)
     for i in range(model.n_bodies - 1, -1, -1):
         body, at = model.bodies[i], model.v_index[i]
-        tau[at] = w.S[i].T @ forces[i] + body.armature * a[at]
+        tau[at] = w.S[i].T @ forces[i] + body.armature * a[at] - elements[at]
         if body.parent:
             forces[body.parent - 1] = forces[body.parent - 1] + forces[i]
     return tau
@@ -247,6 +134,8 @@ def luh_walker_paul(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> A
                 f"luh_walker_paul: expected an unbranched chain of revolute joints that are not "
                 f"reversed, received body {body.name!r} with {body.joint!r} on body {body.parent}"
             )
+    w = base_coordinates(model, q, v)
+    elements, pulls = element_forces(model, q, v, seen=w)
     omega, alpha, accel = np.zeros(3), np.zeros(3), -model.gravity
     rotations, shifts, F, N = [], [], [], []
     for i, body in enumerate(model.bodies):
@@ -261,8 +150,10 @@ def luh_walker_paul(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> A
         m, centre = body.inertia.mass, body.inertia.centre
         I_c = body.inertia.central
         at_centre = accel + np.cross(alpha, centre) + np.cross(omega, np.cross(omega, centre))
-        F.append(m * at_centre)
-        N.append(I_c @ alpha + np.cross(omega, I_c @ omega) + np.cross(centre, F[i]))
+        couple, force = np.linalg.solve(w.X[i].T, pulls[i]).reshape(2, 3)  # of springs
+        moment = np.cross(centre, m * at_centre)
+        F.append(m * at_centre - force)
+        N.append(I_c @ alpha + np.cross(omega, I_c @ omega) + moment - couple)
         rotations.append(E)
         shifts.append(r)
     tau = np.empty(model.nv)
@@ -270,7 +161,7 @@ def luh_walker_paul(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> A
     for i in range(model.n_bodies - 1, -1, -1):
         f, n = f + F[i], n + N[i]
         body = model.bodies[i]
-        tau[i] = body.joint.axis @ n + body.armature[0] * a[i]
+        tau[i] = body.joint.axis @ n + body.armature[0] * a[i] - elements[i]
         f, n = rotations[i].T @ f, rotations[i].T @ n
         n = n + np.cross(shifts[i], f)
     return tau
@@ -359,15 +250,21 @@ def inertia_column(model: Model, q: ArrayLike, variable: int, t: float = 0.0) ->
 
 
 class ClosedForm(NamedTuple):
-    """τ_i = Σ_j H_ij q̈_j + Σ_jk C_ijk q̇_j q̇_k + g_i (Eq 5.6)."""
+    """τ_i = Σ_j H_ij q̈_j + Σ_jk C_ijk q̇_j q̇_k + g_i (Eq 5.6) + Σ_j D_ij q̇_j − s_i.
+
+    The last two terms are what dampers (D) and springs and stops (s, their joint forces) take over.
+    """
 
     H: Array
     C: Array
     g: Array
+    D: Array
+    s: Array
 
     def forces(self, v: Array, a: Array) -> Array:
         """τ for velocities and accelerations."""
-        return self.H @ a + np.einsum("ijk,j,k->i", self.C, v, v) + self.g
+        motion = self.H @ a + np.einsum("ijk,j,k->i", self.C, v, v)
+        return motion + self.g + self.D @ v - self.s
 
 
 def closed_form(model: Model, q: ArrayLike, t: float = 0.0) -> ClosedForm:
@@ -397,7 +294,7 @@ def closed_form(model: Model, q: ArrayLike, t: float = 0.0) -> ClosedForm:
         energy = 0.0
         for X, body in zip(w.X, model.bodies):
             m, h = body.inertia.mass, body.inertia.moment
-            origin = _in_base(X, np.zeros(3))
+            origin = in_base(X, np.zeros(3))
             energy -= model.gravity @ (m * origin + X[:3, :3].T @ h)
         return np.array(energy)
 
@@ -407,7 +304,15 @@ def closed_form(model: Model, q: ArrayLike, t: float = 0.0) -> ClosedForm:
         dH[:, :, k] = slope(lambda h, d=direction: inertia_by_definition(model, q + h * d, t))  # type: ignore[misc]
         g[k] = slope(lambda h, d=direction: potential(q + h * d))  # type: ignore[misc]
     C = 0.5 * (dH + dH.transpose(0, 2, 1) - dH.transpose(2, 1, 0))
-    return ClosedForm(inertia_by_definition(model, q, t), C, g)
+
+    def elements(v: Array) -> Array:
+        w = base_coordinates(model, q, v, t)
+        tau, pulls = element_forces(model, q, v, t, seen=w)
+        return tau + sum(w.jacobian(i).T @ pulls[i] for i in range(model.n_bodies))
+
+    at_rest = elements(np.zeros(model.nv))  # the forces of dampers are linear in v
+    D = np.array([at_rest - elements(v) for v in np.eye(model.nv)]).reshape(2 * (model.nv,)).T
+    return ClosedForm(inertia_by_definition(model, q, t), C, g, D, at_rest)
 
 
 def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike) -> Array:
@@ -437,53 +342,3 @@ def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike) -> Array:
         I = w.inertia[k]
         C += J.T @ (I @ J_dot + cross_force(w.v[k]) @ I @ J)
     return C
-
-
-# ---------------------------------------------------------------------- force elements
-
-
-def element_forces(
-    model: Model, q: ArrayLike, v: ArrayLike, t: float = 0.0, *, seen: BaseCoordinates | None = None
-) -> tuple[Array, Array]:
-    """Joint forces, and forces on bodies in base coordinates, of all springs, dampers and stops.
-
-    `seen` saves time if the base coordinates at q, v and t are known already.
-    """
-    q, v, _ = numbers(model, q, v, None, "a")
-    w = base_coordinates(model, q, v, t) if seen is None else seen
-    tau, forces = np.zeros(model.nv), np.zeros((model.n_bodies, 6))
-    for body, at_q, at_v in zip(model.bodies, model.q_index, model.v_index):
-        tau[at_v] = -body.damping * v[at_v]
-        if not body.joint.rate_is_velocity:
-            continue
-        for k in range(body.joint.nv):
-            x, speed = q[at_q.start + k], v[at_v.start + k]
-            lower, upper, stiffness, damping = body.limits[k]
-            pull = -body.stiffness[k] * (x - body.rest[k])
-            if not lower <= x <= upper:
-                pull += stiffness * (min(max(x, lower), upper) - x) - damping * speed
-            tau[at_v.start + k] += pull
-    for spring in model.springs:
-        ends = ((spring.body_a, spring.point_a), (spring.body_b, spring.point_b))
-        places, speeds = [], []
-        for number, point in ends:
-            twist = np.zeros(6) if number == 0 else w.v[number - 1]
-            place = point if number == 0 else _in_base(w.X[number - 1], point)
-            places.append(place)
-            speeds.append(twist[3:] + np.cross(twist[:3], place))
-        line = places[1] - places[0]
-        length = float(np.linalg.norm(line))
-        along = line / length
-        pull = spring.stiffness * (length - spring.rest)
-        pull += spring.damping * float(along @ (speeds[1] - speeds[0]))
-        for (number, _), place, force in zip(ends, places, (pull * along, -pull * along)):
-            if number:
-                forces[number - 1] += np.concatenate([np.cross(place, force), force])
-    return tau, forces
-
-
-def _in_base(X: Array, point: Array) -> Array:
-    """Base coordinates of a point of the body with ⁱX₀ = X = [E 0; −E r× E]."""
-    E = X[:3, :3]
-    cross = -E.T @ X[3:, :3]
-    return np.array([cross[2, 1], cross[0, 2], cross[1, 0]]) + E.T @ point

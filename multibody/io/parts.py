@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import angles, quaternions, rotations, shapes
 from .._checks import Array, check_unit
+from .._parts import FORCES as ELEMENTS
 from ..inertia import RigidInertia
 from ..joints import REGISTRY, Joint, Revolute
 from ..se3 import Pose
@@ -29,7 +30,7 @@ SHAPES: dict[str, Callable[..., RigidInertia]] = {
 }
 
 #: Keys of the force elements of a joint.
-FORCES = ("armature", "damping", "stiffness", "rest", "limits")
+FORCES = (*ELEMENTS, "limits")
 
 
 def is_fileable(kind: type[Joint]) -> bool:

@@ -56,8 +56,17 @@ def load_model(path: str | PathLike[str], format: str | None = None) -> Model:
     return _model(Source(read_text(file), kind, str(file)))
 
 
-def loads(text: str, format: str = "toml", name: str = "<text>") -> Model:
-    """Read a model from text; `name` stands for the file in messages.
+def loads(text: str, format: str | None = None, name: str = "<text>") -> Model:
+    """Read a model from text.
+
+    Parameters
+    ----------
+    text
+        A model in TOML or JSON.
+    format
+        "toml" or "json"; by default the first character tells: JSON begins with a brace.
+    name
+        Stands for the file in messages.
 
     Examples
     --------
@@ -76,6 +85,8 @@ def loads(text: str, format: str = "toml", name: str = "<text>") -> Model:
     """
     if not isinstance(text, str):
         raise TypeError(f"text: expected a string, received {type(text).__name__}")
+    if format is None:
+        format = "json" if text.lstrip("\ufeff \t\r\n").startswith("{") else "toml"
     return _model(Source(text, one_of(format, "format", FORMATS), name))
 
 

@@ -162,7 +162,8 @@ def _joint(joint: Joint, where: str) -> dict[str, Any]:
     if not is_fileable(cls):
         raise ValueError(
             f"{where}: {cls.__name__} is made from Python functions, which a file cannot hold; "
-            "pickle the model, or keep the code that builds it"
+            "pickle the model (functions must be defined at the top of a module), or keep the code "
+            "that builds it"
         )
     return {"kind": joint.kind, **joint.specification()}
 

@@ -26,13 +26,17 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 
 from .. import quaternions, se3
-from .._checks import Array, ArrayLike, real_array
+from .._checks import Array, ArrayLike, direction, real_array
 from ..plucker import Plucker
 
 __all__ = ["REGISTRY", "Joint", "JointMotion", "joint_names", "register", "unit_columns"]
 
 #: Joint classes by the name that model files use.
 REGISTRY: dict[str, type[Joint]] = {}
+
+#: Quaternions whose norm is farther than this from 1 are mistakes. Integrators and difference
+#: quotients leave the sphere, too, but by less than a thousandth.
+OFF_SPHERE = 1e-2
 
 J = TypeVar("J", bound="type[Joint]")
 
@@ -266,8 +270,19 @@ class Joint:
     # ------------------------------------------------------------------ input and output
 
     def check_position(self, q: ArrayLike) -> Array:
-        """Return q as floats, or raise with the names of what is expected."""
-        return self._check(q, "q", self.coordinates)
+        """Return q as floats, or raise with the names of what is expected.
+
+        Quaternions may be a little off the unit sphere, but not so far that no rotation is meant.
+        """
+        array = self._check(q, "q", self.coordinates)
+        for at in self.quaternion_places:
+            norm = float(np.linalg.norm(array[at : at + 4]))
+            if abs(norm - 1.0) > OFF_SPHERE:
+                raise ValueError(
+                    f"{type(self).__name__}: expected a unit quaternion as q[{at}:{at + 4}], "
+                    f"received norm {norm:.9g}; divide it by its norm"
+                )
+        return array
 
     def check_velocity(self, v: ArrayLike) -> Array:
         """Return v as floats, or raise with the names of what is expected."""
@@ -307,7 +322,9 @@ class Joint:
         return hash(self._identity())
 
     def _identity(self) -> Any:
-        return type(self), self.law_key(), tuple(self.parameters), tuple(self.axis)
+        """Everything that tells joints apart; names of variables are part of a joint."""
+        space = self.coordinates, self.speeds, self.groups, tuple(self.neutral().tolist())
+        return type(self), self.law_key(), tuple(self.parameters), tuple(self.axis.tolist()), space
 
 
 # ---------------------------------------------------------------------- axes
@@ -316,16 +333,18 @@ class Joint:
 def _unit(axis: ArrayLike) -> Array:
     if isinstance(axis, str):
         names = {"x": (1, 0, 0), "y": (0, 1, 0), "z": (0, 0, 1)}
+        letter = axis[1:] if axis.startswith(("+", "-")) else axis
+        if letter not in names:
+            raise ValueError(
+                f"axis: expected 'x', 'y', 'z', one of them with a sign such as '-x', or three "
+                f"numbers, received {axis!r}"
+            )
         sign = -1.0 if axis.startswith("-") else 1.0
-        if axis.lstrip("+-") not in names:
-            raise ValueError(f"axis: expected 'x', 'y', 'z' or three numbers, received {axis!r}")
-        return sign * np.array(names[axis.lstrip("+-")], dtype=float) + 0.0
-    a = real_array(axis, "axis", (3,)).astype(float)
-    norm = float(np.linalg.norm(a)) if a.shape == (3,) else 0.0
-    if norm == 0.0:
-        raise ValueError(f"axis: expected three numbers that are not all zero, received {axis!r}")
-    # An axis that is a unit vector already keeps its last digits, so that files give it back.
-    return (a if abs(norm - 1.0) <= 4 * np.finfo(float).eps else a / norm) + 0.0
+        a = sign * np.array(names[letter], dtype=float) + 0.0
+    else:
+        a = direction(axis, "axis")
+    a.setflags(write=False)  # frames and machine code are made from it once
+    return a
 
 
 def _frame_of(axis: Array) -> Array:
@@ -395,17 +414,28 @@ def _se2_retract(q: Array, u: Array) -> Array:
     return np.array([q[0] + u[0], moved.p[0], moved.p[1]])
 
 
+#: Shifts below this part of the positions are what rounding leaves of a whole turn.
+WHOLE_TURN = 1e-12
+
+
 def _se2_difference(q: Array, q1: Array) -> Array:
     """Undo the retraction; the angle is not wrapped, for q counts whole turns."""
     turn = q1[0] - q[0]
+    c, s = np.cos(q[0]), np.sin(q[0])
+    d = np.array([[c, s], [-s, c]]) @ (q1[1:] - q[1:])
     # V maps the linear part of the twist to the displacement; V = [[a, −b], [b, a]].
     half = 0.5 * turn
     if abs(np.remainder(turn + np.pi, 2 * np.pi) - np.pi) < 1e-9 and abs(turn) > 1.0:
-        raise ValueError("difference: no twist turns by whole turns and shifts as well")
+        # After whole turns every point is where it was, wherever the centre: V = 0.
+        size = max(1.0, float(np.abs(q[1:]).max()), float(np.abs(q1[1:]).max()))
+        if np.linalg.norm(d) > WHOLE_TURN * size:
+            raise ValueError(
+                f"difference: no twist turns by whole turns ({turn:.9g}) and shifts as well, by "
+                f"{d}; go there in two steps"
+            )
+        return np.array([turn, 0.0, 0.0])
     a = np.sinc(turn / np.pi)
     b = np.sin(half) * np.sinc(half / np.pi)
-    c, s = np.cos(q[0]), np.sin(q[0])
-    d = np.array([[c, s], [-s, c]]) @ (q1[1:] - q[1:])
     return np.concatenate([[turn], np.linalg.solve(np.array([[a, -b], [b, a]]), d)])
 
 

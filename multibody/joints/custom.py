@@ -4,6 +4,9 @@ For a joint given by its pose alone, everything else follows by exact differenti
 pose: with q̇ = rate(t, q, v),
 
     v_J = the twist of d(pose)/dt,   S = ∂v_J/∂v,   σ = v_J at v = 0,   c_J = ∂v_J/∂q·q̇ + ∂v_J/∂t.
+
+Functions are traced once, when the joint is made. What they read from outside, a global variable or
+an attribute, is frozen then: all that is computed with a joint speaks of the same motion.
 """
 
 from __future__ import annotations
@@ -84,11 +87,34 @@ def _some(x: Any) -> Any:
     return np.asarray(x) if len(x) else np.zeros(1)
 
 
+def _frozen(function: Callable[..., Any], n: int, outputs: int) -> Any:
+    """Trace function(t, x) of n numbers x here and now; returns what it became, and its digest."""
+    from integrators import traced
+
+    found = traced(lambda t, x: function(t, x[:n]), n=max(n, 1), outputs=outputs)
+    digest = found.graph.digest
+    return lambda t, x: found(t, _some(x)), digest
+
+
+def _check_rotation(name: str, E: Any) -> None:
+    E = np.asarray(E, dtype=float)
+    off = float(np.max(np.abs(E @ E.T - np.eye(3))))
+    if np.isfinite(off) and (off > NO_ROTATION or np.linalg.det(E) < 0.0):
+        raise ValueError(
+            f"{name}: expected a pose with a rotation matrix, received R with R·Rᵀ off the unit "
+            f"matrix by {off:.3g} and determinant {np.linalg.det(E):.3g}; normalise quaternions "
+            "and axes inside the function"
+        )
+
+
 def _traced(traced: Any, function: Callable[..., Any], n: int, k: int, outputs: int) -> Any:
     if k == 0:
         return traced(lambda t, x: function(t, x[:n]), n=max(n, 1), outputs=outputs)
     return traced(lambda t, x, p: function(t, x[:n], p), n=max(n, 1), params=k, outputs=outputs)
 
+
+#: How far from orthogonal a matrix may be that is meant as a rotation.
+NO_ROTATION = 1e-6
 
 # Below this square of the angle the series is used: both agree to rounding there, and the series
 # has a derivative at zero.
@@ -220,20 +246,55 @@ class UserJoint(_FromPose):
         self._neutral = None if neutral is None else self.check_position(neutral)
         self.is_rheonomic = law is not None or _arguments(pose) == 2
         self.is_traceable = law is None
+        self._key: Any = (UserJoint, law)
+        if law is None:
+            self._freeze()
+
+    def _freeze(self) -> None:
+        """Trace the functions, and look at a pose."""
+        function, rate, closure, nq = self.function, self._rate, self._closure, self.nq
+        assert function is not None
+
+        def pose(t: Any, q: Any) -> Any:
+            R, origin = function(t, q) if self.is_rheonomic else function(q)
+            return np.concatenate([np.asarray(R).T.ravel(), np.asarray(origin)])
+
+        self._frozen_pose, *key = _frozen(pose, nq, 12)
+        if rate is not None:
+            asked = rate
+            self._frozen_rate, digest = _frozen(
+                lambda t, x: np.asarray(asked(x[:nq], x[nq:])), nq + self.nv, nq
+            )
+            key.append(digest)
+        if closure is not None:
+            said = closure
+            count = len(said(np.eye(3), np.zeros(3)))
+            self._frozen_closure, digest = _frozen(
+                lambda t, x: np.asarray(said(x[:9].reshape(3, 3).T, x[9:])), 12, count
+            )
+            key.append(digest)
+        self._key = (UserJoint, rate is None, closure is None, *key)
+        start = self.neutral()
+        _check_rotation(
+            "UserJoint", (function(0.0, start) if self.is_rheonomic else function(start))[0]
+        )
 
     def law_key(self) -> Any:
-        """Functions are compared by identity."""
-        return UserJoint, self.function, self._rate, self._law, self._closure
+        """What the functions compute; one that is not traced is compared by identity."""
+        return self._key
 
     def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any] | None:
         """What the user's function says."""
-        return None if self._closure is None else list(self._closure(E.T, r))
+        if self._closure is None:
+            return None
+        if self._law is not None:
+            return list(self._closure(E.T, r))
+        return list(self._frozen_closure(t, np.concatenate([np.ravel(E), r])))
 
     def pose(self, t: Any, q: Any, p: Any) -> tuple[Any, Any]:
         """Transpose the user's active rotation."""
-        assert self.function is not None
-        R, origin = self.function(t, q) if self.is_rheonomic else self.function(q)
-        return np.asarray(R).T, np.asarray(origin)
+        flat = self._frozen_pose(t, q)
+        return flat[:9].reshape(3, 3), flat[9:]
 
     def law(self, t: Any, q: Any, v: Any, p: Any) -> tuple[Any, Any, Any, Any, Any]:
         """Ask the user's law, or differentiate the pose."""
@@ -249,7 +310,11 @@ class UserJoint(_FromPose):
 
     def rate(self, t: Any, q: Any, v: Any, p: Any) -> Any:
         """q̇ by the user's function, or v."""
-        return v if self._rate is None else np.asarray(self._rate(q, v))
+        if self._rate is None:
+            return v
+        if self._law is not None:
+            return np.asarray(self._rate(q, v))
+        return self._frozen_rate(t, np.concatenate([q, v]))
 
     @property
     def rate_is_velocity(self) -> bool:
@@ -257,8 +322,14 @@ class UserJoint(_FromPose):
         return self._rate is None
 
     def group_velocity(self, t: Any, q: Any, v: Any) -> Any:
-        """q̇ where positions are plain numbers."""
-        return self.rate(t, q, v, ()) if set(self.groups) <= {"R", "SO2"} else v
+        """q̇, seen from the moving frame where positions are not plain numbers."""
+        q, q_dot = np.asarray(q), np.asarray(self.rate(t, q, v, ()))
+        parts, at = [np.zeros(0)], 0
+        for name in self.groups:
+            size = POSITIONS_IN[name]
+            parts.append(_seen_from_inside(name, q[at : at + size], q_dot[at : at + size]))
+            at += size
+        return np.concatenate(parts)
 
     def neutral(self) -> Array:
         """Position given by the user, or zeros."""
@@ -275,6 +346,27 @@ class UserJoint(_FromPose):
             self.groups,
             self._closure,
         )
+
+
+#: How many position variables a group has.
+POSITIONS_IN = {"R": 1, "SO2": 1, "SE2": 3, "SO3": 4, "SE3": 7}
+
+
+def _seen_from_inside(group: str, q: Any, q_dot: Any) -> Any:
+    """Element of the algebra that moves q with the rate q̇: g⁻¹ ġ."""
+    if group in ("R", "SO2"):
+        return q_dot
+    if group == "SE2":
+        c, s = np.cos(q[0]), np.sin(q[0])
+        x, y = q_dot[1], q_dot[2]
+        return np.array([q_dot[0], c * x + s * y, c * y - s * x])
+    w, u, w_dot, u_dot = q[0], q[1:4], q_dot[0], q_dot[1:4]
+    omega = 2.0 * (w * u_dot - w_dot * u - np.cross(u, u_dot))
+    if group == "SO3":
+        return omega
+    r_dot = q_dot[4:7]
+    turned = np.cross(u, r_dot)  # the quaternion's conjugate acts on ṙ
+    return np.concatenate([omega, r_dot - 2.0 * (w * turned - np.cross(u, turned))])
 
 
 def _arguments(function: Callable[..., Any] | None) -> int:
@@ -316,13 +408,15 @@ class Driven(_FromPose):
             raise TypeError(f"Driven: expected a function motion(t) -> q, received {motion!r}")
         super().__init__(joint.axis)
         self.joint, self.function = joint, motion
-        joint.check_position(self._position(0.0))
+        joint.check_position(self._prescribed(0.0))
+        self._position, digest = _frozen(lambda t, x: self._prescribed(t), 0, joint.nq)
+        self._key = Driven, joint, digest
 
     def law_key(self) -> Any:
-        """Functions are compared by identity."""
-        return Driven, self.joint, self.function
+        """The driven joint, and what the motion computes."""
+        return self._key
 
-    def _position(self, t: Any) -> Any:
+    def _prescribed(self, t: Any) -> Any:
         """What the motion prescribes, floats or symbols, one for each variable of the joint."""
         prescribed, names = self.function(t), self.joint.coordinates
         if prescribed is None:
@@ -341,7 +435,7 @@ class Driven(_FromPose):
 
     def pose(self, t: Any, q: Any, p: Any) -> tuple[Any, Any]:
         """Pose of the driven joint at its prescribed position."""
-        inner, position = self.joint, self._position(t)
+        inner, position = self.joint, self._position(t, ())
         E, r, *_ = inner.law(t, position, np.zeros(inner.nv), np.asarray(inner.parameters))
         return np.asarray(E), np.asarray(r)
 

@@ -34,6 +34,13 @@ def _each(value: ArrayLike, n: int, name: str) -> Array:
     return np.broadcast_to(array, (n,))
 
 
+def _positive(**values: float) -> None:
+    """Raise, with its name, for an argument that is not a positive number."""
+    for name, value in values.items():
+        if real_scalar(value, name) <= 0.0:
+            raise ValueError(f"{name}: expected a positive number, received {value!r}")
+
+
 @register(
     q0=[np.pi / 2],
     source="A01 of the library of computational benchmarks in multibody dynamics (IFToMM)",
@@ -51,6 +58,7 @@ def pendulum(length: float = 1.0, mass: float = 1.0, gravity: float = 9.81) -> M
     >>> pendulum().nv
     1
     """
+    _positive(length=length, mass=mass)
     b = ModelBuilder(gravity=(0.0, 0.0, -gravity), name="pendulum")
     b.add_body("bob", 0, Revolute("y"), inertia=point_mass(mass, (0.0, 0.0, -length)))
     return b.build()
@@ -154,6 +162,7 @@ def spherical_pendulum(
     >>> spherical_pendulum(radius=0.1).nq
     4
     """
+    _positive(length=length, mass=mass)
     b = ModelBuilder(gravity=(0.0, 0.0, -gravity), name="spherical pendulum")
     place = (0.0, 0.0, -length)
     if real_scalar(radius, "radius") == 0.0:
@@ -195,6 +204,9 @@ def cart_pole(
     ('d(cart.shift)', 'd(pole.angle)')
     """
     one_of(links, "links", ("rods", "points"))
+    _positive(pole_mass=pole_mass, length=length)
+    if real_scalar(cart_mass, "cart_mass") < 0.0:  # a cart without mass is a limit worth a look
+        raise ValueError(f"cart_mass: expected a number ≥ 0, received {cart_mass!r}")
     b = ModelBuilder(gravity=(0.0, 0.0, -gravity), name="cart-pole")
     b.add_body("cart", 0, Prismatic("x"), inertia=point_mass(cart_mass))
     b.add_body("pole", "cart", Revolute("y"), inertia=_link(links, pole_mass, length))

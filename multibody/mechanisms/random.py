@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Sequence
 from typing import Any
@@ -67,7 +68,7 @@ def random_tree(
     for name, value in (("branching", branching), ("reverse", reverse)):
         if not 0.0 <= real_scalar(value, name) <= 1.0:
             raise ValueError(f"{name}: expected a probability, 0 to 1, received {value!r}")
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     if joints is None:
         pool: list[str | Joint] = [kind for kind in joint_names() if _numbers_of(kind) is not None]
     else:
@@ -89,6 +90,23 @@ def random_tree(
     return builder.build()
 
 
+def generator(seed: Any) -> np.random.Generator:
+    """Return a generator for a seed: a whole number ≥ 0, or a generator, which goes on.
+
+    Examples
+    --------
+    >>> generator(1).random() == generator(1).random()
+    True
+    """
+    if isinstance(seed, np.random.Generator):
+        return seed
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ValueError(
+            f"seed: expected a whole number ≥ 0 or a numpy.random.Generator, received {seed!r}"
+        )
+    return np.random.default_rng(seed)
+
+
 def random_joint(kind: str, rng: np.random.Generator) -> Joint:
     """Joint of a registered kind, with axis and parameters drawn at random.
 
@@ -98,7 +116,9 @@ def random_joint(kind: str, rng: np.random.Generator) -> Joint:
     2
     """
     if kind not in REGISTRY:
-        raise ValueError(f"joints: expected names among {joint_names()}, received {kind!r}")
+        near = difflib.get_close_matches(kind, REGISTRY, 1) if isinstance(kind, str) else []
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {joint_names()}"
+        raise ValueError(f"joints: no joint is named {kind!r}; {hint}")
     required = _numbers_of(kind)
     if required is None:
         raise ValueError(

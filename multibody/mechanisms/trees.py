@@ -11,7 +11,7 @@ from ..model import Model
 from ..rotations import Ry
 from ..se3 import Pose
 from ..shapes import rod
-from .random import random_tree
+from .random import generator, random_tree
 from .registry import register
 
 __all__ = ["planar_tree", "random_tree"]
@@ -48,7 +48,7 @@ def planar_tree(n: int = 8, seed: int = 0, branching: float = 0.5, gravity: floa
         raise ValueError(f"n: expected a whole number of rods ≥ 1, received {n!r}")
     if not 0.0 <= real_scalar(branching, "branching") <= 1.0:
         raise ValueError(f"branching: expected a probability, 0 to 1, received {branching!r}")
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     b = ModelBuilder(gravity=(0.0, 0.0, -gravity), name=f"planar tree of {n}, seed {seed}")
     lengths = rng.uniform(0.3, 1.0, n)
     for i in range(n):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from multibody import FD, as_ivp, crba, mechanisms
-from multibody import rhs as module
+from multibody import traced_dynamics as module
 from multibody.dynamics.factored import factored_kernel, is_shallow
 from multibody.mechanisms.random import random_tree
 from multibody.rhs import traced_fd

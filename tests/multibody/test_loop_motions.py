@@ -48,7 +48,7 @@ def tip_error(solution):
         (1e-2, {}, 1e-6),
         (1e-2, {"stabilise": "projection"}, 1e-6),
         (1e-2, {"rank": "truncate"}, 1e-6),
-        (1e-3, {}, 1e-9),  # rounding, magnified at each passage, is damped a little too slowly
+        (1e-3, {}, 1e-10),
         (1e-3, {"T_stab": 0.05}, 1e-10),
         (1e-3, {"T_stab": 0.01}, 1e-10),
         # Passes within 2e-5 of singular positions, where less regular solutions were 3e-6 off.
@@ -56,14 +56,24 @@ def tip_error(solution):
     ],
 )
 def test_double_four_bar_a02(step, options, tolerance):
-    """Ten singular positions in ten seconds, with fixed steps that do not look at them closely."""
+    """Ten singular positions in ten seconds, with fixed steps that do not look at them closely.
+
+    What rounding does at a passage depends on how near a step ends to it, and is magnified there:
+    starts that differ by rounding scatter over two powers of ten with the shorter steps. So the
+    middle one of several is judged.
+    """
     model, q, v = start("n_four_bar")
-    solution = solve(as_ivp(model, q, v, (0.0, 10.0), **options), method="RK4", step=step)
-    assert solution.success, solution.message
-    assert tip_error(solution) < tolerance
-    total = [mb.energy(model, x[:5], x[5:]).total for x in solution.y.T[::100]]
-    assert total[0] == pytest.approx(35.835, abs=1e-12)
-    assert np.ptp(total) < 1e-4 if step > 5e-3 else np.ptp(total) < 1e-9
+    errors, changes = [], []
+    for k in range(-3, 4) if step < 5e-3 else [0]:
+        problem = as_ivp(model, q * (1.0 + 4e-16 * k), v, (0.0, 10.0), **options)
+        solution = solve(problem, method="RK4", step=step)
+        assert solution.success, solution.message
+        errors.append(tip_error(solution))
+        total = [mb.energy(model, x[:5], x[5:]).total for x in solution.y.T[::100]]
+        assert total[0] == pytest.approx(35.835, abs=1e-12)
+        changes.append(np.ptp(total))
+    assert np.median(errors) < tolerance
+    assert np.median(changes) < 1e-4 if step > 5e-3 else np.median(changes) < 1e-9
 
 
 def parallelogram(n, t):
