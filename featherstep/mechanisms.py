@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .options import (
     FAILURE,
     INTERRUPTED,
+    PICTURES,
     complain,
     parameter,
     prints_data,
@@ -30,6 +31,7 @@ __all__ = ["add_mechanisms", "add_simulate", "compare_mechanism", "is_mechanism"
 
 MODEL_FILES = (".toml", ".json")
 MOVIES = (".html", ".gif", ".mp4")
+STABILISERS = ("T_stab", "alpha", "beta", "rank")
 
 FORMULATIONS_HELP = """
 formulations of mechanisms with loops:
@@ -322,6 +324,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
     _check_outputs(arguments)
     from integrators.analysis.runs import resolve
     from multibody import animate, simulate
+    from multibody.comparison import formulation_options
     from multibody.observed import observe
 
     what = _mechanism(arguments, arguments.mechanism)
@@ -332,6 +335,15 @@ def _simulate(arguments: argparse.Namespace) -> int:
     options: dict[str, Any] = {"rtol": arguments.rtol, "atol": 1e-2 * arguments.rtol}
     if arguments.step is not None:
         options["step"] = arguments.step
+    if arguments.stabilise is not None:
+        name, more = formulation_options(arguments.stabilise)
+        for key in more:
+            if key not in STABILISERS:
+                raise ValueError(
+                    f"--stabilise takes the options {', '.join(STABILISERS)}, as in "
+                    f"baumgarte:T_stab=0.01; got {key!r}"
+                )
+        options |= {"stabilise": name, **more}
     solution = simulate(
         model, what.q0, what.v0, t_end, tau=what.tau, method=method, fps=arguments.fps, **options
     )
@@ -345,6 +357,11 @@ def _simulate(arguments: argparse.Namespace) -> int:
         for line in _summary(solution, seen, label, model):
             screen.say(line)
     write(arguments.csv, lambda: _states_csv(model, solution))
+    if arguments.plot is not None:
+        from .plot import save, simulation_figure
+
+        save(simulation_figure(model, solution), arguments.plot)
+        sys.stderr.write(f"wrote {arguments.plot}\n")
     if arguments.out is not None:
         animate.save(model, solution, arguments.out, fps=min(arguments.fps, 30.0))
         sys.stderr.write(f"wrote {arguments.out}\n")
@@ -380,7 +397,11 @@ def _states_csv(model: Any, solution: Any) -> str:
 def _check_outputs(arguments: argparse.Namespace) -> None:
     if arguments.out is not None and Path(arguments.out).suffix.lower() not in MOVIES:
         raise ValueError(f"--out needs a name ending in {', '.join(MOVIES)}, got {arguments.out}")
-    for name in (arguments.out, arguments.csv):
+    if arguments.plot is not None and Path(arguments.plot).suffix.lower() not in PICTURES:
+        raise ValueError(
+            f"--plot needs a name ending in {', '.join(PICTURES)}, got {arguments.plot}"
+        )
+    for name in (arguments.out, arguments.plot, arguments.csv):
         if name not in (None, "-") and not Path(name).absolute().parent.is_dir():
             raise ValueError(f"cannot write {name}: there is no folder {Path(name).parent}")
 
@@ -390,16 +411,17 @@ def add_simulate(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "simulate",
         parents=[shared],
-        help="let a mechanism move; write an animation or a table",
+        help="let a mechanism move; write an animation, a picture or a table",
         description=text_block("""
             Simulate a mechanism of the catalogue, or one in a model file, from its start; say what
-            became of its energy and its loops; write an animation, or all states.
+            became of its energy and its loops; write an animation, curves, or all states.
         """),
         epilog=text_block("""
             examples:
               featherstep simulate double_pendulum --out double.html
               featherstep simulate four_bar --t-end 3 --out four_bar.gif
               featherstep simulate bricard --method RADAU5 --rtol 1e-10
+              featherstep simulate four_bar --stabilise baumgarte:T_stab=0.01 --plot curves.png
               featherstep simulate n_pendulum --param n=5 --csv -
               featherstep simulate arm.toml --step 0.001 --method RK4
         """),
@@ -420,6 +442,13 @@ def add_simulate(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fps", metavar="N", type=float, default=60.0, help="states a second (default 60)"
     )
+    parser.add_argument(
+        "--stabilise", metavar="S",
+        help="how loops are kept closed: none, baumgarte, baumgarte:T_stab=0.01, projection",
+    )  # fmt: skip
     parser.add_argument("--out", metavar="FILE", help="an animation: .html, .gif or .mp4")
+    parser.add_argument(
+        "--plot", metavar="FILE", help="positions, velocities and energy (.png, .pdf, .svg)"
+    )
     parser.add_argument("--csv", metavar="FILE", help="all states; - for standard output")
     parser.set_defaults(run=_simulate, debug=False)

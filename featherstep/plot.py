@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from integrators import Solution
+    from multibody import Model
     from multibody.comparison_table import Comparison as MechanismComparison
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "mechanism_figure",
     "save",
     "save_comparison",
+    "simulation_figure",
     "study_figure",
     "work_precision_figure",
 ]
@@ -150,6 +153,23 @@ def mechanism_figure(result: MechanismComparison) -> Figure:
         axes[1].set_ylabel("")
 
     return _figure((12.5, 5.2), draw)
+
+
+def simulation_figure(model: Model, solution: Solution) -> Figure:
+    """Return the figure of a simulated mechanism: positions, velocities and energy over time."""
+    from multibody import plot
+
+    def draw(figure: Figure) -> None:
+        above, middle, below = figure.subplots(3, 1, sharex=True)
+        plot.coordinates(model, solution, ax=above)
+        plot.coordinates(model, solution, velocities=True, ax=middle)
+        plot.energy(model, solution, ax=below)
+        for ax in (above, middle):
+            ax.set_xlabel("")
+        for ax in (middle, below):
+            ax.set_title("", loc="left")
+
+    return _figure((8.5, 8.5), draw)
 
 
 def _figure(size: tuple[float, float], draw: Callable[[Figure], Any]) -> Figure:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sys
 
 import pytest
@@ -111,6 +112,18 @@ def test_simulate_writes_states_and_a_page(capsys, tmp_path):
     assert float(rows[-1]["t"]) == 0.5
 
 
+def test_simulate_draws_curves_and_takes_a_stabilisation(capsys, tmp_path):
+    picture = tmp_path / "curves.png"
+    command = "simulate four_bar --t-end 2 --step 0.01 --fps 100 --method RK4 --stabilise"
+    opened = {}
+    for how in ("none", "projection", "baumgarte:T_stab=0.05"):
+        code, out, err = featherstep(capsys, command, how, "--plot", picture)
+        assert code == 0, err
+        opened[how] = float(re.search(r"opened by at most (\S+),", out)[1])
+    assert opened["projection"] < 1e-12 < opened["baumgarte:T_stab=0.05"] < opened["none"]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
 def test_simulate_with_a_parameter_to_standard_output(capsys):
     code, out, _ = featherstep(
         capsys, "simulate n_pendulum --param n=3 --t-end 0.1 --fps 10 --csv -"
@@ -135,6 +148,10 @@ def test_simulate_with_a_parameter_to_standard_output(capsys):
         ("simulate fuor_bar", "four_bar"),
         ("simulate four_bar --out film.avi", ".html"),
         ("simulate four_bar --t-end -1", "positive"),
+        ("simulate four_bar --plot curves.txt", ".png"),
+        ("simulate four_bar --stabilise baumgart", "baumgarte"),
+        ("simulate four_bar --stabilise baumgarte:gamma=1", "T_stab"),
+        ("simulate pendulum --stabilise projection", "loops"),
         ("simulate four_bar --csv /no/such/folder/x.csv", "folder"),
         ("simulate four_bar --method DOPRY5", "DOPRI5"),
         ("mechanisms --show fuor_bar", "four_bar"),
