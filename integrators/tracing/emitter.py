@@ -156,6 +156,39 @@ class Emitter:
         address = self.new(f"getelementptr inbounds double, ptr {pointer}, i64 {k * self.lanes}")
         self.do(f"store {self.T} {value}, ptr {address}, align 8")
 
+    def fill(self, constants: Sequence[float], pointer: str) -> None:
+        """Set the whole result vector from a table.
+
+        A Jacobian may have thousands of constant entries, and LLVM takes seconds over as many
+        stores in one block.
+        """
+        size, T = len(constants), self.T
+        numbers = ", ".join(f"double {hexadecimal(x)}" for x in constants)
+        value, splat = "%x", ""
+        if self.lanes > 1:
+            value = "%all"
+            splat = f"""
+  %one = insertelement {T} poison, double %x, i64 0
+  %all = shufflevector {T} %one, {T} poison, <{self.lanes} x i32> zeroinitializer"""
+        self.declarations["fill"] = f"""\
+@constants = private unnamed_addr constant [{size} x double] [{numbers}]
+define private void @fill(ptr %out) noinline {{
+entry:
+  br label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ %j, %next ]
+  %from = getelementptr inbounds double, ptr @constants, i64 %i
+  %x = load double, ptr %from, align 8{splat}
+  %to = getelementptr inbounds {T}, ptr %out, i64 %i
+  store {T} {value}, ptr %to, align 8
+  %j = add i64 %i, 1
+  %more = icmp ult i64 %j, {size}
+  br i1 %more, label %next, label %end
+end:
+  ret void
+}}"""
+        self.do(f"call void @fill(ptr {pointer})")
+
     def node(self, op: str, args: list[str]) -> str:
         """Return the value of an operation."""
         if op == "add":

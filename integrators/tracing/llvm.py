@@ -57,6 +57,9 @@ log = logging.getLogger(__name__)
 #: Where code and constants can be kept together in memory.
 TOGETHER = sys.platform == "linux" and platform.machine() == "x86_64"
 
+#: Constant results that are stored one by one; more are copied from a table.
+MOST_CONSTANTS = 500
+
 _lock = threading.Lock()
 
 
@@ -115,8 +118,14 @@ def program_ir(program: Program, n: int, lanes: int, name: str) -> str:
     """Return the module of a program whose inputs are t, n states, then parameters."""
     e = Emitter(lanes)
     values = emit_nodes(e, program, n)
+    constant = [program.ops[o] == "const" for o in program.outputs]
+    filled = sum(constant) > MOST_CONSTANTS
+    if filled:
+        found = zip(constant, program.outputs)
+        e.fill([program.args[o][0] if known else 0.0 for known, o in found], "%out")
     for k, o in enumerate(program.outputs):
-        e.store(values[o], "%out", k)
+        if not (filled and constant[k]):
+            e.store(values[o], "%out", k)
     return e.module(name)
 
 
