@@ -150,11 +150,12 @@ def _rotations(model: Model, space: Array) -> dict[str, Array]:
     if np.count_nonzero(up) > 1:
         directions["h_up"] = up
     angular, linear = space[:3], space[3:]
-    _, sizes, rows = np.linalg.svd(angular, full_matrices=True)
+    left, sizes, rows = np.linalg.svd(angular, full_matrices=True)
     rank = int(np.sum(sizes > CONDITION_TOLERANCE))
     shifts = _span(linear @ rows[rank:].T)
     for name, n in directions.items():
-        c = np.linalg.lstsq(angular, n, rcond=None)[0]
+        # Least squares, without what rounding makes of translations.
+        c = rows[:rank].T @ ((left[:, :rank].T @ n) / sizes[:rank])
         u = linear @ c
         u = u - shifts @ (shifts.T @ u)  # of parallel axes, the one nearest to the origin
         # An advance along the axis would make it a screw.

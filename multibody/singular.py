@@ -60,6 +60,9 @@ ENERGY_TOLERANCES = 1e3
 #: resolved the singular position, and rounding decides what it finds there.
 COLLAPSED = 1e-3
 
+#: Gaps (m, rad) up to here are rounding, and hide nothing.
+CLOSED = 1e-10
+
 
 def loop_review(
     model: Model, conservative: bool, rates: Callable[..., Array] | None = None
@@ -78,8 +81,6 @@ def loop_review(
     """
 
     def review(problem: Any, t: Array, y: Array, rtol: float | None) -> Any:
-        from integrators import Status
-
         moved = np.append(True, np.diff(t) != 0.0)  # a reset has two states at one time
         t, y = t[moved], y[:, moved]
         if not (np.isfinite(y).all() and len(t) > 1):
@@ -90,35 +91,47 @@ def loop_review(
             states = [problem.split(float(s), x) for s, x in zip(t, y.T)]
             q, v = (np.ascontiguousarray(np.transpose(part)) for part in zip(*states))
         rate = rates or (lambda s, x, u: problem.rhs(s, np.append(x, u)))
-        found = singular_positions(model, t, q, v)
-        drift = "" if found.opening is None else _opened(*found.opening)
-        if not found.passages:
-            return (None, drift) if drift else None
-        moving = _moving_energy(model, t, q, v) if conservative else None
-        for passage in found.passages:
-            faults = _faults(model, rate, t, q, v, rtol, passage, moving)
-            if faults:
-                hidden = (
-                    f", or would if the loops were not open by {passage.gap:.1g} there"
-                    if passage.gap
-                    else ""
-                )
-                return Status.SINGULAR_MATRIX, (
-                    f"the constraints of the loops lost rank at t = {passage.t:.6g} (a singular "
-                    f"position, mobility rises there{hidden}) and the run is not to be trusted "
-                    f"from then on: {'; '.join(faults)}. Jump over it with a fixed step, or with "
-                    "stabilise='projection' and a looser tolerance, or use minimal coordinates"
-                )
-        times = ", ".join(f"{p.t:.6g}" for p in found.passages[:8])
-        more = len(found.passages) - 8
-        return None, (
-            f"passed singular positions of the loops at t = {times}"
-            + (f" and {more} more" if more > 0 else "")
-            + ", velocities continuing smoothly"
-            + (f"; {drift}" if drift else "")
-        )
+        with np.errstate(all="ignore"):  # a run may have exploded
+            return _remark(model, conservative, rate, t, q, v, rtol)
 
     return review
+
+
+def _remark(
+    model: Model,
+    conservative: bool,
+    rate: Callable[..., Array],
+    t: Array,
+    q: Array,
+    v: Array,
+    rtol: float | None,
+) -> tuple[Any, str] | None:
+    """What is to be said of a run: a status if it is not to be trusted, and a text."""
+    from integrators import Status
+
+    found = singular_positions(model, t, q, v)
+    drift = "" if found.opening is None else _opened(*found.opening)
+    moving = _moving_energy(model, t, q, v) if conservative and found.passages else None
+    for passage in found.passages:
+        faults = _faults(model, rate, t, q, v, rtol, passage, moving)
+        if faults:
+            hidden = f", or would if the loops were not open by {passage.gap:.1g} there"
+            return Status.SINGULAR_MATRIX, (
+                f"the constraints of the loops lost rank at t = {passage.t:.6g} (a singular "
+                f"position, mobility rises there{hidden if passage.gap > CLOSED else ''}) and the "
+                f"run is not to be trusted from then on: {'; '.join(faults)}. Jump over it with a "
+                "fixed step, or with stabilise='projection' and a looser tolerance, or use minimal "
+                "coordinates"
+            )
+    if drift or not found.passages:
+        return (None, drift) if drift else None
+    times = ", ".join(f"{p.t:.6g}" for p in found.passages[:8])
+    more = len(found.passages) - 8
+    return None, (
+        f"passed singular positions of the loops at t = {times}"
+        + (f" and {more} more" if more > 0 else "")
+        + ", velocities continuing smoothly"
+    )
 
 
 def _opened(gap: float, t: float) -> str:
@@ -153,9 +166,10 @@ def _faults(
     faults: list[str] = []
     if rtol is not None and before < passage.step:  # the first step of a run may be short
         steps = np.abs(np.diff(t))
-        shortest, usual = float(steps[max(before, 0) : after].min()), float(np.median(steps))
-        longest = float(steps.max())
-        if shortest < COLLAPSED * max(usual, 0.01 * longest):
+        here, usual = steps[max(before, 0) : after], float(np.median(steps))
+        collapsed = here < COLLAPSED * max(usual, 0.01 * float(steps.max()))
+        if np.count_nonzero(collapsed) > 1:  # a single one may be wanted, between two tstops
+            shortest = float(here.min())
             faults.append(f"its steps shrank to {shortest:.1g} s, where rounding errors decide")
     if before < 0 or after == len(t):
         return faults  # it starts or ends there: nothing to compare

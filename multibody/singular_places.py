@@ -62,6 +62,10 @@ MOST_STATES = 200
 #: ones with gaps of half a percent at 0.1.
 HIDDEN = 0.25
 
+#: … if the ratio is below this part of its median there. A gap of OPEN leaves a tenth of the ratio;
+#: mechanisms that are never near a singular position have minima, too.
+DIP = 0.2
+
 #: Gap over the squared ratio of singular values below which HIDDEN need not be computed: both are
 #: of the same size, up to lengths and inertias in parts of each other.
 HIDDEN_AT_ALL = 1e-2
@@ -202,10 +206,13 @@ def _hidden(
         return []
     states = np.concatenate(ranges)
     ratios = independence(model, t[states], q[:, states])[:, rank - 1]
+    usual = float(np.median(along))
     found = []
     for part in np.split(np.arange(len(states)), np.cumsum([len(r) for r in ranges])[:-1]):
         lowest = int(part[int(np.argmin(ratios[part]))])
         at, ratio = int(states[lowest]), float(ratios[lowest])
+        if ratio > DIP * usual:
+            continue
         c = constraints(model, q[:, at], t=float(t[at]))
         if not HIDDEN_AT_ALL * ratio**2 < float((np.abs(c.delta) / levers).max()) < OPEN:
             continue

@@ -246,3 +246,35 @@ def test_one_fixed_body_is_a_list_of_one(four_bar):
     assert v[0] == 1.0
     with pytest.raises(TypeError, match="fixed: expected names or numbers of bodies"):
         assemble(model, guess, fixed=1.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "method"), [("peaucellier", "DOPRI5"), ("spatial_slider_crank", "BS3")]
+)
+def test_turning_points_with_open_loops_are_no_reversals(name, method):
+    """Never near a singular position, but at rest for a moment, and with loops a little open."""
+    entry = mechanisms.entry(name)
+    model = entry.model()
+    problem = as_ivp(model, *entry.start(model), (0.0, entry.t_end), stabilise="none")
+    run = solve(problem, method=method, rtol=1e-4, atol=1e-4)
+    assert run.success, run.message
+    assert "opened" in run.message
+
+
+def test_a_run_that_explodes_is_not_said_to_pass_smoothly():
+    entry = mechanisms.entry("spatial_slider_crank")
+    model = entry.model()
+    problem = as_ivp(model, *entry.start(model), (0.0, 5.0), stabilise="projection")
+    run = solve(problem, method="RK4", step=0.05)  # far too long
+    assert run.status == Status.NONFINITE
+    assert "opened" in run.message
+    assert "smoothly" not in run.message
+
+
+def test_a_short_step_that_was_asked_for_is_no_collapse():
+    entry = mechanisms.entry("n_four_bar")
+    model = entry.model()
+    problem = as_ivp(model, *entry.start(model), (0.0, 2.0), stabilise="projection")
+    stops = [0.7145, 0.7145 + 1e-6]
+    run = solve(problem, method="DOPRI5", rtol=1e-6, atol=1e-6, tstops=stops)
+    assert run.success, run.message

@@ -11,6 +11,7 @@ from integrators import solve
 from multibody import (
     FD,
     Driven,
+    Fixed,
     Free,
     ModelBuilder,
     Planar,
@@ -165,3 +166,7 @@ def test_threads_do_not_meet_in_a_law_in_python():
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_a_drive_of_what_cannot_move():
+    assert Driven(Fixed(), lambda t: []).motion([], [], 0.3).v.tolist() == [0.0] * 6

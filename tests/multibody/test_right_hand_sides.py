@@ -11,8 +11,10 @@ from multibody import (
     Driven,
     Fixed,
     Free,
+    Inertia,
     ModelBuilder,
     Planar,
+    Pose,
     Prismatic,
     Revolute,
     Spherical,
@@ -367,3 +369,14 @@ def test_random_trees_explain_what_they_take():
         with pytest.raises(ValueError, match="seed: expected a whole number ≥ 0"):
             mechanisms.planar_tree(3, seed=seed)
     assert mechanisms.random_tree(3, seed=np.random.default_rng(1)).n_bodies == 3
+
+
+@pytest.mark.parametrize("angle", np.linspace(0.02, 1.5, 12))
+def test_a_tilted_plane_conserves_no_angular_momentum(angle):
+    """What rounding leaves of the rotations of a plane under gravity is not inverted."""
+    c, s = np.cos(angle), np.sin(angle)
+    tilted = Pose([[1, 0, 0], [0, c, -s], [0, s, c]], (0.1, 0.2, 0.3))
+    plate = Inertia(1.0, (0.1, 0.2, 0.3), np.diag([1.0, 1.2, 1.3]))
+    builder = ModelBuilder()
+    builder.add_body("plate", 0, Planar(), tilted, plate)
+    assert set(as_ivp(builder.build()).invariants) == {"energy", "momentum p_x"}
