@@ -152,6 +152,39 @@ def test_projection_and_callback_that_raise_keep_the_run():
         assert solution.t[-1] >= 0.5
 
 
+@pytest.mark.parametrize("method", ["RADAU5", "SDIRK4", "RadauVariable", "DOP853"])
+@pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt])
+def test_whichever_evaluation_raises_ends_the_run(method, error):
+    """Also those for differences in a Jacobian, where evaluations before and after it succeed."""
+    for number in range(3, 90):  # the second is a trial, which may be outside of f's domain
+        calls = []
+
+        def van_der_pol(t, y, number=number, calls=calls):
+            calls.append(t)
+            if len(calls) == number:
+                raise error
+            return np.array([y[1], 5 * (1 - y[0] ** 2) * y[1] - y[0]])
+
+        run = solve(van_der_pol, (0, 20), [2.0, 0.0], method=method)
+        assert isinstance(run.exception, error), number
+        assert len(calls) == number
+        expected = Status.INTERRUPTED if error is KeyboardInterrupt else Status.FUNCTION_RAISED
+        assert run.status == expected
+
+
+def test_control_c_in_the_trial_of_the_first_step():
+    calls = []
+
+    def decay(t, y):
+        calls.append(t)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return -y
+
+    with pytest.raises(KeyboardInterrupt):
+        solve(decay, (0, 1), [1.0])
+
+
 @pytest.mark.parametrize("seconds", [0.6])
 @pytest.mark.parametrize("method", ["DOPRI5", "RadauIIA3"])
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")

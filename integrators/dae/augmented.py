@@ -35,6 +35,8 @@ TOLERANCES = 10.0
 """A run is not to be trusted where unfinished iterations changed velocities by more than so many
 times rtol, relative to their size: the error at the end was seven times that on parallelograms."""
 AT_REST = 1e-6  # a constraint that moves less than this part of the fastest does not move at all
+SLOW = 1e-3  # so does one that moves less than this part of what forces cause during the run
+TINY = float(np.finfo(float).tiny)
 ROUNDING = 1e-9  # what is left of a converged iteration is below 1e-11
 
 
@@ -130,6 +132,7 @@ def unconverged(
     the steps of a run is the velocity of the gap that it made.
     """
     left, sizes = np.empty((len(t), mechanical.m)), np.zeros(mechanical.m)
+    strongest = 0.0  # acceleration of a gap that forces would cause, or velocities ask for
     for start in range(0, len(t), AT_ONCE):
         some = slice(start, start + AT_ONCE)
         terms, targets = [], []
@@ -141,9 +144,11 @@ def unconverged(
             sizes = np.maximum(sizes, np.abs(now.G) @ np.abs(v))
         M, G, f = (np.array([getattr(now, name) for now in terms]) for name in ("M", "G", "f"))
         left[some] = _residuals(M, G, f, np.array(targets), weight, count)
+        free = np.abs(G) @ np.abs(np.linalg.solve(M, f[:, :, None]))
+        strongest = max(strongest, float(free.max()), float(np.abs(targets).max()))
     steps = np.abs(np.diff(t))[:, None]
     made = np.sum(steps * (left[1:] + left[:-1]) / 2, axis=0)
-    least = max(AT_REST * float(sizes.max()), float(np.finfo(float).tiny))
+    least = max(AT_REST * float(sizes.max()), SLOW * strongest * float(np.ptp(t)), TINY)
     relative = float(np.max(made / np.maximum(sizes, least)))
     return relative, float(t[np.argmax(left.max(axis=1))])
 

@@ -42,6 +42,8 @@ made from differences by the user they have errors of about ε^(1/3) = 6e-6."""
 STEPS = (1e-3, 1e-5, 1e-7)  # relative to the coordinates; the first that will do
 HALVED = (1.0, 0.5)  # lengths of steps that are compared with one another
 SEVERAL = (1.0, 0.5, 0.83, 0.61, 0.37)  # more of them: rounding errors can agree by chance
+FINER = (1e-2, 1e-4)  # parts of all steps, before anything is called wrong
+DECISIVE = 0.1  # doubt, relative to what is between two values, that lets one tell which is right
 DOUBT = 10.0  # so many times the distance of two differences may be their error
 GAP = 10.0  # so many times a relative gap may be the effect of using g = 0
 APART = (2e-2, 2e-4)  # distance of the places, relative to the coordinates; the first that closes
@@ -229,6 +231,13 @@ def _contradiction(
         wrong = rows & ~(np.abs(found - right.value) <= allowed)
         if not wrong.any():
             return None
+    for part in FINER:  # nor does it overlook what changes within its steps
+        look = _difference(along, part * unit, scale, SEVERAL)
+        allowed = look.doubt + (DERIVATIVE_TOLERANCE + slack) * (scale + np.abs(look.value))
+        decisive = look.doubt < DECISIVE * np.abs(found - right.value)
+        wrong &= ~(decisive & (np.abs(found - look.value) <= allowed))
+    if not wrong.any():
+        return None
     row = int(np.argmax(wrong))
     return row, float(right.value[row])
 

@@ -165,10 +165,13 @@ class JacobianSource:
             direction[columns] = 1.0
             change: Array = self.directions(t, x, direction)
             if not np.all(np.isfinite(change)):
-                raise FloatingPointError(f"the Jacobian of f is not finite at t = {t:.9g}")
+                raise FloatingPointError
             return change
 
-        return self._assembled(column)
+        try:
+            return self._assembled(column)
+        except FloatingPointError:  # a slope is infinite; differences are not
+            return self._differences(t)
 
     def _differences(self, t: float) -> Any:
         """Forward differences, a group of columns at a time.

@@ -285,7 +285,9 @@ class Engine(Stepper):
         if self.move is not operator.add or self.problem.mass is not None:
             return super().initial_step(slope, order, rtol)
         self._first_step(self.w, self.t, 1.0 / (order + 1))
-        self.error()  # a trial outside f's domain is no failure of the run
+        error = self.error()  # a trial outside f's domain is no failure of the run
+        if isinstance(error, KeyboardInterrupt):
+            raise error
         return float(self.clock[at.H])
 
     def begin(self, slope: NDArray[Any], first_step: float | None) -> None:
@@ -350,10 +352,12 @@ class Engine(Stepper):
         """f(t, y) through the same pointer as the loop, counted; raises what f raises."""
         self.x[:] = self.to_real(y)
         self.count[at.NFEV] += 1
-        self.flag[0] = 0
+        self.flag[0] = self.count[at.NATIVE]
         self._f(t, *self._f_arguments)
         if (error := self.error()) is not None:
             raise error
+        if self.flag[0] != 1:  # Ctrl-C hit the callback's entry, where nothing catches it
+            raise KeyboardInterrupt
         return self.from_real(self.dx.copy())
 
     def typical_size(self) -> Array:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..kernels import kernel
 from ..problem import IVP
 from ..tableau import Tableau
-from .common import _hermite_matrix
+from .common import _hermite_matrix, hermite_order
 from .fused import fused_step_function, outputs_size
 from .judge import ROWS, Block, judge
 from .state import Status
@@ -413,7 +413,8 @@ def lane_code(
     if t_eval.size:
         if method.dense is not None and not method.dense.c_extra:
             P = np.ascontiguousarray(method.dense.P)
-        elif method.fsal and method.dense is None:  # cubic Hermite from the stages
+        elif method.fsal and method.dense is None and hermite_order(method.order) <= 3:
+            # Cubic Hermite from the stages; `solve` would need further evaluations for more.
             value, start, end = _hermite_matrix([])
             P = np.outer(method.arrays[1], value)
             P[0] += start

@@ -71,6 +71,7 @@ class Trampoline:
                 raised[0] = 2
             except BaseException as error:
                 self.error = error
+                raised[0] = 0  # another trampoline that the action went through may have set it
 
         self._install(run)
 

@@ -289,7 +289,7 @@ def _symbolic(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _looking_into_lists(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of np.linalg that also sees symbols in lists."""
+    """Return a function of NumPy that also sees symbols in lists."""
 
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -304,6 +304,7 @@ def _looking_into_lists(original: Callable[..., Any]) -> Callable[..., Any]:
 _REPLACED = {
     (np, "array"): _symbolic,
     (np, "asarray"): _symbolic,
+    (np, "nan_to_num"): _looking_into_lists,
     **{(np.linalg, name): _looking_into_lists for name in ("det", "inv", "norm", "solve")},
 }
 

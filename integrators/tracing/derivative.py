@@ -63,8 +63,8 @@ def _square(g: Graph, i: int) -> int:
     return mul(g, i, i)
 
 
-#: Smaller than the square root of any positive double, and not too small to divide by.
-BELOW_ROOTS = 2.0**-600
+#: Square root of the smallest positive double: what has smaller squares counts as zero, softly.
+SMALLEST_ROOT = 2.0**-537
 
 #: From here on 1/cosh² is below the smallest double.
 FLAT_TANH = 400.0
@@ -82,7 +82,7 @@ def _root_slope(g: Graph, x: int, u: int) -> int:
             waiting.extend(g.args[i])
         elif g.ops[i] != "mul" or g.args[i][0] != g.args[i][1]:
             return div(g, g.const(0.5), u)
-    return div(g, g.const(0.5), RULES["max"](g, u, g.const(BELOW_ROOTS)))
+    return div(g, g.const(0.5), RULES["max"](g, u, g.const(SMALLEST_ROOT)))
 
 
 def _tanh_slope(g: Graph, x: int, u: int) -> int:

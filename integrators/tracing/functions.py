@@ -133,7 +133,14 @@ def _inverse(a: Any) -> SymbolArray:
 
 
 def _determinant(a: Any) -> Any:
+    """By cofactors up to n = 3, which singular matrices do not disturb; else by elimination."""
     a = _square(a)
+    if len(a) == 2:
+        return a[0, 0] * a[1, 1] - a[0, 1] * a[1, 0]
+    if len(a) == 3:
+        minors = [np.delete(a[1:], k, axis=1) for k in range(3)]
+        parts = [a[0, k] * _determinant(minor) for k, minor in enumerate(minors)]
+        return parts[0] - parts[1] + parts[2]
     rows, sign = _eliminate(a, np.zeros((len(a), 0)))
     result: Any = sign
     for k in range(len(a)):

@@ -351,3 +351,61 @@ def test_a_further_review_comes_in_addition():
     assert run.message.endswith("looked at by me")
     plain = solve(both.with_(review=None), method="DOP853", rtol=1e-8, atol=1e-8)
     assert plain.message == "reached the end of the interval"
+
+
+@pytest.mark.parametrize("far", [1e4, 1e6])
+@pytest.mark.parametrize("angle", [0.3, np.pi])
+def test_right_derivatives_far_from_the_origin_are_not_accused(far, angle):
+    """A pendulum of 1 m in the coordinates of a map."""
+    ox, oy = far, -0.7 * far
+
+    def arm(q):
+        x, y = q[0] - ox, q[1] - oy
+        return x, y, np.hypot(x, y)
+
+    def gamma(t, q, v):
+        x, y, r = arm(q)
+        return [-(v[0] ** 2 + v[1] ** 2) / r + (x * v[0] + y * v[1]) ** 2 / r**3]
+
+    Mechanical(
+        np.eye(2),
+        lambda t, q, v: [0.0, -9.81],
+        lambda t, q: [arm(q)[2] - 1.0],
+        lambda t, q: [[arm(q)[0] / arm(q)[2], arm(q)[1] / arm(q)[2]]],
+        gamma,
+        q0=[ox + np.sin(angle), oy - np.cos(angle)],
+        v0=[0.0, 0.0],
+        t_span=(0, 1),
+    )
+
+
+@pytest.mark.parametrize(("rate", "span"), [(100.0, 1e4), (1e4, 100.0), (1e6, 1.0)])
+def test_right_derivatives_of_fast_drives_are_not_accused(rate, span):
+    def make(sign):
+        return Mechanical(
+            np.eye(2),
+            lambda t, q, v: [0.0, 0.0],
+            lambda t, q: [q[0] - 0.01 * np.sin(rate * t + 0.3)],
+            lambda t, q: [[1.0, 0.0]],
+            lambda t, q, v: [-0.01 * rate**2 * np.sin(rate * t + 0.3)],
+            velocity_target=lambda t, q: [sign * 0.01 * rate * np.cos(rate * t + 0.3)],
+            q0=[0.01 * np.sin(0.3), 0.0],
+            v0=[0.01 * rate * np.cos(0.3), 0.0],
+            t_span=(0, span),
+        )
+
+    make(1.0)
+    with pytest.raises(ValueError, match="velocity_target contradicts"):
+        make(-1.0)
+
+
+@pytest.mark.parametrize("rtol", [1e-4, 1e-6, 1e-9])
+def test_augmented_runs_at_rest_are_trusted(rtol):
+    """Nothing moves; what rounding leaves of the iteration is not to be divided by that."""
+    system = Mechanical(
+        2 * np.eye(2), lambda t, q, v: np.array([0, -19.62]),
+        lambda t, q: np.array([(q[0] ** 2 + q[1] ** 2 - 1) / 2]),
+        q0=[0.0, -1.0], v0=[0.0, 0.0], t_span=(0, 5),
+    )  # fmt: skip
+    run = solve(system.formulation("augmented"), rtol=rtol, atol=1e-12)
+    assert run.success, run.message

@@ -413,3 +413,30 @@ class TestSize:
         with pytest.raises(GraphTooLargeError):
             f(0.0, np.ones(200))
         assert f(0.0, [1.0]).tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        [[0, 1], [0, 1]],
+        [[0, 0], [0, 0]],
+        [[1, 2, 3], [2, 4, 6], [0, 0, 1]],
+        [[2, 1, 0], [1, 3, 1], [0, 1, 4]],
+    ],
+)
+def test_determinants_of_singular_matrices(matrix):
+    A = np.array(matrix, dtype=float)
+    n = len(A)
+    det = traced(lambda t, y: [np.linalg.det(y.reshape(n, n))], n=n * n, outputs=1)
+    assert det(0.0, A.ravel())[0] == pytest.approx(np.linalg.det(A), abs=1e-14)
+    cofactors = [
+        (-1) ** (i + j) * np.linalg.det(np.delete(np.delete(A, i, 0), j, 1))
+        for i in range(n)
+        for j in range(n)
+    ]
+    np.testing.assert_allclose(det.jacobian()(0.0, A.ravel())[0], cofactors, atol=1e-14)
+
+
+def test_nan_to_num_looks_into_lists():
+    f = traced(lambda t, y: np.nan_to_num([y[0], y[1]]), n=2)
+    assert f(0.0, [np.nan, 1.0]).tolist() == [0.0, 1.0]

@@ -392,3 +392,12 @@ def test_lower_bounds_do_not_overflow():
     assert lo[2] == -np.inf
     assert hi[2] >= -largest
     assert (lo[5], hi[5]) == (-np.inf, np.inf)
+
+
+@pytest.mark.parametrize("x", [1e-100, 1e-160, 1e-163, 1e-170, 1e-180, 0.0])
+def test_slope_of_a_norm_where_squares_underflow(x):
+    """Between 0, as at zero, and 1, as elsewhere; squares below 1e-308 have few digits or one."""
+    J = traced(lambda t, y: [np.sqrt(y[0] * y[0] + y[1] * y[1])] * 2, n=2).jacobian()
+    slope = J(0.0, [x, 0.0])[0, 0]
+    assert 0.0 <= slope <= 1.5
+    assert x < 1e-150 or slope == pytest.approx(1.0)
