@@ -200,13 +200,15 @@ def _hidden(
     A run that turned there has states on the bend, and only then it matters. From gaps that are
     too wide nothing can be told.
     """
-    low = np.flatnonzero((along[1:-1] <= along[:-2]) & (along[1:-1] <= along[2:])) + 1
+    usual, inner = float(np.median(along)), along[1:-1]
+    is_low = (inner <= along[:-2]) & (inner <= along[2:])
+    is_low &= inner < 2.5 * DIP * usual  # states between those looked at may be lower
+    low = np.flatnonzero(is_low) + 1
     ranges = [_states(int(looks[k - 1]), int(looks[k + 1])) for k in low]
     if not ranges:
         return []
     states = np.concatenate(ranges)
     ratios = independence(model, t[states], q[:, states])[:, rank - 1]
-    usual = float(np.median(along))
     found = []
     for part in np.split(np.arange(len(states)), np.cumsum([len(r) for r in ranges])[:-1]):
         lowest = int(part[int(np.argmin(ratios[part]))])
