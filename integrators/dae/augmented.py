@@ -156,11 +156,11 @@ def unconverged(
 def _residuals(M: Array, G: Array, f: Array, gamma: Array, weight: float, count: int) -> Array:
     """|γ* − G v̇| after the iterations, at many places at once."""
     pull = G.transpose(0, 2, 1)
-    inverse = np.linalg.inv(M + weight * (pull @ G))
+    matrix = M + weight * (pull @ G)
     load, left = f[:, :, None], gamma[:, :, None]
     for _ in range(count):
         load = load + weight * (pull @ left)
-        left = gamma[:, :, None] - G @ (inverse @ load)
+        left = gamma[:, :, None] - G @ np.linalg.solve(matrix, load)
     return np.abs(left[:, :, 0])
 
 

@@ -375,7 +375,8 @@ def _seen_from_inside(group: str, q: Any, q_dot: Any) -> Any:
 def _arguments(function: Callable[..., Any] | None) -> int:
     import inspect
 
-    return 0 if function is None else len(inspect.signature(function).parameters)
+    parameters = () if function is None else inspect.signature(function).parameters.values()
+    return sum(p.default is p.empty for p in parameters)  # others are constants of the function
 
 
 @register

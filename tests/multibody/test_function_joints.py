@@ -168,5 +168,12 @@ def test_threads_do_not_meet_in_a_law_in_python():
     assert not wrong
 
 
+def test_constants_as_defaults_of_a_pose():
+    """They are not taken for the time."""
+    bead = UserJoint(lambda q, a=0.5: (np.eye(3), np.array([q[0], a * q[0] ** 2, 0.0])), ["x"])
+    assert not bead.is_rheonomic
+    assert bead.motion([2.0], [3.0]).v[3:].tolist() == [3.0, 6.0, 0.0]
+
+
 def test_a_drive_of_what_cannot_move():
     assert Driven(Fixed(), lambda t: []).motion([], [], 0.3).v.tolist() == [0.0] * 6
