@@ -27,7 +27,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from types import FunctionType
+from types import CodeType, FunctionType, NoneType
 from typing import Any, TypeVar
 
 __all__ = [
@@ -105,7 +105,7 @@ def compiled(function: Callable[..., Any], *, nogil: bool = False, parallel: boo
     -----
     numba's own cache looks only at the file of the function itself and would go on using stale
     code after an edit to a helper in another file. The cache directory is therefore named after
-    a hash of every source file that this kernel can reach, and of the files beside them.
+    a hash of the code of every kernel that this one can reach, and of their constants.
     """
     return function if interpreting() else _compiled(function, nogil, parallel)
 
@@ -287,25 +287,43 @@ def _numba_cache_in(directory: Path) -> Iterator[None]:
 
 
 def _source_hash(function: Callable[..., Any]) -> str:
-    """Hash of the files of a kernel and of every kernel it reaches, and of their neighbours."""
-    files: set[str] = set()
-    seen: set[Callable[..., Any]] = set()
-    pending = [function]
+    """Hash of what a kernel compiles to: its code, all kernels it reaches, and their constants.
+
+    Comments, docstrings and places in a file do not count, so that editing a file leaves the
+    compiled code of what did not change. Functions that are no kernels stand for something in
+    this package's support for numba, all of which counts.
+    """
+    digest = hashlib.sha256((Path(__file__).parent / "intrinsics.py").read_bytes())
+    seen: set[int] = set()
+    pending: list[Any] = [function]
     while pending:
-        f = pending.pop()
-        if f in seen or not isinstance(f, FunctionType):
-            continue
-        seen.add(f)
-        files.add(f.__code__.co_filename)
-        for name in f.__code__.co_names:
-            value = f.__globals__.get(name)
-            if isinstance(value, FunctionType) and value in _marked:
-                pending.append(value)
-    folders = {Path(file).parent for file in files} | {Path(__file__).parent}
-    beside = {str(path) for folder in folders for path in folder.glob("*.py")}
-    digest = hashlib.sha256()
-    for file in sorted(files | beside):
-        digest.update(Path(file).name.encode())
-        with contextlib.suppress(OSError):  # interactive code has no file
-            digest.update(Path(file).read_bytes())
+        value = pending.pop()
+        if value is function or (isinstance(value, FunctionType) and value in _marked):
+            if id(value) not in seen:
+                seen.add(id(value))
+                pending.extend(_hash_code(value, digest))
+        elif hasattr(value, "tobytes"):  # an array
+            digest.update(value.tobytes() + repr((value.dtype, value.shape)).encode())
+        elif isinstance(value, int | float | complex | str | bytes | tuple | NoneType):
+            digest.update(repr(value).encode())
+        else:
+            digest.update(getattr(value, "__qualname__", type(value).__qualname__).encode())
     return digest.hexdigest()[:16]
+
+
+def _hash_code(function: FunctionType, digest: Any) -> list[Any]:
+    """Add a function's code to a hash; returns the values of the names that it uses."""
+    values: list[Any] = [*(function.__defaults__ or ())]
+    values += [cell.cell_contents for cell in function.__closure__ or ()]
+    codes = [function.__code__]
+    while codes:
+        code = codes.pop()
+        digest.update(code.co_code)
+        digest.update(repr((code.co_name, code.co_names, code.co_varnames)).encode())
+        for constant in code.co_consts:
+            if isinstance(constant, CodeType):
+                codes.append(constant)
+            elif constant is not function.__doc__:
+                digest.update(repr(constant).encode())
+        values += [function.__globals__[n] for n in code.co_names if n in function.__globals__]
+    return values

@@ -143,3 +143,31 @@ def test_damaged_compiled_code_is_built_again(tmp_path, kind, damage):
         file.write_bytes(spoiled[damage])
     assert run() == "42.0\n"
     assert run() == "42.0\n"  # and what was built then is sound
+
+
+def test_the_name_of_cached_code_depends_on_the_code_and_on_nothing_else():
+    """Comments, docstrings and neighbours may change; constants and helpers may not."""
+    import linecache
+    import types
+
+    from integrators import kernels
+
+    def made(body: str, scale: float = 2.0) -> str:
+        source = f"SCALE = {scale}\n" + body
+        module = types.ModuleType("written")
+        filename = f"<written {hash(source)}>"
+        linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+        exec(compile(source, filename, "exec"), {**vars(module), "kernel": kernel}, module.__dict__)
+        functions = {k: v for k, v in module.__dict__.items() if callable(v)}
+        for function in functions.values():
+            function.__globals__.update(module.__dict__)
+        return kernels._source_hash(functions["whole"])
+
+    plain = "@kernel\ndef part(x):\n    return SCALE * x\n\n\n@kernel\ndef whole(x):\n    return part(x)\n"
+    name = made(plain)
+    assert made(plain.replace("def part(x):\n", "def part(x):\n    '''Say more.'''\n")) == name
+    assert made("# a remark\n\n\n" + plain) == name
+    assert made(plain + "\n\ndef another(x):\n    return x\n") == name
+    assert made(plain, scale=3.0) != name
+    assert made(plain.replace("SCALE * x", "SCALE / x")) != name
+    assert made(plain.replace("return part(x)", "return part(x) + 1")) != name
