@@ -163,7 +163,8 @@ def test_the_name_of_cached_code_depends_on_the_code_and_on_nothing_else():
             function.__globals__.update(module.__dict__)
         return kernels._source_hash(functions["whole"])
 
-    plain = "@kernel\ndef part(x):\n    return SCALE * x\n\n\n@kernel\ndef whole(x):\n    return part(x)\n"
+    plain = "@kernel\ndef part(x):\n    return SCALE * x\n"
+    plain += "@kernel\ndef whole(x):\n    return part(x)\n"
     name = made(plain)
     assert made(plain.replace("def part(x):\n", "def part(x):\n    '''Say more.'''\n")) == name
     assert made("# a remark\n\n\n" + plain) == name
