@@ -16,12 +16,12 @@ from scipy.integrate import solve_ivp
 
 from integrators import solve
 from integrators.kernels import compiled, kernel
-from integrators.methods.lanes import call_lanes
-from integrators.methods.pointers import call
-from integrators.tracing.llvm import native_lanes
+from integrators.kernels.pointers import call
+from integrators.many.lanes import call_lanes
+from integrators.tracing.llvm.codegen import native_lanes
 from multibody import FD, as_ivp, mechanisms
-from multibody.dynamics.compute import forward_dynamics
-from multibody.rhs import traced_fd
+from multibody.dynamics.functions import forward_dynamics
+from multibody.runs.ivp import traced_fd
 
 try:
     import pinocchio as pin

@@ -16,7 +16,7 @@ from scipy.integrate import solve_ivp
 
 from integrators import solve
 from multibody import mechanisms
-from multibody.rhs import as_ivp, traced_fd
+from multibody.runs.ivp import as_ivp, traced_fd
 
 
 def pinocchio_model(model, planar):

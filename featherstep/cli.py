@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from . import mechanisms, studies
+from .mechanism_study import command as mechanisms
 from .options import (
     FAILURE,
     INTERRUPTED,
@@ -32,6 +32,7 @@ from .options import (
     text_block,
     write,
 )
+from .problem_study import command as studies
 
 __all__ = ["main"]
 
@@ -97,7 +98,7 @@ def _compare(arguments: argparse.Namespace) -> int:
             )
     from integrators import problems
 
-    from .compare import compare
+    from .problem_study.compare import compare
     from .terminal import Screen, show_comparison
 
     entry = problems.entry(arguments.problem)
@@ -121,7 +122,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     write(arguments.csv, comparison.to_csv)
     write(arguments.json, comparison.to_json)
     if arguments.plot is not None and comparison.rows:
-        from .plot import save_comparison
+        from .problem_study.figure import save_comparison
 
         save_comparison(comparison, arguments.plot)
         sys.stderr.write(f"wrote {arguments.plot}\n")

@@ -16,7 +16,7 @@ from integrators.catalogue import Entry as Scheme
 from integrators.problems import Entry as Problem
 from integrators.tableau import MAX_ORDER
 
-from .references import authors_and_year, citation
+from .citations import authors_and_year, citation
 from .terminal import Screen, table
 
 __all__ = ["as_data", "contains", "list_methods", "list_problems"]

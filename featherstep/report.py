@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import featherstep
-from integrators.analysis.convergence_study import Convergence
-from integrators.analysis.work_precision_study import WorkPrecision
+from integrators.analysis.study.convergence import Convergence
+from integrators.analysis.study.work_precision import WorkPrecision
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

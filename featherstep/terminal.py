@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from integrators.analysis.convergence_study import Convergence
-from integrators.analysis.work_precision_study import WorkPrecision
+from integrators.analysis.study.convergence import Convergence
+from integrators.analysis.study.work_precision import WorkPrecision
 
 __all__ = ["Screen", "progress", "show_comparison", "show_convergence", "table"]
 

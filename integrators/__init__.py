@@ -11,18 +11,18 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .control import PI, PID, Controller, I, Predictive
 from .errors import IntegrationError
 from .kernels import compiled, kernel
 from .manifold import Manifold
 from .problem import IVP, Event
-from .solution import DenseOutput, Solution, Status
 from .solve import solve
+from .stepping.control import PI, PID, Controller, I, Predictive
+from .stepping.solution import DenseOutput, Solution, Status
 from .tableau import ContinuousExtension, OrderCondition, Tableau
 
 if TYPE_CHECKING:
     from . import analysis, catalogue, dae, groups, problems
-    from .checks import check_method
+    from .analysis.method.check import check_method
     from .many import ManySolutions, solve_many
     from .methods.lie import MuntheKaas
     from .methods.taylor import Taylor
@@ -73,7 +73,7 @@ _LATER = {
     "ManySolutions": "many",
     "Traced": "tracing",
     "TracingError": "tracing",
-    "check_method": "checks",
+    "check_method": "analysis.method.check",
     "solve_many": "many",
     "traced": "tracing",
     "where": "tracing",

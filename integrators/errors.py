@@ -1,10 +1,12 @@
-"""Errors that are more than a wrong argument."""
+"""Errors that are more than a wrong argument, and what a message says of a name that is unknown."""
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["IntegrationError"]
+__all__ = ["IntegrationError", "suggest"]
 
 
 class IntegrationError(RuntimeError):
@@ -26,3 +28,15 @@ class IntegrationError(RuntimeError):
         self.h = h
         self.y = y
         self.solution = solution
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """Return a phrase with the nearest known names, or an empty string.
+
+    Examples
+    --------
+    >>> suggest("RK5", ["RK4", "Heun"])
+    '; did you mean RK4?'
+    """
+    near = difflib.get_close_matches(name, list(known), n=3, cutoff=0.4)
+    return f"; did you mean {' or '.join(near)}?" if near else ""

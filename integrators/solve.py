@@ -1,24 +1,24 @@
 """``solve``: one function for every problem and every method.
 
-It checks the input and binds the method to the problem; :class:`~integrators.run.Run` does the
-rest. Whatever goes wrong on the way, what was computed up to then is returned.
+It checks the input and binds the method to the problem; a :class:`~integrators.stepping.run.Run`
+does the rest. Whatever goes wrong on the way, what was computed up to then is returned.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .control import Controller
+from .errors import suggest
 from .manifold import Manifold
-from .methods.engine import Options, Stepper
 from .problem import IVP, time_span
-from .run import Run
-from .solution import Solution
+from .stepping.control import Controller
+from .stepping.engine import Options, Stepper
+from .stepping.run import Run
+from .stepping.solution import Solution
 from .tableau import Tableau
 
 __all__ = ["solve"]
@@ -341,16 +341,16 @@ _tableaux: dict[str, Tableau] = {}
 
 def _bind(method: Any, ivp: IVP, options: Options) -> Stepper:
     """Bind whatever the user calls a method to the problem."""
-    from .methods.rungekutta import engine_for
+    from .methods.runge_kutta.engine import engine_for
 
     if isinstance(method, str):
-        from .methods.assimulo_dae import assimulo_engine
+        from .methods.external.assimulo_dae import assimulo_engine
 
         return assimulo_engine(method.split(":", 1)[1], ivp, options)
     if isinstance(method, Tableau):
         return engine_for(method, ivp, options)
     if isinstance(method, type) and _is_scipy_solver(method):
-        from .methods.external import ScipyEngine
+        from .methods.external.scipy import ScipyEngine
 
         return ScipyEngine(method, ivp, options)
     if isinstance(method, type):
@@ -371,7 +371,7 @@ def named_method(name: str) -> Any:
     """Return a method by name: one of the catalogue, or one that is no tableau."""
     plain = name.lower().replace("-", "").replace("_", "").replace(" ", "")
     if plain == "radauvariable":
-        from .methods.variable import VariableRadau
+        from .methods.runge_kutta.radau_variable import VariableRadau
 
         return VariableRadau()
     order = plain[6:].strip("()")
@@ -384,16 +384,14 @@ def named_method(name: str) -> Any:
 
         return MuntheKaas.from_name(name)
     if plain.startswith(("hem", "halfexplicit", "generalizedalpha", "generalisedalpha")):
-        from .methods.constrained import constrained_method
+        from .methods.mechanical.engine import constrained_method
 
         return constrained_method(name)
     if plain.startswith("scipy:"):
         return _scipy_solver(name.split(":", 1)[1].strip())
-    if name.endswith((".toml", ".json")):
-        return Tableau.load(name)
-    from . import catalogue
+    from .catalogue import from_name_or_file
 
-    return catalogue.get(name)
+    return from_name_or_file(name)
 
 
 def _scipy_solver(name: str) -> type:
@@ -421,10 +419,4 @@ def _is_scipy_solver(method: type) -> bool:
     return issubclass(method, OdeSolver)
 
 
-def suggest(name: str, known: Sequence[str]) -> str:
-    """Return a phrase with the nearest known names, or an empty string."""
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
-    return f"; did you mean {' or '.join(near)}?" if near else ""
-
-
-__all__ += ["method_name", "named_method", "suggest"]
+__all__ += ["method_name", "named_method"]

@@ -1,16 +1,14 @@
-"""Rigid-body mechanics: the algebra of rotations, frames, screws and spatial vectors.
+"""Rigid-body mechanics: models of mechanisms, their dynamics, their motion.
 
-What lives where:
+What lives where, each room importing from those above it only:
 
-- `rotations`, `quaternions`, `angles`, `rates`: every parametrisation of a rotation, conversions,
-  exponential map, angular-rate matrices;
-- `points`, `natural`: velocity and acceleration of points, natural coordinates;
-- `frames`: `Frame` and `FrameMoving`, which compose, invert and act with operators;
-- `se3`, `screws`: poses, exponential map on SE(3), linear-first twists and wrenches;
-- `spatial`, `plucker`, `inertia`, `planar`: the spatial-vector algebra as types, its planar part;
-- `kernels`: the same arithmetic on plain arrays, for interpreted, compiled and traced use;
-- `mechanisms`: models ready to use; `rhs`, `simulate`: models as initial value problems, solved;
-- `plot`, `animate`: pictures of motions.
+- `kernels`: arithmetic of spatial vectors on plain arrays, interpreted, compiled and traced;
+- `algebra`: rotations, frames, screws, spatial vectors and inertias as types;
+- `joints`: a class a joint, and a registry;
+- `model`, `io`: bodies, joints and loops put together and checked; files;
+- `dynamics`: one algorithm a file, `loops` for closed ones, `book` for those to read;
+- `runs`: models as initial value problems and DAEs, simulated and observed;
+- `mechanisms`, `pictures`: models ready to use; plots and animations.
 
 Conventions: ``docs/conventions.md``. In short: 6-vectors are angular first; X_BA maps A to B
 coordinates; poses (R, p) are active; quaternions are Hamilton, scalar first; angle sequences are
@@ -19,18 +17,15 @@ named by their intrinsic axes; SI units and radians.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import (
+from . import io, joints, kernels
+from .algebra import (
     angles,
-    dh,
     frames,
-    graph,
     inertia,
-    io,
-    joints,
-    kernels,
     natural,
     planar,
     plucker,
@@ -42,19 +37,29 @@ from . import (
     se3,
     spatial,
 )
-from .assembly import Assembly, AssemblyError, assemble, consistent_velocity
-from .build import ModelBuilder
-from .dae import as_dae, as_mechanical
-from .dynamics.closed_loop import (
-    ClosedLoopSolution,
-    Constraints,
-    Mobility,
-    constrained_accelerations,
-    constraints,
-    loop_forces,
-    mobility,
+from .algebra.frames import Frame, FrameMoving, label_checks
+from .algebra.inertia import ArticulatedInertia, CentralInertia, InverseInertia, RigidInertia, mcI
+from .algebra.plucker import (
+    Plucker,
+    XtoV,
+    rot,
+    rotx,
+    roty,
+    rotz,
+    rx,
+    ry,
+    rz,
+    scrx,
+    scry,
+    scrz,
+    xlt,
 )
-from .dynamics.compute import (
+from .algebra.points import Point, Vector
+from .algebra.rates import convert
+from .algebra.screws import Twist, Wrench
+from .algebra.se3 import Pose
+from .algebra.spatial import Force, Motion, crf, crm
+from .dynamics.functions import (
     FD,
     ID,
     SingularModelError,
@@ -66,6 +71,16 @@ from .dynamics.compute import (
     joint_forces,
     position_rate,
     rnea,
+)
+from .dynamics.loops.assembly import Assembly, AssemblyError, assemble, consistent_velocity
+from .dynamics.loops.closed_loop import (
+    ClosedLoopSolution,
+    Constraints,
+    Mobility,
+    constrained_accelerations,
+    constraints,
+    loop_forces,
+    mobility,
 )
 from .dynamics.motion import (
     Energy,
@@ -80,8 +95,6 @@ from .dynamics.motion import (
     point_jacobian,
     point_position,
 )
-from .frames import Frame, FrameMoving, label_checks
-from .inertia import ArticulatedInertia, CentralInertia, InverseInertia, RigidInertia, mcI
 from .io import ModelFileError, load_model, save_model
 from .joints import (
     AngleSequence,
@@ -102,33 +115,16 @@ from .joints import (
     UserJoint,
     check_joint,
 )
-from .model import Body, Loop, Model, PointSpring
-from .plucker import (
-    Plucker,
-    XtoV,
-    rot,
-    rotx,
-    roty,
-    rotz,
-    rx,
-    ry,
-    rz,
-    scrx,
-    scry,
-    scrz,
-    xlt,
-)
-from .points import Point, Vector
-from .rates import convert
-from .rhs import FD_derivatives, FD_x, ID_derivatives, as_ivp, quaternion_drift
-from .screws import Twist, Wrench
-from .se3 import Pose
-from .shapes import Inertia, box, cylinder, point_mass, rod, sphere
-from .simulate import energies, positions, simulate
-from .spatial import Force, Motion, crf, crm
+from .model import Body, Loop, Model, PointSpring, dh, graph
+from .model.builder import ModelBuilder
+from .model.shapes import Inertia, box, cylinder, point_mass, rod, sphere
+from .runs.dae import as_dae, as_mechanical
+from .runs.ivp import FD_derivatives, FD_x, ID_derivatives, as_ivp, quaternion_drift
+from .runs.simulate import energies, positions, simulate
 
 if TYPE_CHECKING:
-    from . import animate, mechanisms, plot
+    from . import mechanisms
+    from .pictures import animate, plot
 
 __all__ = [
     "FD",
@@ -278,37 +274,46 @@ __all__ = [
 ]
 
 
-# Loaded on first use: public name → module that defines it.
+# Loaded on first use: public module → where it is; public name → module that defines it.
+_MODULES = {"animate": "pictures.animate", "mechanisms": "mechanisms", "plot": "pictures.plot"}
 _LATER = {
-    "EnergyLedger": "ledger",
-    "LoopClosure": "dynamics.independent",
-    "LoopElement": "dynamics.loop_joints",
-    "SparseDynamics": "dynamics.sparse",
-    "actuators": "dynamics.actuation",
-    "as_ivp_minimal": "minimal",
-    "closed_loop_inverse_dynamics": "dynamics.actuation",
-    "compare": "comparison",
-    "energy_ledger": "ledger",
-    "gears": "dynamics.independent",
-    "handle_dynamics": "dynamics.handles",
-    "independent_coordinates": "dynamics.independent",
-    "loop_elements": "dynamics.loop_joints",
-    "loop_forces_in": "dynamics.loop_joints",
-    "loop_joint_forces": "dynamics.loop_joints",
-    "loop_joint_state": "dynamics.loop_joints",
-    "observe": "observed",
-    "operational_space_inertia": "dynamics.handles",
+    "EnergyLedger": "runs.ledger",
+    "LoopClosure": "dynamics.loops.independent",
+    "LoopElement": "dynamics.loops.joints",
+    "SparseDynamics": "dynamics.book.sparse",
+    "actuators": "dynamics.loops.actuation",
+    "as_ivp_minimal": "runs.minimal",
+    "closed_loop_inverse_dynamics": "dynamics.loops.actuation",
+    "energy_ledger": "runs.ledger",
+    "gears": "dynamics.loops.independent",
+    "handle_dynamics": "dynamics.book.handles",
+    "independent_coordinates": "dynamics.loops.independent",
+    "loop_elements": "dynamics.loops.joints",
+    "loop_forces_in": "dynamics.loops.joints",
+    "loop_joint_forces": "dynamics.loops.joints",
+    "loop_joint_state": "dynamics.loops.joints",
+    "observe": "runs.observe",
+    "operational_space_inertia": "dynamics.book.handles",
 }
 
 
+for _name in ("angles", "dh", "frames", "graph", "inertia", "natural", "planar", "plucker", "points",
+              "quaternions", "rates", "rotations", "screws", "se3", "spatial"):  # fmt: skip
+    # They live in rooms of their own; `from multibody.rotations import …` finds them, too.
+    sys.modules[f"{__name__}.{_name}"] = globals()[_name]
+
+
 def __getattr__(name: str) -> Any:
-    if name in ("animate", "mechanisms", "plot"):
-        return import_module(f".{name}", __name__)
-    if name in _LATER:
+    if name in _MODULES:
+        value: Any = import_module(f".{_MODULES[name]}", __name__)
+    elif name == "compare":  # a study of the application, which nothing here may import
+        value = import_module("featherstep.mechanism_study.compare").compare
+    elif name in _LATER:
         value = getattr(import_module(f".{_LATER[name]}", __name__), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

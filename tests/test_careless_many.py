@@ -159,7 +159,7 @@ def test_untraceable_functions_of_any_kind_still_run(f, end):
 
 
 def test_a_graph_too_large_for_machine_code(monkeypatch):
-    monkeypatch.setattr("integrators.tracing.llvm.LARGEST_GRAPH", 3)
+    monkeypatch.setattr("integrators.tracing.llvm.codegen.LARGEST_GRAPH", 3)
     many = solve_many(lambda t, y: -y * np.cos(t) * 2.5, (0, 1), np.ones((2, 3)), **TIGHT)
     assert many.engine == "one by one"
     assert many.y == pytest.approx(np.exp(-2.5 * np.sin(1.0)), rel=1e-6)
@@ -172,7 +172,7 @@ def test_no_compiler(monkeypatch):
     def no_target(*arguments):
         raise RuntimeError("No available targets are compatible with this triple")
 
-    monkeypatch.setattr("integrators.tracing.llvm.compile_program", no_target)
+    monkeypatch.setattr("integrators.tracing.llvm.codegen.compile_program", no_target)
     many = solve_many(lambda t, y: -y * np.cos(t) * 4.5, (0, 1), np.ones((2, 3)), **TIGHT)
     assert many.engine == "one by one"
     assert many.y == pytest.approx(np.exp(-4.5 * np.sin(1.0)), rel=1e-6)

@@ -13,8 +13,8 @@ from scipy.integrate._ivp.rk import RK23, RK45
 
 from integrators import catalogue
 from integrators.catalogue import collocation as families
-from integrators.numbers import to_decimal
-from integrators.trees import density, rooted_trees
+from integrators.tableau.exact import to_decimal
+from integrators.tableau.trees import density, rooted_trees
 
 ENTRIES = catalogue.entries()
 IMPLICIT = [e for e in ENTRIES if e.kind != "explicit"]

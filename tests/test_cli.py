@@ -17,10 +17,16 @@ import numpy as np
 import pytest
 
 from featherstep import terminal
+from featherstep.citations import _sources, authors_and_year, citation
 from featherstep.cli import main
-from featherstep.compare import Comparison, Reference, compare, default_methods, resolve
 from featherstep.options import heed_ctrl_c
-from featherstep.references import _sources, authors_and_year, citation
+from featherstep.problem_study.compare import (
+    Comparison,
+    Reference,
+    compare,
+    default_methods,
+    resolve,
+)
 from integrators import IVP, catalogue, problems, solve
 
 ROOT = Path(__file__).parent.parent
@@ -129,7 +135,7 @@ def test_an_unexpected_failure_is_one_line_too(capsys, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("out of luck")
 
-    monkeypatch.setattr("featherstep.compare.compare", broken)
+    monkeypatch.setattr("featherstep.problem_study.compare.compare", broken)
     code, _, err = featherstep(capsys, "compare")
     assert code == 1
     assert one_line(err)
@@ -283,7 +289,7 @@ def test_missing_libraries_are_shown(monkeypatch):
     def missing(*_, **__):
         raise ImportError("assimulo is not installed: pip install featherstep[assimulo]")
 
-    monkeypatch.setattr("integrators.analysis.runs.solve", missing)
+    monkeypatch.setattr("integrators.analysis.study.runs.solve", missing)
     (row,) = compare("kepler", ["assimulo:CVode"], rtol=1e-6).rows
     assert (row.method, row.status, row.error) == ("assimulo:CVode", "missing", None)
     assert "pip install" in row.message
@@ -385,7 +391,7 @@ def test_files_are_written(capsys, tmp_path):
 
 @pytest.mark.parametrize("name", ["robertson", "pleiades", "dahlquist", "brusselator_1d", "jay"])
 def test_pictures_of_all_sorts(name):
-    from featherstep.plot import comparison_figure
+    from featherstep.problem_study.figure import comparison_figure
 
     stiff = problems.entry(name).stiff or problems.get(name).mass is not None
     method = "RADAU5" if stiff else "DOPRI5"
@@ -396,7 +402,7 @@ def test_pictures_of_all_sorts(name):
 
 
 def test_picture_without_any_success():
-    from featherstep.plot import comparison_figure
+    from featherstep.problem_study.figure import comparison_figure
 
     result = compare("jay", ["RK4"], step=0.1, illustrate=True)
     figure = comparison_figure(result)

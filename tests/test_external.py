@@ -13,8 +13,8 @@ import scipy.integrate as si
 import scipy.sparse
 
 from integrators import IVP, PI, Event, IntegrationError, Status, solve
-from integrators.interrupts import Interrupts
-from integrators.methods.assimulo import _assimulo
+from integrators.methods.external.assimulo import _assimulo
+from integrators.stepping.interrupts import Interrupts
 
 SCIPY = [si.RK23, si.RK45, si.DOP853, si.Radau, si.BDF, si.LSODA]
 ADAPTIVE = ["CVode", "Radau5ODE", "Dopri5", "RodasODE", "LSODAR", "RungeKutta34"]

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from integrators import groups, traced
-
-from .rotating import MATRIX, MOTION, QUATERNION, ROUNDING, TOP, exponential, hat
+from tests.rotating import MATRIX, MOTION, QUATERNION, ROUNDING, TOP, exponential, hat
 
 
 def inverse_dexp(operator_matrix, vector):

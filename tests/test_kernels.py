@@ -9,7 +9,7 @@ import pytest
 
 from integrators import Event, Taylor, problems, solve
 from integrators.kernels import cache_directory, compiled, kernel
-from integrators.methods.linear import lu_factor, lu_solve
+from integrators.methods.runge_kutta.lu import lu_factor, lu_solve
 
 CASES = [
     ("DOPRI5", {}),
@@ -112,7 +112,7 @@ assert compiled(twice)(2.0) == 4.0
 
 KERNELS = """
 from integrators.kernels import OnWorkspace, compiled, kernel
-from integrators.methods.workspace import Workspace
+from integrators.stepping.workspace import Steps
 
 @kernel
 def twice(x):
@@ -150,7 +150,7 @@ def test_the_name_of_cached_code_depends_on_the_code_and_on_nothing_else():
     import linecache
     import types
 
-    from integrators import kernels
+    from integrators.kernels import compiler as kernels
 
     def made(body: str, scale: float = 2.0) -> str:
         source = f"SCALE = {scale}\n" + body

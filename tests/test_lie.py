@@ -9,8 +9,7 @@ from scipy.integrate import solve_ivp
 
 from integrators import IVP, Manifold, MuntheKaas, Solution, catalogue, groups, problems, solve
 from integrators.manifold import Retraction
-
-from .rotating import (
+from tests.rotating import (
     MATRIX,
     MOTION,
     QUATERNION,

@@ -15,8 +15,7 @@ from integrators import (
     solve_many,
     traced,
 )
-
-from .rotating import (
+from tests.rotating import (
     QUATERNION,
     ROUNDING,
     TOP_PROBLEM,

@@ -7,7 +7,8 @@ import weakref
 import numpy as np
 import pytest
 
-from integrators import native, traced
+from integrators import traced
+from integrators.tracing import entry as native
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="needs CPython and a compiler")
 

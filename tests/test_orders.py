@@ -7,8 +7,7 @@ import pytest
 
 from integrators import catalogue, check_method, problems, solve
 from integrators.methods import textbook
-
-from .reference_stepper import EXTENDED, integrate
+from tests.reference_stepper import EXTENDED, integrate
 
 ORDER_PROBLEMS = ("order_rational", "order_trigonometric", "order_exponential", "minus_2ty2")
 

@@ -20,7 +20,7 @@ from integrators.problems.andrews import _force, constraint_jacobian, constraint
 from integrators.problems.constrained import _crank_state
 from integrators.problems.oscillators import pendulum_angle
 from integrators.problems.rigid import bounce_times
-from integrators.trees import rooted_trees
+from integrators.tableau.trees import rooted_trees
 
 EPS = np.finfo(float).eps
 NAMES = problems.names()

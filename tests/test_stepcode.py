@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from integrators import IVP, solve, traced
-from integrators.methods import fused, stepcode
+from integrators.methods.runge_kutta import fused, stepcode
 
 
 def ring(n):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from integrators import Tableau, catalogue
-from integrators.numbers import parse, pi, uncertainty
-from integrators.trees import bracket, density, rooted_trees, symmetry
+from integrators.tableau.exact import parse, pi, uncertainty
+from integrators.tableau.trees import bracket, density, rooted_trees, symmetry
 
 RK4 = Tableau([[], ["1/2"], [0, "1/2"], [0, 0, 1]], ["1/6", "1/3", "1/3", "1/6"], name="RK4")
 

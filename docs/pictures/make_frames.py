@@ -14,10 +14,10 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from multibody import angles
-from multibody.frames import Frame
-from multibody.rotations import Rx, Rz
-from multibody.se3 import Pose
+from multibody.algebra import angles
+from multibody.algebra.frames import Frame
+from multibody.algebra.rotations import Rx, Rz
+from multibody.algebra.se3 import Pose
 
 HERE = Path(__file__).parent
 COLOURS = ("tab:red", "tab:green", "tab:blue")

@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d import proj3d
 from PIL import Image
 
-from multibody import assemble, mechanisms, plot, positions, simulate
-from multibody.skeleton import view_of
+from multibody import assemble, mechanisms, positions, simulate
+from multibody.pictures import plot
+from multibody.pictures.skeleton import view_of
 
 HERE = Path(__file__).parent
 COLUMNS = 6

@@ -37,11 +37,11 @@ from typing import Any
 
 import numpy as np
 
-from ..numbers import DIGITS, Number, as_float, parse, to_decimal
 from ..tableau import ContinuousExtension, Tableau
+from ..tableau.exact import DIGITS, Number, as_float, parse, to_decimal
 from .collocation import FAMILIES
 
-__all__ = ["Entry", "entries", "entry", "get", "names", "rk2"]
+__all__ = ["Entry", "entries", "entry", "from_name_or_file", "get", "names", "rk2"]
 
 _FILES = ("explicit", "ssp", "pairs", "pairs_high", "dirk", "ark")
 
@@ -99,6 +99,11 @@ def get(name: str) -> Tableau:
     ('DOPRI5', 'RadauIIA3')
     """
     return entry(name).tableau
+
+
+def from_name_or_file(name: str) -> Tableau:
+    """Return the scheme with this name, or the one in the file of this name (TOML or JSON)."""
+    return Tableau.load(name) if name.endswith((".toml", ".json")) else get(name)
 
 
 def entry(name: str) -> Entry:

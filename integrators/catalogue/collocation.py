@@ -26,8 +26,8 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from ..numbers import DIGITS, Number, parse, to_decimal
 from ..tableau import Tableau
+from ..tableau.exact import DIGITS, Number, parse, to_decimal
 
 __all__ = [
     "FAMILIES",

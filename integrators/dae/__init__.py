@@ -4,13 +4,13 @@
 :meth:`Mechanical.formulation` makes initial value problems of it. See ``docs/dae.md``.
 """
 
+from .acceleration import RANK_TOLERANCE, Acceleration, accelerations
 from .consistency import CONSISTENCY_TOLERANCE, Consistent, consistent
 from .formulations import FORMULATIONS, T_STAB
-from .linear import RANK_TOLERANCE, Acceleration, accelerations
-from .mechanical import Mechanical, Terms
-from .observables import Observables
+from .observe import Observables
 from .partition import Partition, partition
 from .problem import Formulation
+from .system import Mechanical, Terms
 
 __all__ = [
     "CONSISTENCY_TOLERANCE",

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .checks import number
+from .acceleration import Factor, Weighted
 from .feedback import Stabiliser, direction, feedback, gains, positive
-from .linear import Factor, Weighted
-from .mechanical import Mechanical, Terms
+from .options import number
 from .problem import Formulation, make_problem, traced_or
+from .system import Mechanical, Terms
 
 __all__ = ["augmented", "unconverged"]
 
@@ -168,7 +168,7 @@ def _review(
     mechanical: Mechanical, known_gains: tuple[float, float], weight: float, count: int
 ) -> Callable[..., Any]:
     def review(problem: Any, t: Array, y: Array, rtol: float | None) -> Any:
-        from ..solution import Status
+        from ..stepping.solution import Status
 
         if rtol is None or len(t) < 2 or not np.isfinite(y).all():
             return None

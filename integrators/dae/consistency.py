@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .checks import finite_vector, index_list
-from .linear import Weighted
+from .acceleration import Weighted
+from .options import finite_vector, index_list
 
 if TYPE_CHECKING:
-    from .mechanical import Mechanical
+    from .system import Mechanical
 
 __all__ = ["CONSISTENCY_TOLERANCE", "Consistent", "check_start", "consistent", "projected"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .checks import number
+from .options import number
 
 __all__ = ["T_STAB", "direction", "feedback", "gains", "positive"]
 

@@ -26,13 +26,13 @@ from typing import Any
 
 import numpy as np
 
+from .acceleration import SOLVERS, Eliminated, Factor, Weighted, accelerations
 from .augmented import augmented
-from .checks import take_options
 from .consistency import check_start
 from .feedback import T_STAB, Stabiliser, direction, feedback, gains
-from .linear import SOLVERS, Eliminated, Factor, Weighted, accelerations
-from .mechanical import Mechanical
+from .options import take_options
 from .problem import Formulation, full_rank, make_problem, may_trace, projector, traced_or
+from .system import Mechanical
 
 __all__ = ["FORMULATIONS", "T_STAB", "formulate", "formulation_key", "gains"]
 
@@ -52,7 +52,7 @@ def formulation_key(name: str) -> str:
     key = name.lower().replace("-", "").replace("_", "").replace(" ", "")
     key = OTHER_NAMES.get(key, key)
     if key not in FORMULATIONS:
-        from ..solve import suggest
+        from ..errors import suggest
 
         raise ValueError(
             f"there is no formulation {name!r}{suggest(key, list(FORMULATIONS))}; known are "

@@ -26,16 +26,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..tracing import Traced, TracingError
-from .checks import finite_vector, index_list
+from .acceleration import Factor
+from .completed import shaped, underlying
 from .consistency import CONSISTENCY_TOLERANCE
-from .linear import Factor
+from .options import finite_vector, index_list
 from .partition import Partition, partition
-from .parts import shaped, underlying
 from .placing import Placing, may_place
 from .problem import Formulation, make_problem, traced_or
 
 if TYPE_CHECKING:
-    from .mechanical import Mechanical, Terms
+    from .system import Mechanical, Terms
 
 __all__ = ["Partitioned", "minimal"]
 

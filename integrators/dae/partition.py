@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .linear import RANK_TOLERANCE
+from .acceleration import RANK_TOLERANCE
 
 __all__ = ["Partition", "partition"]
 

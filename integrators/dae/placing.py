@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..tracing import GraphTooLargeError, Traced
-from .linear import Factor
+from .acceleration import Factor
 from .partition import Partition
 
 if TYPE_CHECKING:
-    from .mechanical import Mechanical
+    from .system import Mechanical
 
 __all__ = ["Placing", "may_place"]
 

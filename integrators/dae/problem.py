@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from ..problem import IVP, time_span
 from ..tracing import GraphTooLargeError, Traced
+from .acceleration import SOLVERS, Eliminated
 from .consistency import projected
 from .feedback import direction
-from .linear import SOLVERS, Eliminated
-from .mechanical import Mechanical
-from .reviews import joined, rank_review
+from .review import joined, rank_review
+from .system import Mechanical
 
 __all__ = ["Formulation", "full_rank", "make_problem", "may_trace", "projector", "traced_or"]
 
@@ -137,7 +137,7 @@ def full_rank(mechanical: Mechanical) -> bool:
 def may_trace(mechanical: Mechanical, solver: str) -> bool:
     """Whether a right-hand side is to be traced; refuses unknown solvers."""
     if solver not in ("auto", "traced", *SOLVERS):
-        from ..solve import suggest
+        from ..errors import suggest
 
         known = ["auto", "traced", *SOLVERS]
         raise ValueError(

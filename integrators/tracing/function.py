@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import native
 from . import derivative, printing
+from . import entry as native
 from .arrays import SymbolArray
 from .errors import GraphTooLargeError
 from .graph import Program
@@ -26,7 +26,7 @@ from .trace import program_on_symbols
 if TYPE_CHECKING:
     import scipy.sparse
 
-    from .llvm import MachineCode
+    from .llvm.codegen import MachineCode
 
 __all__ = ["Function", "Jacobian", "Series"]
 
@@ -153,7 +153,7 @@ class Function:
         return self._codes[lanes]
 
     def _compile(self, lanes: int) -> MachineCode:
-        from .llvm import compile_program
+        from .llvm.codegen import compile_program
 
         return compile_program(self.graph, self.n, lanes)
 

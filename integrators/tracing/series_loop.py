@@ -11,10 +11,10 @@ so the code has the size of the graph. Coefficients live in a work array, node a
 
 from __future__ import annotations
 
-from .emitter import Emitter
 from .errors import GraphTooLargeError
 from .graph import CONDITIONS, Program
-from .llvm import MachineCode, check_size, compile_ir
+from .llvm.codegen import MachineCode, check_size, compile_ir
+from .llvm.emitter import Emitter
 from .series import coefficient, lower
 
 __all__ = ["Looped", "compile_series"]

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from . import functions  # noqa: F401 (own versions of NumPy's functions)
+from . import numpy_functions as functions  # noqa: F401 (own versions of NumPy's functions)
 from .arrays import SymbolArray, numpy_for_symbols
 from .errors import TracingError, user_location
 from .graph import Graph, Program

@@ -18,7 +18,7 @@ import numpy as np
 
 from integrators.kernels import OnWorkspace, inline_kernel, kernel
 
-from .._checks import Array
+from ..checks import Array
 from ..kernels.inertia import (
     articulated_apply,
     articulated_from_rigid,
@@ -26,6 +26,7 @@ from ..kernels.inertia import (
     rigid_bias,
 )
 from ..kernels.spatial import dot
+from .arrays import HAVE_FORCES, TreeWorkspace
 from .crba import crba_kernel
 from .kinematics import (
     articulated_to_parent,
@@ -36,7 +37,6 @@ from .kinematics import (
     pose,
     velocity,
 )
-from .tree import HAVE_FORCES, TreeWorkspace
 
 if TYPE_CHECKING:
     from ..model import Model

@@ -15,7 +15,7 @@ import numpy as np
 
 from integrators.kernels import compiled, kernel
 
-from .._checks import Array, ArrayLike
+from ..checks import Array, ArrayLike
 
 __all__ = [
     "density",

@@ -12,8 +12,8 @@ from typing import Any
 from integrators.kernels import kernel
 
 from .aba import inverse_pivot
-from .constrained import unconstrained_forces
 from .crba import crba_kernel
+from .loops.multipliers import unconstrained_forces
 
 __all__ = ["factored_kernel", "is_shallow"]
 

@@ -1,7 +1,7 @@
 """Kinematics of a tree: joints, transforms between neighbours, positions and velocities.
 
 The kernels here are the vocabulary of all dynamics algorithms. ``w`` is the workspace of a tree;
-``multibody.dynamics.tree`` lists its arrays. Bodies are counted from 0, the base is −1.
+``multibody.dynamics.arrays`` lists its arrays. Bodies are counted from 0, the base is −1.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from integrators.kernels import inline_kernel, kernel
-from integrators.methods.pointers import call
+from integrators.kernels.pointers import call
 
 from ..kernels.axial import (
     axial_articulated,

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from integrators.methods.pointers import SIGNATURE
+from integrators.kernels.pointers import SIGNATURE
 
 from ..joints import Joint
-from ..joints.loops import loop_law
+from .loops.joint_law import loop_law
 
 if TYPE_CHECKING:
-    from .tree import Tree
+    from .arrays import Tree
 
 __all__ = ["Fresh", "law_callback", "law_code", "law_function", "loop_function", "rate_function"]
 

@@ -11,12 +11,12 @@ import numpy as np
 
 from integrators.kernels import OnWorkspace
 
-from .._checks import Array, ArrayLike, exact_array, one_of, real_array
-from ..se3 import Pose
-from .compute import _vector, load
-from .compute_kernels import accelerations_kernel, energy_kernel
+from ..algebra.se3 import Pose
+from ..checks import Array, ArrayLike, exact_array, one_of, real_array
+from .arrays import TreeWorkspace
+from .functions import _vector, load
 from .kinematics import forward
-from .tree import TreeWorkspace
+from .with_elements import accelerations_kernel, energy_kernel
 
 if TYPE_CHECKING:
     from ..model import Model

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._checks import Array
+from ..algebra.plucker import Plucker, scrx, scrz
+from ..checks import Array
 from ..joints import Joint
 from ..kernels.inertia import rigid_transform
-from ..plucker import Plucker, scrx, scrz
 
 if TYPE_CHECKING:
     from ..model import Model

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import angles, quaternions, rotations, shapes
-from .._checks import Array, check_unit
-from .._parts import FORCES as ELEMENTS
-from ..inertia import RigidInertia
+from ..algebra import angles, quaternions, rotations
+from ..algebra.inertia import RigidInertia
+from ..algebra.se3 import Pose
+from ..checks import Array, check_unit
 from ..joints import REGISTRY, Joint, Revolute
-from ..se3 import Pose
+from ..model import shapes
+from ..model.rules import FORCES as ELEMENTS
 from .source import KeyPath, Source
 from .table import Table, nearest, plain, said
 

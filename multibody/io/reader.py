@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import one_of
-from ..build import ModelBuilder
+from ..checks import one_of
 from ..model import Model
+from ..model.builder import ModelBuilder
 from .parts import FORCES, forces_from, inertia_from, joint_from, placement_from
 from .source import FORMATS, KeyPath, Source, read_text
 from .table import Table, reference, said

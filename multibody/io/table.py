@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import BASE
+from ..model.graph import BASE
 from .source import KeyPath, Source
 
 __all__ = ["Table", "nearest", "plain", "reference", "said"]

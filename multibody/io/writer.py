@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import Array, one_of
-from ..graph import BASE
-from ..inertia import RigidInertia
+from ..algebra.inertia import RigidInertia
+from ..algebra.plucker import Plucker
+from ..checks import Array, one_of
 from ..joints import REGISTRY, Joint
 from ..model import Body, Model
-from ..plucker import Plucker
+from ..model.graph import BASE
 from .parts import is_fileable
 from .reader import FORMAT, format_of
 from .source import FORMATS

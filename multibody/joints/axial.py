@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import Array, ArrayLike, real_scalar
+from ..checks import Array, ArrayLike, real_scalar
 from .base import Joint, register
 from .formulae import rz, tilt, turn_minus, turned, twist
 

@@ -25,9 +25,9 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from .. import quaternions, se3
-from .._checks import Array, ArrayLike, direction, real_array
-from ..plucker import Plucker
+from ..algebra import quaternions, se3
+from ..algebra.plucker import Plucker
+from ..checks import Array, ArrayLike, direction, real_array
 
 __all__ = ["REGISTRY", "Joint", "JointMotion", "joint_names", "register", "unit_columns"]
 

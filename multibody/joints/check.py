@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._checks import Array
-from ..spatial import Motion, crm
+from ..algebra.spatial import Motion, crm
+from ..checks import Array
 from .base import Joint
 
 __all__ = ["JointReport", "check_joint"]

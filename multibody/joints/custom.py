@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import Array, ArrayLike
+from ..checks import Array, ArrayLike
 from .base import Joint, register
 
 __all__ = ["ConstantVelocity", "Driven", "UserJoint"]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._checks import ArrayLike
+from ..checks import ArrayLike
 from .base import Joint, register
 from .formulae import ZERO3, turned
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import ArrayLike, real_scalar
+from ..checks import ArrayLike, real_scalar
 from .base import Joint, register
 from .formulae import quaternion_rate, quaternion_transform, rz, tilt, turn_minus
 

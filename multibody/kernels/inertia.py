@@ -14,7 +14,7 @@ from typing import Any
 
 from integrators.kernels import inline_kernel
 
-from .._checks import Array
+from ..checks import Array
 from .vectors import rotate_general_entries, rotate_symmetric_entries
 
 __all__ = [

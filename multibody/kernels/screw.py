@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from integrators.kernels import inline_kernel
 
-from .._checks import Array
+from ..checks import Array
 
 __all__ = [
     "adjoint_action",

@@ -15,7 +15,7 @@ from typing import Any
 
 from integrators.kernels import inline_kernel
 
-from .._checks import Array
+from ..checks import Array
 
 __all__ = [
     "cross",

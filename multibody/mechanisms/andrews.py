@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import Array
-from ..build import ModelBuilder
+from ..checks import Array
 from ..joints import Revolute
 from ..model import Model
-from ..shapes import Inertia
+from ..model.builder import ModelBuilder
+from ..model.shapes import Inertia
 from .registry import register
 
 __all__ = ["ANDREWS", "andrews", "andrews_drive"]

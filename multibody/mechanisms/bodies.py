@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._checks import Array, ArrayLike, real_array
-from ..build import ModelBuilder
+from ..algebra.rotations import Rz
+from ..algebra.se3 import Pose
+from ..checks import Array, ArrayLike, real_array
 from ..joints import Free, Revolute, RollingSphere, Spherical
 from ..model import Model
-from ..rotations import Rz
-from ..se3 import Pose
-from ..shapes import Inertia, box, rod, sphere
+from ..model.builder import ModelBuilder
+from ..model.shapes import Inertia, box, rod, sphere
 from .registry import register
 
 __all__ = ["free_body", "heavy_top", "rolling_sphere", "satellite", "spinning_top"]

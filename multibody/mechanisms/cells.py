@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._checks import Array, real_scalar
-from ..build import ModelBuilder
+from ..checks import Array, real_scalar
 from ..joints import Prismatic, Revolute
 from ..model import Model
-from ..shapes import Inertia, point_mass
+from ..model.builder import ModelBuilder
+from ..model.shapes import Inertia, point_mass
 from .linkages import angle_of, bar, count, lengths_of, meeting_point
 from .registry import register
 

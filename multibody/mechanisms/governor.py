@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._checks import real_scalar
-from ..build import ModelBuilder
+from ..checks import real_scalar
 from ..joints import Prismatic, Revolute
 from ..model import Model
-from ..shapes import box, point_mass
+from ..model.builder import ModelBuilder
+from ..model.shapes import box, point_mass
 from .registry import register
 
 __all__ = ["governor"]

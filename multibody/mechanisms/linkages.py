@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._checks import Array, ArrayLike, real_scalar
-from ..assembly import consistent_velocity
-from ..build import ModelBuilder
-from ..inertia import RigidInertia
+from ..algebra.inertia import RigidInertia
+from ..checks import Array, ArrayLike, real_scalar
+from ..dynamics.loops.assembly import consistent_velocity
 from ..joints import Prismatic, Revolute
 from ..model import Model
-from ..shapes import Inertia, point_mass, rod
+from ..model.builder import ModelBuilder
+from ..model.shapes import Inertia, point_mass, rod
 from .registry import register
 
 __all__ = ["bar", "count", "five_bar", "four_bar", "meeting_point", "n_four_bar", "slider_crank"]

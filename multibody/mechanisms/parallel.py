@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._checks import Array
-from ..build import ModelBuilder
+from ..algebra.rotations import Rz
+from ..algebra.se3 import Pose
+from ..checks import Array
 from ..joints import Free, Prismatic, Revolute, Spherical, Universal
 from ..model import Model
-from ..rotations import Rz
-from ..se3 import Pose
-from ..shapes import cylinder
+from ..model.builder import ModelBuilder
+from ..model.shapes import cylinder
 from .linkages import lengths_of
 from .registry import register
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._checks import Array, ArrayLike, one_of, real_array, real_scalar
-from ..build import ModelBuilder
-from ..inertia import RigidInertia
+from ..algebra.inertia import RigidInertia
+from ..checks import Array, ArrayLike, one_of, real_array, real_scalar
 from ..joints import Prismatic, Revolute, Spherical, Universal
 from ..model import Model
-from ..shapes import point_mass, rod, sphere
+from ..model.builder import ModelBuilder
+from ..model.shapes import point_mass, rod, sphere
 from .registry import register
 
 __all__ = ["cart_pole", "double_pendulum", "n_pendulum", "pendulum", "spherical_pendulum"]

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import quaternions
-from .._checks import Array, ArrayLike, real_scalar
-from ..build import ModelBuilder
-from ..inertia import RigidInertia
+from ..algebra import quaternions
+from ..algebra.inertia import RigidInertia
+from ..algebra.se3 import Pose
+from ..checks import Array, ArrayLike, real_scalar
 from ..joints import REGISTRY, Joint, joint_names
 from ..model import Model
-from ..se3 import Pose
-from ..shapes import Inertia
+from ..model.builder import ModelBuilder
+from ..model.shapes import Inertia
 
 __all__ = ["random_joint", "random_tree"]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from .._checks import Array, ArrayLike
+from ..checks import Array, ArrayLike
 from ..model import Model
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Entry:
         >>> entry("pendulum").problem().y0
         array([1.57079633, 0.        ])
         """
-        from ..rhs import as_ivp
+        from ..runs.ivp import as_ivp
 
         model = self.model(**parameters)
         return as_ivp(model, *self.start(model), (0.0, self.t_end))

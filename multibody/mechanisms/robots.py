@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import Array
-from ..dh import chain
+from ..checks import Array
 from ..model import Model
-from ..shapes import Inertia
+from ..model.dh import chain
+from ..model.shapes import Inertia
 from .registry import register
 
 __all__ = ["PUMA560", "PUMA560_POSES", "lightweight_arm", "puma560", "serial_arm"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._checks import Array, real_scalar
-from ..assembly import consistent_velocity
-from ..build import ModelBuilder
+from ..checks import Array, real_scalar
+from ..dynamics.loops.assembly import consistent_velocity
 from ..joints import Prismatic, Revolute, Spherical, Universal
 from ..model import Model
-from ..shapes import Inertia, box
+from ..model.builder import ModelBuilder
+from ..model.shapes import Inertia, box
 from .linkages import lengths_of
 from .registry import register
 

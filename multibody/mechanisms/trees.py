@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._checks import real_scalar
-from ..build import ModelBuilder
+from ..algebra.rotations import Ry
+from ..algebra.se3 import Pose
+from ..checks import real_scalar
 from ..joints import Revolute
 from ..model import Model
-from ..rotations import Ry
-from ..se3 import Pose
-from ..shapes import rod
+from ..model.builder import ModelBuilder
+from ..model.shapes import rod
 from .random import generator, random_tree
 from .registry import register
 

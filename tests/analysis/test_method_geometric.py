@@ -22,8 +22,8 @@ from integrators.analysis import (
     symmetry,
     symplecticity,
 )
-from integrators.analysis.arithmetic import plus
-from integrators.trees import rooted_trees
+from integrators.analysis.method.arithmetic import plus
+from integrators.tableau.trees import rooted_trees
 
 ENTRIES = catalogue.entries()
 SYMPLECTIC = {"Gauss", "LobattoIIID"}
@@ -232,7 +232,7 @@ def test_modified_equation_of_a_quadratic_problem():
     def differential(tree):  # F(τ) at y = 1, where f = y², f' = 2y, f'' = 2
         return {0: 1, 1: 2, 2: 2}.get(len(tree), 0) * math.prod(map(differential, tree))
 
-    from integrators.trees import symmetry as sigma
+    from integrators.tableau.trees import symmetry as sigma
 
     field = modified_equation("ExplicitEuler", 4)
     coefficients = [

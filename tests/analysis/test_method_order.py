@@ -18,8 +18,8 @@ from integrators.analysis import (
     stability_function,
     stage_order,
 )
-from integrators.analysis.arithmetic import plus
-from integrators.trees import density, order, rooted_trees, symmetry
+from integrators.analysis.method.arithmetic import plus
+from integrators.tableau.trees import density, order, rooted_trees, symmetry
 
 ENTRIES = catalogue.entries()
 

@@ -8,7 +8,7 @@ import pytest
 import sympy
 
 from integrators import analysis
-from integrators.analysis.expansions import multi_indices
+from integrators.analysis.problem.taylor import multi_indices
 
 ROUNDING = 1e-12
 X, Y, Z = sympy.symbols("x y z")

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from integrators import IVP, analysis, problems, traced, where
-from integrators.analysis.fields import Field, doubts, enclose
-from integrators.analysis.norms import as_norm
+from integrators.analysis.problem.fields import Field, doubts, enclose
+from integrators.analysis.problem.norms import as_norm
 
 GAP = 1e-3  # the default gap between the bounds
 ROUNDING = 1e-12

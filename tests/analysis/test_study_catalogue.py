@@ -12,8 +12,7 @@ import pytest
 
 from integrators import IVP, catalogue, problems, traced
 from integrators.analysis import Program, convergence
-
-from ..reference_stepper import integrate
+from tests.reference_stepper import integrate
 
 pytestmark = pytest.mark.slow
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from integrators.analysis import estimate_order
-from integrators.analysis.slopes import round_off_floor
+from integrators.analysis.study.slopes import round_off_floor
 
 RATIOS = (2.0, 2**0.5, 2**0.25)
 

@@ -17,8 +17,8 @@ from integrators.analysis import (
     register_exercise,
     work_precision,
 )
-from integrators.analysis.grading import number_check
-from integrators.analysis.tables import Column, Table, number
+from integrators.analysis.exercises import number_check
+from integrators.analysis.study.tables import Column, Table, number
 
 # -------------------------------------------------------------------- work and precision
 

@@ -9,8 +9,7 @@ import pytest
 
 from integrators import IVP, Status, solve
 from integrators.dae import Mechanical
-
-from .systems import driven, pendulum, squeezer
+from tests.dae.systems import driven, pendulum, squeezer
 
 # -------------------------------------------------------------------- backward time
 
@@ -317,7 +316,7 @@ _near_flat.terminal = True
 @pytest.mark.parametrize("rtol", [1e-8, 1e-10])
 def test_an_iteration_that_does_not_converge_is_no_success(rtol):
     """The double four-bar of ``systems`` goes flat; a penalty of the start does not do there."""
-    from .systems import FOUR_BARS_END, four_bars
+    from tests.dae.systems import FOUR_BARS_END, four_bars
 
     system = four_bars()
     run = solve(system.formulation("augmented"), method="DOP853", rtol=rtol, atol=rtol)
@@ -342,7 +341,7 @@ def test_a_further_review_comes_in_addition():
     soft = pendulum(t_end=0.5).formulation("augmented").with_(review=remark)
     assert solve(soft).message.endswith("looked at by me")
     assert isinstance(soft, IVP)
-    from .systems import four_bars
+    from tests.dae.systems import four_bars
 
     both = four_bars().formulation("augmented").with_(review=remark)
     run = solve(both, method="DOP853", rtol=1e-8, atol=1e-8)

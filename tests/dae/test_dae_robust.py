@@ -15,8 +15,7 @@ import pytest
 from integrators import Status, solve
 from integrators.dae import FORMULATIONS, Mechanical
 from integrators.dae.placing import Placing
-
-from .systems import driven, pendulum, pendulum_exact, squeezer
+from tests.dae.systems import driven, pendulum, pendulum_exact, squeezer
 
 MASS, INERTIA, SPEED, TURN = 2.0, 0.5, 1.5, 0.7
 
@@ -209,7 +208,7 @@ pytest.importorskip("assimulo", exc_type=ImportError)
 @pytest.mark.parametrize("solver", ["ODASSL", "IDA", "Radau5DAE"])
 def test_a_solver_that_gets_nowhere_is_stopped(solver, monkeypatch):
     """With no evaluations allowed without an accepted step, the run ends and says so."""
-    from integrators.methods import assimulo
+    from integrators.methods.external import assimulo
 
     monkeypatch.setattr(assimulo, "FRUITLESS", 0)
     problem = pendulum().formulation("overdetermined")

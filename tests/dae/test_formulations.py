@@ -11,8 +11,7 @@ import pytest
 from integrators import solve, traced
 from integrators.dae import FORMULATIONS, Mechanical
 from integrators.tracing import Traced
-
-from .systems import (
+from tests.dae.systems import (
     FOUR_BARS_END,
     driven,
     driven_reference,

@@ -7,9 +7,8 @@ import pytest
 
 from integrators import IVP, TracingError, solve
 from integrators.dae import Mechanical, accelerations, consistent, partition
-from integrators.dae.linear import SOLVERS, Eliminated, Factor
-
-from .systems import driven, pendulum, pendulum_exact, squeezer
+from integrators.dae.acceleration import SOLVERS, Eliminated, Factor
+from tests.dae.systems import driven, pendulum, pendulum_exact, squeezer
 
 
 def random_system(n, m, rank, seed):

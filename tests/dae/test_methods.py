@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from integrators import IVP, Event, Status, problems, solve
-from integrators.methods.generalized_alpha import GeneralizedAlpha
-from integrators.methods.halfexplicit import (
+from integrators.methods.mechanical.generalized_alpha import GeneralizedAlpha
+from integrators.methods.mechanical.half_explicit import (
     HEM3,
     HEM4,
     HalfExplicit,
@@ -15,8 +15,7 @@ from integrators.methods.halfexplicit import (
     half_explicit_order,
 )
 from integrators.solve import named_method
-
-from .systems import (
+from tests.dae.systems import (
     driven,
     driven_reference,
     pendulum,

@@ -8,7 +8,7 @@ from test_loops import free_position, tied_body
 
 import multibody as mb
 from multibody import AssemblyError, assemble, consistent_velocity, constraints, mechanisms
-from multibody.assembly import project_state
+from multibody.dynamics.loops.assembly import project_state
 from multibody.mechanisms.linkages import meeting_point
 
 LOOPED = [e for e in mechanisms.entries() if e.model().loops]

@@ -17,13 +17,13 @@ from joint_samples import STEADY
 
 import multibody as mb
 from multibody import FD, ID, Body, Model
-from multibody.dynamics.floating import (
+from multibody.dynamics.book.floating import (
     floating_equation,
     floating_forward_dynamics,
     floating_inverse_dynamics,
 )
-from multibody.dynamics.handles import articulated_bodies, handle_dynamics, subtree_dynamics
-from multibody.dynamics.oracles import (
+from multibody.dynamics.book.handles import articulated_bodies, handle_dynamics, subtree_dynamics
+from multibody.dynamics.book.oracles import (
     closed_form,
     element_forces,
     luh_walker_paul,

@@ -9,21 +9,21 @@ from test_loops import METHODS, YDOT, Y, rrpr, rrpr_closure, rrpr_state, tied_bo
 import multibody as mb
 from integrators import solve
 from multibody import as_ivp, constrained_accelerations, constraints, mechanisms
-from multibody.dynamics.actuation import actuators, closed_loop_inverse_dynamics
-from multibody.dynamics.independent import (
+from multibody.dynamics.book.sparse import SparseDynamics
+from multibody.dynamics.loops.actuation import actuators, closed_loop_inverse_dynamics
+from multibody.dynamics.loops.independent import (
     LoopClosure,
     gears,
     independent_accelerations,
     independent_coordinates,
 )
-from multibody.dynamics.loop_joints import (
+from multibody.dynamics.loops.joints import (
     LoopElement,
     loop_elements,
     loop_joint_forces,
     loop_joint_state,
 )
-from multibody.dynamics.sparse import SparseDynamics
-from multibody.minimal import as_ivp_minimal
+from multibody.runs.minimal import as_ivp_minimal
 
 LOOPED = [e for e in mechanisms.entries() if e.model().loops]
 

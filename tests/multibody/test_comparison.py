@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from scipy.special import ellipj, ellipk
 
+from featherstep.mechanism_study.compare import compare, find_mechanism
+from featherstep.mechanism_study.reference import Measure, ReferenceMotion
+from featherstep.mechanism_study.table import KEYS, verdict
 from integrators import solve
 from multibody import as_ivp, as_mechanical, mechanisms
-from multibody.comparison import compare, find_mechanism
-from multibody.comparison_table import KEYS, verdict
-from multibody.observed import NEAR_SINGULAR, Observed, observe
-from multibody.reference_motion import Measure, ReferenceMotion
+from multibody.runs.observe import NEAR_SINGULAR, Observed, observe
 
 
 def parallelogram(t, n=2):
@@ -238,7 +238,7 @@ def test_verdicts():
 
 
 def test_the_figure_has_a_colour_for_each_formulation_and_names_failures(four_bar):
-    from multibody.plot_comparison import comparison
+    from featherstep.mechanism_study.figure import comparison
 
     ax = comparison(four_bar)
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
@@ -288,7 +288,7 @@ def test_a_bad_option_of_a_formulation_is_told_in_its_row():
 
 def test_references_that_contradict_each_other_judge_nobody(monkeypatch):
     monkeypatch.setattr(
-        "multibody.comparison.reference_motion",
+        "featherstep.mechanism_study.compare.reference_motion",
         lambda *a: ReferenceMotion(np.zeros((1, 3)), "a guess", 0.5),
     )
     result = compare("four_bar", "DOP853", "projected", tolerances=1e-6, t_end=0.1,

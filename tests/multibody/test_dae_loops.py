@@ -11,8 +11,8 @@ import multibody as mb
 from integrators import Status, solve
 from integrators.dae import FORMULATIONS
 from multibody import ModelBuilder, Revolute, as_dae, as_ivp, as_mechanical, mechanisms
-from multibody.dae import independent_rows
-from multibody.minimal import as_ivp_minimal
+from multibody.runs.dae import independent_rows
+from multibody.runs.minimal import as_ivp_minimal
 
 BETA = 15.8107711951537070971  # of A03 at 0.03 s, in quadruple precision
 A04 = (-0.778135373033, -0.980352683443, -0.197252670617)  # P3 of Bricard's linkage at 2 s

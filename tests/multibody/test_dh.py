@@ -20,12 +20,12 @@ from multibody import (
     Revolute,
     Spherical,
     crba,
-    dh,
     gravity_forces,
     kinematics,
-    plucker,
 )
-from multibody.rotations import exp
+from multibody.algebra import plucker
+from multibody.algebra.rotations import exp
+from multibody.model import dh
 
 # Products of half a dozen transforms with entries of order one.
 ROUNDING = 1e-13

@@ -15,15 +15,25 @@ import numpy as np
 import pytest
 from counting import cost
 
-from multibody import angles, natural, planar, points, quaternions, rates, rotations, screws, se3
-from multibody.frames import Frame, FrameMoving
+from multibody.algebra import (
+    angles,
+    natural,
+    planar,
+    points,
+    quaternions,
+    rates,
+    rotations,
+    screws,
+    se3,
+)
+from multibody.algebra.frames import Frame, FrameMoving
+from multibody.algebra.plucker import scrz, xlt
+from multibody.algebra.rotations import Rx, Ry, Rz, skew
+from multibody.algebra.screws import Twist, Wrench
+from multibody.algebra.se3 import Pose
+from multibody.algebra.spatial import Force, Motion, crm
 from multibody.kernels.inertia import articulated_transform
 from multibody.kernels.vectors import rotate_general, rotate_general_direct
-from multibody.plucker import scrz, xlt
-from multibody.rotations import Rx, Ry, Rz, skew
-from multibody.screws import Twist, Wrench
-from multibody.se3 import Pose
-from multibody.spatial import Force, Motion, crm
 
 # Sums of some tens of products of numbers of order one.
 ROUNDING = 1e-13

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from multibody import FD, as_ivp, crba, mechanisms
-from multibody import traced_dynamics as module
 from multibody.dynamics.factored import factored_kernel, is_shallow
 from multibody.mechanisms.random import random_tree
-from multibody.rhs import traced_fd
+from multibody.runs import traced as module
+from multibody.runs.ivp import traced_fd
 
 
 @pytest.mark.parametrize("seed", range(12))

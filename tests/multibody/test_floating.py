@@ -8,7 +8,7 @@ from joint_samples import POOL, STEADY
 
 import multibody as mb
 from multibody import FD, ID, crba
-from multibody.dynamics.floating import (
+from multibody.dynamics.book.floating import (
     floating_equation,
     floating_forward_dynamics,
     floating_inverse_dynamics,

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mechanics_strategies import unit_quaternions, vectors
 
-from multibody import quaternions
-from multibody.frames import Frame, FrameLabelWarning, FrameMoving, label_checks
+from multibody.algebra import quaternions
+from multibody.algebra.frames import Frame, FrameLabelWarning, FrameMoving, label_checks
 
 # Chains of a few products with rates up to two: second derivatives are sums of some forty terms.
 ROUNDING = 1e-11
@@ -264,7 +264,7 @@ def test_points(f1, f2, points):
 
 
 def test_left_to_right_chains_of_points_form_no_frame_products(monkeypatch):
-    from multibody import frames as module
+    from multibody.algebra import frames as module
 
     def forbidden(*_):
         raise AssertionError("a frame product was formed")

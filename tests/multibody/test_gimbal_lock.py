@@ -21,9 +21,9 @@ from multibody import (
     mechanisms,
     point_mass,
 )
-from multibody.dynamics.compute_kernels import forward_dynamics
+from multibody.algebra.quaternions import from_matrix
 from multibody.dynamics.factor import ltdl, ltl
-from multibody.quaternions import from_matrix
+from multibody.dynamics.with_elements import forward_dynamics
 
 BODY = Inertia(1.3, (0.1, 0.2, -0.5), I_com=np.diag([0.1, 0.2, 0.15]))
 RATES = np.array([0.4, -0.5, 0.6])

@@ -28,8 +28,8 @@ from multibody import (
     kinematics,
     rod,
 )
-from multibody.graph import Graph, Topology, count_numberings, regular_order
-from multibody.rotations import exp
+from multibody.algebra.rotations import exp
+from multibody.model.graph import Graph, Topology, count_numberings, regular_order
 
 # Poses and forces below are of order one and pass through a dozen operations.
 ROUNDING = 1e-12

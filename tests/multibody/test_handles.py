@@ -8,7 +8,7 @@ from joint_samples import POOL
 
 import multibody as mb
 from multibody import FD, crba
-from multibody.dynamics.handles import (
+from multibody.dynamics.book.handles import (
     ForwardForm,
     InverseForm,
     articulated_bodies,
@@ -20,7 +20,7 @@ from multibody.dynamics.handles import (
     operational_space_inertia,
     subtree_dynamics,
 )
-from multibody.dynamics.oracles import base_coordinates
+from multibody.dynamics.book.oracles import base_coordinates
 from multibody.mechanisms.random import random_tree
 
 # Inertias of a few bodies of size one, inverted once or twice.

@@ -10,7 +10,7 @@ from joint_samples import SAMPLES
 
 import multibody as mb
 from multibody import Motion, crm
-from multibody.dynamics.oracles import body_joint, slope
+from multibody.dynamics.book.oracles import body_joint, slope
 from multibody.joints import REGISTRY, Joint, joint_names
 from multibody.joints.base import unit_columns
 from multibody.model import Body

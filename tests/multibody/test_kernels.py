@@ -11,10 +11,10 @@ from mechanics_strategies import angles, central_inertias, positive, rotation_ma
 
 from integrators.kernels import compiled
 from integrators.tracing import trace
+from multibody.algebra.quaternions import to_matrix
+from multibody.algebra.rotations import skew
 from multibody.kernels import axial, inertia, planar, screw, spatial
 from multibody.kernels import vectors as v3
-from multibody.quaternions import to_matrix
-from multibody.rotations import skew
 
 # Sums of up to twenty products of numbers of size ten: some hundreds of roundings.
 ROUNDING = 1e-12

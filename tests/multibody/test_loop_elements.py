@@ -10,7 +10,7 @@ from test_loops import free_position, tied_body
 import multibody as mb
 from integrators import TracingError, solve
 from multibody import as_dae, as_ivp, constrained_accelerations, mechanisms
-from multibody.dynamics.loop_joints import (
+from multibody.dynamics.loops.joints import (
     READABLE,
     LoopElement,
     loop_elements,
@@ -20,7 +20,7 @@ from multibody.dynamics.loop_joints import (
     solve_position,
 )
 from multibody.joints import REGISTRY
-from multibody.ledger import ENTRIES, energy_ledger
+from multibody.runs.ledger import ENTRIES, energy_ledger
 
 TIGHT = dict(method="DOP853", rtol=1e-11, atol=1e-12)
 

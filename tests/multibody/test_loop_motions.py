@@ -13,7 +13,7 @@ from scipy.special import ellipj, ellipk
 import multibody as mb
 from integrators import Event, solve
 from multibody import as_ivp, constraints, mechanisms
-from multibody.minimal import as_ivp_minimal
+from multibody.runs.minimal import as_ivp_minimal
 
 TIGHT = dict(method="DOP853", rtol=1e-12, atol=1e-13)
 

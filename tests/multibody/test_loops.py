@@ -17,15 +17,15 @@ from multibody import (
     mechanisms,
     mobility,
 )
-from multibody.dynamics.closed_loop import _pieces
-from multibody.dynamics.independent import (
+from multibody.dynamics.loops.closed_loop import _pieces
+from multibody.dynamics.loops.independent import (
     LoopClosure,
     independent_accelerations,
     independent_coordinates,
 )
+from multibody.dynamics.loops.joint_law import constraint_count
 from multibody.joints import REGISTRY
-from multibody.joints.loops import constraint_count
-from multibody.topology import Topology
+from multibody.model.topology import Topology
 
 METHODS = ("lambda", "kkt", "projection")
 

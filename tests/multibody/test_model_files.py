@@ -33,10 +33,10 @@ from multibody import (
     load_model,
     point_mass,
     rod,
-    rotations,
     save_model,
     sphere,
 )
+from multibody.algebra import rotations
 from multibody.io import dumps, loads, source, writer
 from multibody.io.parts import is_fileable
 

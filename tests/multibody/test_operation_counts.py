@@ -7,7 +7,7 @@ from integrators import traced
 from multibody import Inertia, ModelBuilder, Plucker, Revolute, rotx
 from multibody.dynamics.aba import aba_kernel
 from multibody.dynamics.crba import crba_kernel
-from multibody.rhs import traced_fd, traced_id
+from multibody.runs.ivp import traced_fd, traced_id
 
 
 def chain(n):

@@ -8,7 +8,7 @@ from joint_samples import POOL
 
 import multibody as mb
 from multibody import FD, ID, crba
-from multibody.dynamics.oracles import (
+from multibody.dynamics.book.oracles import (
     base_coordinates,
     closed_form,
     element_forces,
@@ -192,7 +192,7 @@ def test_jacobians(seed):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_velocities_are_derivatives_of_positions(seed):
-    from multibody.dynamics.oracles import slope
+    from multibody.dynamics.book.oracles import slope
 
     model = random_tree(6, seed, POOL)
     q, v, a, _, rng = state(model, seed)

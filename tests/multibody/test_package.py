@@ -25,7 +25,7 @@ MODULES = [
     "plucker",
     "inertia",
     "planar",
-    "coefficients",
+    "algebra.half_angle",
 ]
 
 

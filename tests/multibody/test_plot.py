@@ -18,20 +18,19 @@ from multibody import (
     ModelBuilder,
     Prismatic,
     Revolute,
-    animate,
     assemble,
     box,
     energies,
     mechanisms,
-    plot,
     point_position,
     positions,
     rod,
     simulate,
     sphere,
 )
-from multibody.animation_page import PAGE
-from multibody.skeleton import skeleton, view_of
+from multibody.pictures import animate, plot
+from multibody.pictures.page import PAGE
+from multibody.pictures.skeleton import skeleton, view_of
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +40,7 @@ def swing():
 
 
 def test_pictures_load_nothing_until_asked_for():
-    code = "import sys, multibody.plot, multibody.animate; print('matplotlib' in sys.modules)"
+    code = "import sys; from multibody import animate, plot; print('matplotlib' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"
 

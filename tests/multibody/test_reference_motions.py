@@ -23,9 +23,8 @@ from multibody import (
     momentum,
     positions,
     quaternion_drift,
-    quaternions,
-    rotations,
 )
+from multibody.algebra import quaternions, rotations
 from multibody.mechanisms.robots import PUMA560, PUMA560_POSES
 
 TIGHT = dict(rtol=1e-13, atol=1e-14)

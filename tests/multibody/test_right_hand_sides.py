@@ -18,7 +18,6 @@ from multibody import (
     Prismatic,
     Revolute,
     Spherical,
-    animate,
     as_ivp,
     box,
     energies,
@@ -29,8 +28,9 @@ from multibody import (
     quaternion_drift,
     simulate,
 )
-from multibody.force_laws import joint_force_law
-from multibody.rhs import FD_derivatives, ID_derivatives
+from multibody.pictures import animate
+from multibody.runs.forces import joint_force_law
+from multibody.runs.ivp import FD_derivatives, ID_derivatives
 
 MOMENTA = [f"momentum {k}" for k in ("h_x", "h_y", "h_z", "p_x", "p_y", "p_z")]
 BRICK = box((1.0, 2.0, 3.0), mass=2.0, com=(0.1, 0.2, 0.3))

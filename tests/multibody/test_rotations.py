@@ -12,7 +12,14 @@ from mechanics_strategies import angles as angle_numbers
 from mechanics_strategies import rotation_matrices, unit_quaternions, unit_vectors, vectors
 from scipy.spatial.transform import Rotation, Slerp
 
-from multibody import angles, natural, points, quaternions, rates, rotations
+from multibody.algebra import (
+    angles,
+    natural,
+    points,
+    quaternions,
+    rates,
+    rotations,
+)
 
 # Products of a few orthogonal matrices and trigonometric functions: some tens of roundings.
 ROUNDING = 1e-14

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from mechanics_strategies import angles, central_inertias, positive, rotation_matrices, vectors
 from scipy.linalg import expm
 
-from multibody import rotations, screws, se3
-from multibody.inertia import ArticulatedInertia, CentralInertia, mcI
-from multibody.plucker import Plucker
-from multibody.rotations import skew
-from multibody.screws import Twist, Wrench
-from multibody.se3 import Pose
-from multibody.spatial import Force, Motion, crf, crm
+from multibody.algebra import rotations, screws, se3
+from multibody.algebra.inertia import ArticulatedInertia, CentralInertia, mcI
+from multibody.algebra.plucker import Plucker
+from multibody.algebra.rotations import skew
+from multibody.algebra.screws import Twist, Wrench
+from multibody.algebra.se3 import Pose
+from multibody.algebra.spatial import Force, Motion, crf, crm
 
 # Products of a few 4×4 or 6×6 matrices with entries up to about ten.
 ROUNDING = 1e-11

@@ -19,8 +19,8 @@ from multibody import (
     positions,
     simulate,
 )
-from multibody.closed import TRACED_CONSTRAINTS
-from multibody.simulate import poses
+from multibody.runs.closed import TRACED_CONSTRAINTS
+from multibody.runs.simulate import poses
 
 # ---------------------------------------------------------------------- any integrator
 

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mechanics_strategies import angles, central_inertias, positive, rotation_matrices, vectors
 
-from multibody import planar, se3
-from multibody.inertia import (
+from multibody.algebra import planar, se3
+from multibody.algebra.inertia import (
     ArticulatedInertia,
     CentralInertia,
     InverseInertia,
     RigidInertia,
     mcI,
 )
-from multibody.plucker import (
+from multibody.algebra.plucker import (
     Plucker,
     XtoV,
     rot,
@@ -33,8 +33,8 @@ from multibody.plucker import (
     transform_dyadic,
     xlt,
 )
-from multibody.rotations import skew
-from multibody.spatial import (
+from multibody.algebra.rotations import skew
+from multibody.algebra.spatial import (
     Force,
     Motion,
     classical_from_spatial,

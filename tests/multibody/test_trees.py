@@ -14,15 +14,16 @@ import pytest
 from joint_samples import POOL, STEADY
 
 import multibody as mb
-from multibody import FD, ID, crba, planar
+from multibody import FD, ID, crba
+from multibody.algebra import planar
 from multibody.dynamics.aba import aba_kernel
-from multibody.dynamics.crba import crba_kernel
-from multibody.dynamics.maximal import (
+from multibody.dynamics.arrays import HAVE_FORCES
+from multibody.dynamics.book.maximal import (
     forward_dynamics_maximal,
     forward_dynamics_projected,
     maximal_system,
 )
-from multibody.dynamics.oracles import (
+from multibody.dynamics.book.oracles import (
     base_coordinates,
     body_joint,
     coriolis_matrix,
@@ -30,8 +31,8 @@ from multibody.dynamics.oracles import (
     rnea_base,
     slope,
 )
+from multibody.dynamics.crba import crba_kernel
 from multibody.dynamics.rnea import rnea_kernel
-from multibody.dynamics.tree import HAVE_FORCES
 from multibody.joints import REGISTRY
 from multibody.mechanisms.random import random_tree
 

@@ -11,8 +11,7 @@ from integrators import solve, traced, where
 from integrators.tracing import trace
 from integrators.tracing.graph import CONDITIONS, UNARY
 from integrators.tracing.interval import INTERVALS
-
-from .test_derivatives import differences
+from tests.tracing.test_derivatives import differences
 
 # Two exact derivatives differ by rounding only.
 EXACT = 1e-12

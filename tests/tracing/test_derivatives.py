@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, seed, settings
 
 from integrators.tracing import traced, where
-
-from .random_programs import ELEMENTARY, N, function, states, steps
+from tests.tracing.random_programs import ELEMENTARY, N, function, states, steps
 
 # Two exact derivatives differ by rounding only.
 EXACT = 1e-12

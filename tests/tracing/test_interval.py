@@ -7,8 +7,7 @@ from hypothesis import given, seed, settings
 from integrators.tracing import trace, traced
 from integrators.tracing.graph import UNARY
 from integrators.tracing.interval import INTERVALS, bounds
-
-from .random_programs import N, function, states, steps
+from tests.tracing.random_programs import N, function, states, steps
 
 
 def test_every_operation_has_an_interval_version():

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
-from integrators.tracing import GraphTooLargeError, Traced, llvm, objects, trace, traced
+from integrators.tracing import GraphTooLargeError, Traced, trace, traced
 from integrators.tracing.graph import UNARY
-
-from .random_programs import N, function, states, steps
+from integrators.tracing.llvm import codegen as llvm
+from integrators.tracing.llvm import object_cache as objects
+from tests.tracing.random_programs import N, function, states, steps
 
 # Twelve nested operations, each a few ulp (fused multiply-adds, library functions) and none
 # magnifying an error by more than about 4: 12 · 4 ulp · small factor.

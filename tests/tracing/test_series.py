@@ -10,9 +10,8 @@ from hypothesis import given, seed, settings
 from integrators.tracing import traced
 from integrators.tracing.series import Unrolled
 from integrators.tracing.series_loop import compile_series
-
-from .random_programs import ELEMENTARY, N, function, states, steps
-from .test_derivatives import MP
+from tests.tracing.random_programs import ELEMENTARY, N, function, states, steps
+from tests.tracing.test_derivatives import MP
 
 # Recurrences of order 20 add up some 20 rounding errors per coefficient, and more where sums
 # cancel; relative to the largest coefficient of the same order.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from integrators import traced
-from integrators.tracing.llvm import native_lanes, program_ir
+from integrators.tracing.llvm.codegen import native_lanes, program_ir
 
 
 def expected_and_found(f, y):

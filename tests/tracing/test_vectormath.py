@@ -4,9 +4,10 @@ import mpmath
 import numpy as np
 import pytest
 
-from integrators.tracing import llvm, trace
+from integrators.tracing import trace
 from integrators.tracing.graph import UNARY
-from integrators.tracing.vectormath import FUNCTIONS
+from integrators.tracing.llvm import codegen as llvm
+from integrators.tracing.llvm.vectormath import FUNCTIONS
 
 # Half an ulp is the best possible; reduction and polynomial add about a quarter.
 ULPS = 0.85

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..amplification import StabilityFunction, as_stability_function
-from ..oscillation import Dispersion, dispersion
+from ..method.amplification import StabilityFunction, as_stability_function
+from ..method.oscillation import Dispersion, dispersion
 from .style import COLOURS, INK, LEGEND, QUIET, legend_beside, line_style, new_axes, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ..method_report import Report
+    from ..method.report import Report
 
 __all__ = ["amplification", "dispersion_curves", "report_figure", "stability_region"]
 
@@ -184,7 +184,7 @@ def amplification(
     >>> ax.get_ylabel()
     '|R(iy)|'
     """
-    from ..stability import stability_interval
+    from ..method.stability import stability_interval
 
     functions = [as_stability_function(m) for m in _several(method)]
     ends = [stability_interval(R, axis).value for R in functions]  # refuses other axes

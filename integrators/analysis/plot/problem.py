@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..constants import Constant, Quotients
-from ..eigenvalues import Stiffness
-from ..error_bounds import EulerBounds
-from ..estimation import GlobalError
-from ..expansions import Expansion
-from ..extrapolation import Richardson
-from ..iteration import Picard
-from ..truncation import LocalErrors
-from ..uniqueness import Existence
+from ..error.euler_bounds import EulerBounds
+from ..error.global_error import GlobalError
+from ..error.local import LocalErrors
+from ..error.richardson import Richardson
+from ..problem.existence import Existence
+from ..problem.lipschitz import Constant, Quotients
+from ..problem.picard import Picard
+from ..problem.stiffness import Stiffness
+from ..problem.taylor import Expansion
 from .style import COLOURS, LEGEND, MARKERS, label_numbers, labelled_axes, line_style
 
 if TYPE_CHECKING:

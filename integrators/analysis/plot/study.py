@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..convergence_study import Convergence, Curve
-from ..runs import Row
-from ..work_precision_study import WorkPrecision
+from ..study.convergence import Convergence, Curve
+from ..study.runs import Row
+from ..study.work_precision import WorkPrecision
 from .style import (
     INK,
     LEGEND,

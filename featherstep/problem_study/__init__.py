@@ -1,0 +1,1 @@
+"""Methods compared on problems: the study, its table, figure and commands."""

@@ -1,0 +1,141 @@
+"""What an analysis of a method answers: a verdict or a number, each with its certificate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from ... import catalogue
+from ...tableau import Tableau
+from ...tableau.exact import Number
+
+__all__ = ["Measure", "Verdict", "as_tableau"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a method has a property, and why.
+
+    A verdict is true or false in an ``if``; printed, it says the reason.
+
+    Parameters
+    ----------
+    name
+        The property, as an adjective: "A-stable".
+    holds
+        Whether the method has it.
+    reason
+        One sentence.
+    certificate
+        What proves it: polynomials, matrices, eigenvalues, the point where it fails.
+    proved
+        False where the digits of the coefficients, or a search, leave the answer open; ``reason``
+        then says so.
+
+    Examples
+    --------
+    >>> verdict = Verdict("A-stable", False, "R is a polynomial", {"R(∞)": float("inf")})
+    >>> bool(verdict)
+    False
+    >>> print(verdict)
+    A-stable: no (R is a polynomial)
+    """
+
+    name: str
+    holds: bool
+    reason: str
+    certificate: Mapping[str, Any] = field(default_factory=dict)
+    proved: bool = True
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+    def __str__(self) -> str:
+        answer = "yes" if self.holds else "no"
+        caution = "" if self.proved else "; as far as can be told"
+        return f"{self.name}: {answer} ({self.reason}{caution})"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number that describes a method, and where it comes from.
+
+    Parameters
+    ----------
+    name, unit
+        What is measured, and in what: "real stability interval", "°".
+    value
+        The number as a double; infinite where there is no limit.
+    digits
+        The same number exactly, or with many digits; None where it is infinite.
+    reason
+        One sentence: what happens at this value.
+    certificate
+        The polynomial or matrix it was found from.
+
+    Examples
+    --------
+    >>> length = Measure("real stability interval", 2.0, Fraction(2), "R(−2) = −1")
+    >>> float(length), bool(length)
+    (2.0, True)
+    >>> print(length)
+    real stability interval: 2 (R(−2) = −1)
+    """
+
+    name: str
+    value: float
+    digits: Fraction | Decimal | None
+    reason: str
+    certificate: Mapping[str, Any] = field(default_factory=dict)
+    unit: str = ""
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __bool__(self) -> bool:
+        return self.value > 0
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.text} ({self.reason})"
+
+    @property
+    def text(self) -> str:
+        """The number alone, to thirteen digits."""
+        if math.isinf(self.value):
+            return "∞"
+        return f"{self.value:.13g}{self.unit}"
+
+
+def as_tableau(method: Any) -> Tableau:
+    """Return the tableau that a name, or a tableau itself, stands for.
+
+    Parameters
+    ----------
+    method
+        A :class:`~integrators.Tableau` or the name of a scheme of the catalogue.
+
+    Examples
+    --------
+    >>> as_tableau("RK4").order
+    4
+    """
+    if isinstance(method, str):
+        return catalogue.get(method)
+    if not isinstance(method, Tableau):
+        raise TypeError(
+            "expected a Tableau or the name of a scheme of the catalogue, got "
+            f"{type(method).__name__}: {method!r}; build one with integrators.Tableau(A, b)"
+        )
+    for label, numbers in (("A", sum(method.A, ())), ("b", method.b), ("c", method.c)):
+        for x in numbers:
+            if not _is_finite(x):
+                raise ValueError(f"{label} contains {x}; coefficients must be finite numbers")
+    return method
+
+
+def _is_finite(x: Number) -> bool:
+    return x.is_finite() if isinstance(x, Decimal) else math.isfinite(x)

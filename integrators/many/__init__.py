@@ -1,0 +1,8 @@
+"""Many runs of one problem, in lanes and on all cores.
+
+Imports ``solve`` and what is below it.
+"""
+
+from .batch import ManySolutions, solve_many
+
+__all__ = ["ManySolutions", "solve_many"]

@@ -1,0 +1,128 @@
+"""Accepting, rejecting and the next step length, for all lanes at once.
+
+What ``loop.adaptive_step`` decides for one run is here straight-line code without branches: traced
+like a right-hand side, compiled in lanes, it costs a few nanoseconds a run. Error norm and
+controller are those of the single run (``control.unlimited_factor``), with logarithms in place of
+powers:
+
+    factor = safety · exp(−(β₁ log err_n + β₂ log err_{n−1} + β₃ log err_{n−2})/k).
+
+Its argument is a block of rows, one number for each lane in each; :class:`Block` says where what
+is. Rows from ``f0`` (``h``, if the method is not FSAL) to OUTCOME are the result, written in place.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ..stepping.state import NONFINITE, STEP_TOO_SMALL, TOO_MANY_STEPS
+
+__all__ = ["ROWS", "Block", "judge"]
+
+EPS = 2.220446049250313e-16
+LARGEST = 1.7976931348623157e308
+SMALLEST_ERROR = 1e-10  # as in control
+NONFINITE_FACTOR = 0.25  # as in loop
+STRETCH = 1.01  # as in loop
+FINISHED = 1.0  # outcome of a run that is done; failures are Status codes, 0 goes on
+
+# Rows behind the vectors; those up to OUTCOME change with every attempt …
+NAMES = (
+    *("T", "H", "LOG_LAST", "LOG_BEFORE", "NSTEPS", "NREJECTED", "REJECTED", "OUTCOME"),
+    # … these when a lane takes another run, and these never.
+    *("IDLE", "T_END", "MIN_STEP", "MAX_STEP", "MAX_STEPS"),
+    *("BETA_1", "BETA_2", "BETA_3", "SAFETY", "MIN_FACTOR", "MAX_FACTOR", "EXPONENT"),
+)
+ROWS = {name: row for row, name in enumerate(NAMES)}
+
+
+class Block:
+    """Places of the rows: p, rtol, atol, f0, h (the arguments of a fused step), y, then NAMES."""
+
+    def __init__(self, n: int, k: int) -> None:
+        self.p = slice(0, k)
+        self.rtol = k
+        self.atol = slice(k + 1, k + 1 + n)
+        self.f0 = slice(k + 1 + n, k + 1 + 2 * n)
+        self.h = k + 1 + 2 * n
+        self.y = slice(self.h + 1, self.h + 1 + n)
+        self.lane = slice(self.y.stop, self.y.stop + len(NAMES))
+        self.size = self.lane.stop
+
+    def changing(self, fsal: bool) -> slice:
+        """Rows that :func:`judge` writes."""
+        return slice(self.f0.start if fsal else self.h, self.lane.start + ROWS["OUTCOME"] + 1)
+
+
+@cache
+def judge(n: int, k: int, stages: int, fsal: bool) -> Any:
+    """Trace the decision about a step of n equations with k parameters and known stages.
+
+    Returns a traced function of (t, results of the step, block); t is not used.
+    """
+    from ..tracing import traced, where
+
+    block = Block(n, k)
+    first = 1 + n + (stages - 1) * n  # the last stage, which an FSAL method starts from next
+
+    def decide(t: Any, results: Any, q: Any) -> Any:
+        row = {name: q[block.lane.start + place] for name, place in ROWS.items()}
+        norm, y_new, y, h = results[0], results[1 : 1 + n], q[block.y], q[block.h]
+        size = norm
+        for x in y_new:
+            size = np.maximum(size, np.abs(x))
+        finite = size <= LARGEST  # not so for NaN
+        accepted = finite & (norm <= 1.0)
+        # How the step length changes.
+        log_error = np.log(np.maximum(where(finite, norm, 1.0), SMALLEST_ERROR))
+        memory = row["BETA_2"] * row["LOG_LAST"] + row["BETA_3"] * row["LOG_BEFORE"]
+        power = where(accepted, row["BETA_1"] * log_error + memory, log_error)
+        factor = row["SAFETY"] * np.exp(-row["EXPONENT"] * power)
+        most = where(accepted & (row["REJECTED"] == 0.0), row["MAX_FACTOR"], 1.0)
+        factor = np.minimum(most, np.maximum(row["MIN_FACTOR"], factor))
+        grown = np.abs(h) * where(finite, factor, NONFINITE_FACTOR)
+        # Where the run is now.
+        end = row["T_END"]
+        arrived = where(h == end - row["T"], end, row["T"] + h)
+        time = where(accepted, arrived, row["T"])
+        steps = row["NSTEPS"] + where(accepted, 1.0, 0.0)
+        rejections = row["NREJECTED"] + where(accepted, 0.0, 1.0)
+        remaining = end - time
+        smallest = np.maximum(row["MIN_STEP"], 16 * EPS * np.abs(time))
+        # Whether it ends here. Next to t = 0 steps may shrink until they vanish, and a run that is
+        # not finite at its start has no step length at all.
+        vanished = ~(grown > 0.0)  # so for NaN
+        outcome = where(steps + rejections >= row["MAX_STEPS"], float(TOO_MANY_STEPS), 0.0)
+        reason = where(finite, float(STEP_TOO_SMALL), float(NONFINITE))
+        outcome = where((~accepted & (grown < smallest)) | vanished, reason, outcome)
+        outcome = where(accepted & (remaining == 0.0), FINISHED, outcome)
+        outcome = where(row["IDLE"] == 0.0, outcome, 0.0)
+        # The next attempt.
+        proposed = np.minimum(grown, row["MAX_STEP"])
+        inner = where(remaining > 0.0, 1.0, -1.0) * np.maximum(proposed, smallest)
+        length = where(STRETCH * proposed >= np.abs(remaining), remaining, inner)
+        memory_rows = [
+            where(accepted, log_error, row["LOG_LAST"]),
+            where(accepted, row["LOG_LAST"], row["LOG_BEFORE"]),
+        ]
+        f0 = results[first : first + n] if fsal else ()
+        parts = [
+            *(where(accepted, new, old) for new, old in zip(f0, q[block.f0])),
+            length,
+            *(where(accepted, new, old) for new, old in zip(y_new, y)),
+            time,
+            grown,
+            *memory_rows,
+            steps,
+            rejections,
+            where(accepted, 0.0, 1.0),
+            outcome,
+        ]
+        return np.array(parts)
+
+    rows = block.changing(fsal)
+    outputs = rows.stop - rows.start
+    return traced(decide, n=1 + n + stages * n, params=block.size, outputs=outputs)

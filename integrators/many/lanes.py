@@ -1,0 +1,434 @@
+"""Many runs side by side: explicit Runge–Kutta steps in the lanes of SIMD registers.
+
+Each lane is one run with its own time, step size and error control. Two pieces of machine code
+treat all lanes at once: one takes the step (``fused``, or the right-hand side stage by stage),
+one judges it (``judge``). What is left for the loop here is to give a lane whose run has ended the
+next one from the queue, and to end when it is told to. Arrays have the lane as last axis.
+
+The arithmetic of a step and the rules of step-size control are those of the single run in
+``explicit`` and ``loop``; a test holds both to the same numbers of steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels import kernel
+from ..kernels.pointers import call_lanes
+from ..methods.runge_kutta.fused import fused_step_function, outputs_size
+from ..problem import IVP
+from ..stepping.dense import _hermite_matrix, hermite_order
+from ..stepping.state import Status
+from ..stepping.workspace import Lanes
+from ..tableau import Tableau
+from .judge import ROWS, Block, judge
+
+LANES = 8  # two AVX registers, or one AVX-512 register, of doubles
+
+# Places in `switches`, which all threads share; STOP is set from outside.
+STAGES, FSAL, TWO_ESTIMATES, MAX_NORM, DENSE_DEGREE, STOP = range(6)
+
+# Places in `numbers`.
+T_START, FIRST_STEP, RTOL, EXPONENT = range(4)
+
+# Rows of `lane`.
+T, H, IDLE = ROWS["T"], ROWS["H"], ROWS["IDLE"]
+LOG_LAST, LOG_BEFORE, OUTCOME = ROWS["LOG_LAST"], ROWS["LOG_BEFORE"], ROWS["OUTCOME"]
+NSTEPS, NREJECTED, REJECTED = ROWS["NSTEPS"], ROWS["NREJECTED"], ROWS["REJECTED"]
+T_END, MAX_STEP = ROWS["T_END"], ROWS["MAX_STEP"]
+
+# Rows of `run` (integers).
+RUN, STARTING, NEXT_OUTPUT = range(3)
+
+INTERRUPTED = float(Status.INTERRUPTED)
+
+
+__all__ = ["LANES", "STOP", "LaneCode", "lane_code", "run_lanes"]
+
+
+@kernel
+def run_lanes(w, first, last):
+    """Integrate the runs first … last − 1; results go to the rows of y_end, t_end, status, …
+
+    When STOP is set, runs under way are stored as they are, and those in the queue left alone.
+    """
+    queue = first
+    busy = 0
+    for l in range(LANES):
+        if queue < last:
+            load(w, l, queue)
+            queue += 1
+            busy += 1
+        else:
+            load(w, l, first)  # something to compute with
+            rest(w, l)
+    if busy > 0:
+        start(w)
+    while busy > 0:
+        if w.switches[STOP] != 0:
+            for l in range(LANES):
+                if w.lane[IDLE, l] == 0.0:
+                    w.lane[OUTCOME, l] = INTERRUPTED
+                    store(w, l)
+            return
+        if w.fused != 0:
+            call_lanes(w.fused, w.lane[T], w.y, w.block, w.results)
+        else:
+            attempt(w)
+            measure(w)
+        if w.t_eval.shape[0] > 0:
+            outputs(w)
+        call_lanes(w.judge, w.lane[T], w.results, w.block, w.judged)
+        ended = False
+        for l in range(LANES):
+            if w.lane[OUTCOME, l] != 0.0:
+                ended = True
+        if not ended:
+            continue
+        loaded = False
+        for l in range(LANES):
+            if w.lane[OUTCOME, l] == 0.0:
+                continue
+            store(w, l)
+            if queue < last:
+                load(w, l, queue)
+                queue += 1
+                loaded = True
+            else:
+                rest(w, l)
+                busy -= 1
+        if loaded:
+            start(w)
+
+
+@kernel
+def load(w, l, run):
+    """Put a run into a lane."""
+    for m in range(w.y.shape[0]):
+        w.y[m, l] = w.y0[run, m]
+    for m in range(w.p.shape[0]):
+        w.p[m, l] = w.p0[run, m]
+    w.lane[T, l] = w.numbers[T_START]
+    w.lane[LOG_LAST, l] = 0.0
+    w.lane[LOG_BEFORE, l] = 0.0
+    w.lane[NSTEPS, l] = 0.0
+    w.lane[NREJECTED, l] = 0.0
+    w.lane[REJECTED, l] = 0.0
+    w.lane[OUTCOME, l] = 0.0
+    w.lane[IDLE, l] = 0.0
+    w.run[RUN, l] = run
+    w.run[STARTING, l] = 1
+    w.run[NEXT_OUTPUT, l] = 0
+
+
+@kernel
+def rest(w, l):
+    """Let a lane stand still: it takes steps of length 0 at the end."""
+    w.lane[T, l] = w.lane[T_END, l]
+    w.lane[IDLE, l] = 1.0
+    w.lane[OUTCOME, l] = 0.0
+    w.h[l] = 0.0
+    w.run[STARTING, l] = 0
+
+
+@kernel
+def store(w, l):
+    """Keep the results of a run that has ended."""
+    run = w.run[RUN, l]
+    for m in range(w.y.shape[0]):
+        w.y_end[run, m] = w.y[m, l]
+    w.t_end[run] = w.lane[T, l]
+    w.status[run] = int(min(w.lane[OUTCOME, l], 0.0))
+    w.steps[run] = int(w.lane[NSTEPS, l])
+    w.rejected[run] = int(w.lane[NREJECTED, l])
+
+
+@kernel
+def start(w):
+    """First slopes and first step sizes of newly loaded lanes, as ``loop.first_step``."""
+    n = w.y.shape[0]
+    call_lanes(w.f, w.lane[T], w.y, w.p, w.dx)
+    for l in range(LANES):
+        length = abs(w.lane[T_END, l] - w.lane[T, l])
+        direction = 1.0 if w.lane[T_END, l] >= w.lane[T, l] else -1.0
+        new = w.run[STARTING, l] == 1
+        d0 = 0.0
+        d1 = 0.0
+        for m in range(n):
+            if new:
+                w.f0[m, l] = w.dx[m, l]
+            weight = w.atol[m] + w.numbers[RTOL] * abs(w.y[m, l])
+            d0 += (w.y[m, l] / weight) ** 2
+            d1 += (w.dx[m, l] / weight) ** 2
+        d0 = np.sqrt(d0 / n)
+        d1 = np.sqrt(d1 / n)
+        h = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
+        h = min(h, length)
+        w.first[0, l] = w.lane[T, l] + direction * h
+        w.first[1, l] = h
+        w.first[2, l] = d1
+        for m in range(n):
+            w.x[m, l] = w.y[m, l] + direction * h * w.dx[m, l]
+    call_lanes(w.f, w.first[0], w.x, w.p, w.dx)
+    for l in range(LANES):
+        if w.run[STARTING, l] == 0:
+            continue
+        w.run[STARTING, l] = 0
+        length = abs(w.lane[T_END, l] - w.lane[T, l])
+        h = w.first[1, l]
+        d2 = 0.0
+        for m in range(n):
+            weight = w.atol[m] + w.numbers[RTOL] * abs(w.y[m, l])
+            d2 += ((w.dx[m, l] - w.f0[m, l]) / weight) ** 2
+        d2 = np.sqrt(d2 / n) / h
+        greatest = max(w.first[2, l], d2)
+        if not np.isfinite(d2):
+            guess = 1e-3 * h
+        elif greatest <= 1e-15:
+            guess = max(1e-6, h * 1e-3)
+        else:
+            guess = (0.01 / greatest) ** w.numbers[EXPONENT]
+        guess = min(100 * h, guess, length)
+        if w.numbers[FIRST_STEP] > 0.0:
+            guess = w.numbers[FIRST_STEP]
+        guess = min(guess, w.lane[MAX_STEP, l])
+        remaining = w.lane[T_END, l] - w.lane[T, l]
+        if not np.isfinite(w.first[2, l]) and not finite_slope(w, l):
+            w.h[l] = np.nan  # the judge ends the run, by an attempt that does not count
+            w.lane[NREJECTED, l] = -1.0
+        elif 1.01 * guess >= length:
+            w.h[l] = remaining
+        else:
+            w.h[l] = guess if remaining > 0.0 else -guess
+
+
+@kernel
+def finite_slope(w, l):
+    """Whether the first slope of a lane is finite."""
+    for m in range(w.f0.shape[0]):
+        if not np.isfinite(w.f0[m, l]):
+            return False
+    return True
+
+
+@kernel
+def attempt(w):
+    """One step of every lane with its own length, stage by stage."""
+    if w.switches[FSAL] == 1:
+        copy_lanes(w.f0, w.K[0])
+    else:
+        call_lanes(w.f, w.lane[T], w.y, w.p, w.dx)
+        copy_lanes(w.dx, w.K[0])
+    for i in range(1, w.switches[STAGES]):
+        weigh(w.A[i], i, w.h, w.y, w.K, w.x, 1.0)
+        for l in range(LANES):
+            w.first[0, l] = w.lane[T, l] + w.c[i] * w.h[l]
+        call_lanes(w.f, w.first[0], w.x, w.p, w.dx)
+        copy_lanes(w.dx, w.K[i])
+    weigh(w.b, w.switches[STAGES], w.h, w.y, w.K, w.y_new, 1.0)
+
+
+@kernel
+def copy_lanes(source, target):
+    """target = source."""
+    for m in range(target.shape[0]):
+        for l in range(LANES):
+            target[m, l] = source[m, l]
+
+
+@kernel
+def weigh(weights, count, h, y, K, out, share):
+    """out = share·y + h Σ weights[j]·K[j], lane by lane."""
+    n = y.shape[0]
+    for m in range(n):
+        for l in range(LANES):
+            out[m, l] = 0.0
+    for j in range(count):
+        a = weights[j]
+        if a != 0.0:
+            for m in range(n):
+                for l in range(LANES):
+                    out[m, l] += a * K[j, m, l]
+    for m in range(n):
+        for l in range(LANES):
+            out[m, l] = share * y[m, l] + h[l] * out[m, l]
+
+
+@kernel
+def measure(w):
+    """Error norm of each lane into the first row of the results."""
+    weigh(w.e, w.switches[STAGES], w.h, w.y, w.K, w.x, 0.0)
+    norms(w.switches, w.numbers, w.atol, w.y, w.y_new, w.x, w.results[0])
+    if w.switches[TWO_ESTIMATES] == 1:  # combined as in DOP853
+        weigh(w.e_low, w.switches[STAGES], w.h, w.y, w.K, w.x, 0.0)
+        norms(w.switches, w.numbers, w.atol, w.y, w.y_new, w.x, w.first[0])
+        for l in range(LANES):
+            high = w.results[0, l]
+            low = w.first[0, l]
+            if high != 0.0:
+                w.results[0, l] = high * high / np.sqrt(high * high + 0.01 * low * low)
+
+
+@kernel
+def norms(switches, numbers, atol, y, y_new, error, out):
+    """Weighted norm of the error of each lane."""
+    n = y.shape[0]
+    for l in range(LANES):
+        out[l] = 0.0
+    for m in range(n):
+        for l in range(LANES):
+            weight = atol[m] + numbers[RTOL] * max(abs(y[m, l]), abs(y_new[m, l]))
+            scaled = abs(error[m, l]) / weight
+            if switches[MAX_NORM] == 1:
+                out[l] = scaled if scaled > out[l] or scaled != scaled else out[l]
+            else:
+                out[l] += scaled * scaled
+    if switches[MAX_NORM] == 0:
+        for l in range(LANES):
+            out[l] = np.sqrt(out[l] / n)
+
+
+@kernel
+def outputs(w):
+    """Values at the output times inside the steps that will be accepted, by dense output."""
+    for l in range(LANES):
+        accepted = w.lane[IDLE, l] == 0.0 and w.results[0, l] <= 1.0
+        for m in range(w.y.shape[0]):
+            accepted = accepted and np.isfinite(w.y_new[m, l])
+        if accepted:
+            output(w, l)
+
+
+@kernel
+def output(w, l):
+    """Values at the output times inside one step."""
+    run = w.run[RUN, l]
+    t = w.lane[T, l]
+    h = w.h[l]
+    t_new = w.lane[T_END, l] if h == w.lane[T_END, l] - t else t + h
+    k = w.run[NEXT_OUTPUT, l]
+    while k < w.t_eval.shape[0] and (t_new - w.t_eval[k]) * h >= 0.0:
+        theta = (w.t_eval[k] - t) / h
+        for m in range(w.y.shape[0]):
+            value = 0.0
+            for i in range(w.P.shape[0]):
+                weight = 0.0
+                for j in range(w.switches[DENSE_DEGREE] - 1, -1, -1):
+                    weight = (weight + w.P[i, j]) * theta
+                value += weight * w.K[i, m, l]
+            w.y_eval[run, m, k] = w.y_new[m, l] if w.t_eval[k] == t_new else w.y[m, l] + h * value
+        k += 1
+    w.run[NEXT_OUTPUT, l] = k
+
+
+@dataclass
+class LaneCode:
+    """Machine code in lanes: the right-hand side, a whole step (or None), and its judge.
+
+    P are the weights of dense output, if there is any; `kept` is the number of stages that a step
+    leaves behind.
+    """
+
+    tableau: Tableau
+    f: Any
+    fused: Any
+    judge: Any
+    P: NDArray[np.float64]
+    kept: int
+    block: Block
+
+    @property
+    def estimate_order(self) -> int:
+        """Order of the error estimate."""
+        order, embedded = self.tableau.order, self.tableau.embedded_order
+        assert embedded is not None
+        return order - 1 if self.tableau.low_error_weights is not None else min(order, embedded)
+
+    def switches(self, max_norm: bool) -> NDArray[np.int64]:
+        """What the kernels ask for, with STOP not set."""
+        t = self.tableau
+        two = t.low_error_weights is not None
+        return np.array([t.stages, t.fsal, two, max_norm, self.P.shape[1], 0], dtype=np.int64)
+
+    def workspace(self, constants: list[float], **shared: Any) -> Lanes:
+        """Return the arrays of one thread; `constants` are the rows of a lane from T_END on."""
+        tableau, rows, kept = self.tableau, self.block, self.kept
+        A, b, c = tableau.arrays
+        n, s = shared["atol"].size, tableau.stages
+        block = np.zeros((rows.size, LANES))
+        block[rows.rtol] = shared["numbers"][RTOL]
+        block[rows.atol] = shared["atol"][:, None]
+        lane = block[rows.lane]
+        lane[T_END:] = np.array(constants, dtype=np.float64)[:, None]
+        results = np.zeros((outputs_size(n, kept), LANES))
+        low = tableau.low_error_weights
+        return Lanes(
+            f=self.f.address,
+            fused=0 if self.fused is None else self.fused.address,
+            judge=self.judge.address,
+            A=A.copy(),
+            b=b.copy(),
+            c=c.copy(),
+            e=np.array(tableau.error_weights),
+            e_low=np.zeros(s) if low is None else np.array(low),
+            P=self.P,
+            **shared,
+            run=np.zeros((3, LANES), dtype=np.int64),
+            block=block,
+            p=block[rows.p],
+            f0=block[rows.f0],
+            h=block[rows.h],
+            y=block[rows.y],
+            lane=lane,
+            judged=block[rows.changing(tableau.fsal)],
+            results=results,
+            y_new=results[1 : 1 + n],
+            K=results[1 + n :].reshape(kept, n, LANES),
+            x=np.zeros((n, LANES)),
+            dx=np.zeros((n, LANES)),
+            first=np.zeros((3, LANES)),
+        )
+
+
+def lane_code(
+    ivp: IVP, method: Any, t_eval: NDArray[np.float64], max_norm: bool
+) -> LaneCode | None:
+    """Compile what runs in lanes need; None if the method, or its dense output, has no place here.
+
+    Raises whatever tracing or compiling f raises.
+    """
+    from ..tracing import traced
+
+    if not isinstance(method, Tableau) or not method.is_explicit or method.b_hat is None:
+        return None
+    P = np.zeros((method.stages, 0))
+    if t_eval.size:
+        if method.dense is not None and not method.dense.c_extra:
+            P = np.ascontiguousarray(method.dense.P)
+        elif method.fsal and method.dense is None and hermite_order(method.order) <= 3:
+            # Cubic Hermite from the stages; `solve` would need further evaluations for more.
+            value, start, end = _hermite_matrix([])
+            P = np.outer(method.arrays[1], value)
+            P[0] += start
+            P[-1] += end
+        else:
+            return None
+    n, k = ivp.n, ivp.params.size
+    f = traced(ivp.f, n=n, params=k or None)
+    kept = method.stages if t_eval.size else int(method.fsal)
+    step = fused_step_function(f, method, k, max_norm, kept)
+    if step is None:
+        kept = method.stages
+    return LaneCode(
+        method,
+        f.machine_code(LANES),
+        None if step is None else step.machine_code(LANES),
+        judge(n, k, kept, method.fsal).machine_code(LANES),
+        P,
+        kept,
+        Block(n, k),
+    )

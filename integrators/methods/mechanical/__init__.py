@@ -1,0 +1,4 @@
+"""Methods for mechanical systems with constraints: half-explicit, generalized-α.
+
+Imports stepping, tableaux and the systems of ``dae``.
+"""

@@ -1,0 +1,4 @@
+"""Runge–Kutta methods, explicit and implicit, from any tableau; Radau with variable order.
+
+Imports stepping, tableaux and tracing.
+"""

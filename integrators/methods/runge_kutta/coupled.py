@@ -1,0 +1,269 @@
+"""Fully implicit methods: all stages together, as one system split by the eigenvalues of A."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...kernels import kernel
+from ...stepping.dense import combine, copy, evaluate, polynomial
+from ...stepping.state import (
+    COUPLING,
+    COUPLING_FULL,
+    DENSE,
+    DENSE_NATIVE,
+    EXTERNAL_ALGEBRA,
+    FIXED,
+    FUNCTION_RAISED,
+    H_LAST,
+    HAVE_START,
+    MAX_NEWTON,
+    NEWTON_FAILED,
+    NEWTON_LAST,
+    NEWTON_MEMORY,
+    NEWTON_RATE,
+    NNEWTON,
+    OK,
+    ORDER_WISH,
+    STAGES,
+    STEP_TOO_SMALL,
+    STEPS_AT_ORDER,
+    VARIABLE_ORDER,
+    H,
+)
+from .implicit import (
+    TASK_SOLVE_COMPLEX,
+    ask_algebra,
+    converged,
+    implicit_dense,
+    implicit_norm,
+    keep_jacobian,
+    recall_rate,
+    solve_real,
+    times_mass,
+)
+from .lu import lu_solve
+
+# As in the code RADAU, except for the rate, which is 0.002 there. 0.005 was chosen on van der Pol,
+# HIRES and Robertson, the problems of tests/test_references.py.
+RAISE_RATE = 0.005
+LOWER_RATE = 0.8
+STEPS_BEFORE_CHANGE = 10
+
+UNIT = 2.220446049250313e-16  # relative spacing of floating-point numbers
+ROUNDING_SAFETY = 10.0  # sums of several rounding errors, each with a sign of its own
+
+EXTRAPOLATED_STAGES = 8  # polynomials of higher degree are useless beyond their interval
+
+
+@kernel
+def newton_coupled(w, t, h):
+    """All stages together."""
+    count = w.count
+    s = count[STAGES]
+    n = w.y.shape[0]
+    starting_values(w, h)
+    remembered = w.newton
+    recall_rate(w)
+    for iteration in range(count[MAX_NEWTON]):
+        count[NNEWTON] += 1
+        count[NEWTON_LAST] = iteration + 1
+        for i in range(s):
+            combine(w.A[i], w.K, s, w.x)
+            for m in range(n):
+                w.x[m] += w.y[m]
+            if evaluate(w, t + w.c[i] * h) != OK:
+                return FUNCTION_RAISED
+            copy(w.dx, w.residual[i])
+            status = times_mass(w, w.K[i], w.real_rhs)
+            if status != OK:
+                return status
+            for m in range(n):
+                w.residual[i, m] = h * w.residual[i, m] - w.real_rhs[m]
+        status = solve_coupled(w)
+        if status != OK:
+            return status
+        for i in range(s):
+            for m in range(n):
+                w.K[i, m] += w.increment[i, m]
+        norm = coupled_norm(w, h)
+        verdict = converged(w, norm, iteration, remembered)
+        if verdict == 1:
+            return OK
+        if verdict == -1:
+            break
+    return stagnated(w, t, h, norm)
+
+
+@kernel
+def stagnated(w, t, h, norm):
+    """Judge an iteration that stopped converging: OK if only rounding errors are left in it.
+
+    Multipliers of index 2 and 3 are found from differences of g that are smaller the shorter the
+    step, so that rounding errors of y are magnified by the size of a mass over h or h². Then no
+    increment gets below a limit, however short the step. It is OK as long as it is within
+    the tolerance of the step; otherwise a shorter step would not help, and the status says that
+    the tolerance is to blame.
+    """
+    if w.count[FIXED] == 1 or not np.isfinite(norm):
+        return NEWTON_FAILED
+    limit = rounding_norm(w, t, h)
+    if limit < 0.0:
+        return FUNCTION_RAISED
+    if not norm <= ROUNDING_SAFETY * limit:
+        return NEWTON_FAILED
+    w.clock[NEWTON_RATE] = 0.0  # which says nothing about the Jacobian now
+    w.clock[NEWTON_MEMORY] = 1.0
+    return OK if norm <= 1.0 else STEP_TOO_SMALL
+
+
+@kernel
+def rounding_norm(w, t, h):
+    """Norm of the increment that a change of the stage values by a unit in the last place causes.
+
+    f is evaluated twice, so that what it loses by cancellation counts as well; signs alternate,
+    or the perturbation would be a mere scaling. Negative if f fails.
+    """
+    s = w.count[STAGES]
+    n = w.y.shape[0]
+    end = t + w.c[s - 1] * h
+    combine(w.A[s - 1], w.K, s, w.x)
+    for m in range(n):
+        w.x[m] += w.y[m]
+    if evaluate(w, end) != OK:
+        return -1.0
+    copy(w.dx, w.residual[0])
+    for m in range(n):
+        w.x[m] *= 1.0 + (UNIT if m % 2 == 0 else -UNIT)
+    if evaluate(w, end) != OK:
+        return -1.0
+    for m in range(n):
+        w.residual[0, m] = h * (w.dx[m] - w.residual[0, m])
+    for i in range(1, s):
+        sign = 1.0 if i % 2 == 0 else -1.0
+        for m in range(n):
+            w.residual[i, m] = sign * w.residual[0, m]
+    status = solve_coupled(w)
+    if status == FUNCTION_RAISED:
+        return -1.0
+    return coupled_norm(w, h) if status == OK else np.nan
+
+
+@kernel
+def coupled_norm(w, h):
+    """Norm of the change A·ΔW of the stage values, over all stages."""
+    s = w.count[STAGES]
+    total = 0.0
+    for i in range(s):
+        combine(w.A[i], w.increment, s, w.error)
+        norm = implicit_norm(w, w.error, h)
+        total += norm * norm
+    return np.sqrt(total / s)
+
+
+@kernel
+def solve_coupled(w):
+    """increment = (I ⊗ M − h A ⊗ J)⁻¹ residual."""
+    s = w.count[STAGES]
+    n = w.y.shape[0]
+    if w.count[COUPLING] == COUPLING_FULL:
+        for i in range(s):
+            for m in range(n):
+                w.full_rhs[i * n + m] = w.residual[i, m]
+        lu_solve(w.full_LU, w.full_pivots, w.full_rhs)
+        for i in range(s):
+            for m in range(n):
+                w.increment[i, m] = w.full_rhs[i * n + m]
+        return OK
+    for i in range(s):
+        for m in range(n):
+            w.increment[i, m] = 0.0
+    for k in range(w.T_real.shape[1]):
+        combine(w.T_real_inverse[k], w.residual, s, w.real_rhs)
+        status = solve_real(w, k)
+        if status != OK:
+            return status
+        for i in range(s):
+            for m in range(n):
+                w.increment[i, m] += w.T_real[i, k] * w.real_rhs[m]
+    for k in range(w.complex_shift.shape[0]):
+        for m in range(n):
+            total = 0j
+            for i in range(s):
+                total += w.T_complex_inverse[k, i] * w.residual[i, m]
+            w.complex_rhs[m] = total
+        status = solve_complex(w, k)
+        if status != OK:
+            return status
+        for i in range(s):  # this eigenvalue and its conjugate
+            for m in range(n):
+                w.increment[i, m] += 2.0 * (w.T_complex[i, k] * w.complex_rhs[m]).real
+    return OK
+
+
+@kernel
+def starting_values(w, h):
+    """W from the stage slopes of the previous step, continued as a polynomial beyond its end."""
+    s = w.count[STAGES]
+    n = w.y.shape[0]
+    for i in range(s):
+        for m in range(n):
+            w.K[i, m] = 0.0
+    if w.count[HAVE_START] == 0:
+        return
+    ratio = h / w.clock[H_LAST]
+    for i in range(s):
+        theta = 1.0 + w.c[i] * ratio
+        for j in range(s):
+            weight = 0.0
+            for k in range(s - 1, -1, -1):
+                weight = weight * theta + w.lagrange[j, k]
+            for m in range(n):
+                w.K[i, m] += ratio * weight * w.W_last[j, m]
+
+
+@kernel
+def solve_complex(w, k):
+    """complex_rhs ← (M − hλₖJ)⁻¹ complex_rhs."""
+    if w.count[EXTERNAL_ALGEBRA] == 1:
+        return ask_algebra(w, TASK_SOLVE_COMPLEX + k)
+    lu_solve(w.complex_LU[k], w.complex_pivots[k], w.complex_rhs)
+    return OK
+
+
+@kernel
+def coupled_accept(w, t, h):
+    """After an accepted step: keep what the next one can use."""
+    for i in range(w.count[STAGES]):
+        copy(w.K[i], w.W_last[i])
+    w.count[HAVE_START] = 1 if w.count[STAGES] <= EXTRAPOLATED_STAGES else 0
+    if w.count[VARIABLE_ORDER] == 1:
+        judge_order(w, h)
+    keep_jacobian(w)
+    return OK
+
+
+@kernel
+def judge_order(w, h):
+    """Wish for another order by how well Newton's iteration converges (:cite:`hairer1999`).
+
+    Fast convergence at a steady step size means that a higher order would allow longer steps;
+    slow convergence, that the step is limited by the iteration and a lower order does as well.
+    """
+    w.count[STEPS_AT_ORDER] += 1
+    w.count[ORDER_WISH] = 0
+    rate = w.clock[NEWTON_RATE] if w.count[NEWTON_LAST] > 1 else 0.0
+    change = w.clock[H] / abs(h)
+    if rate >= LOWER_RATE:
+        w.count[ORDER_WISH] = -1
+    elif w.count[STEPS_AT_ORDER] >= STEPS_BEFORE_CHANGE and rate <= RAISE_RATE:
+        if 0.8 < change < 1.2:
+            w.count[ORDER_WISH] = 1
+
+
+@kernel
+def coupled_dense(w, t, h):
+    """The collocation polynomial, where there is one."""
+    if w.count[DENSE] == DENSE_NATIVE:
+        polynomial(w.P, w.K, 1.0, w.Q)
+        return OK
+    return implicit_dense(w, t, h)

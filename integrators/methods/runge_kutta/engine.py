@@ -1,0 +1,446 @@
+"""Runge–Kutta methods bound to a problem: from a tableau to the arrays of a workspace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...kernels import address_of
+from ...problem import IVP
+from ...stepping import state as at
+from ...stepping.control import Controller, Predictive
+from ...stepping.engine import Engine, Options
+from ...stepping.workspace import Explicit, Implicit
+from ...tableau import Tableau
+from ..user.step import nothing
+from .algebra import LARGEST_OWN_LU, JacobianSource, LinearAlgebra
+from .coupled import coupled_accept, coupled_dense, newton_coupled
+from .diagonal import diagonal_accept, newton_diagonal
+from .explicit import explicit_accept, explicit_dense, explicit_step
+from .fused import fused_step, fused_step_function, inputs_size
+from .implicit import implicit_dense, implicit_refine, implicit_step
+
+__all__ = ["ExplicitEngine", "ImplicitEngine", "engine_for"]
+
+Array = NDArray[np.float64]
+
+DIAGONALISABLE = 1e10  # a larger condition number of T: solve the s·n system as a whole
+MAX_NEWTON_ADAPTIVE = 7  # for three stages; RADAU adds 2.5 for each further one
+MAX_NEWTON_FIXED = 50
+FIXED_NEWTON_RTOL = 1e-16  # fixed steps: iterate to round-off, so that only h decides the error
+
+
+def engine_for(tableau: Tableau, problem: IVP, options: Options) -> Engine:
+    """Bind a tableau to a problem."""
+    if tableau.order < 1 and not options.fixed:
+        raise ValueError(
+            f"{tableau.name or 'this tableau'} has order 0 (its weights b must add up to 1), so "
+            "no step is short enough; correct it, or study it with a fixed step"
+        )
+    if tableau.is_explicit:
+        if problem.mass is not None:
+            raise ValueError(
+                f"{tableau.name or 'this tableau'} is explicit and cannot treat a mass matrix; "
+                + _instead_of_explicit(problem)
+            )
+        return ExplicitEngine.reused(
+            (tableau, id(tableau.dense)),
+            problem,
+            options,
+            lambda: ExplicitEngine(tableau, problem, options),
+        )
+    if problem.index is not None and np.max(problem.index) >= 3:
+        stage_order = tableau.simplifying_assumptions()[1]
+        if stage_order < 2 or not tableau.is_stiffly_accurate:
+            raise ValueError(
+                f"{tableau.name or 'this tableau'} does not converge on problems of index 3, which "
+                f"need a stiffly accurate method of stage order 2 (its stage order is "
+                f"{stage_order}); use RADAU5"
+            )
+    return ImplicitEngine(tableau, problem, options)
+
+
+def _instead_of_explicit(problem: IVP) -> str:
+    """What to do about a mass matrix if the method is to be, or was meant to be, explicit."""
+    mass = problem.mass.toarray() if hasattr(problem.mass, "toarray") else np.asarray(problem.mass)
+    if np.linalg.matrix_rank(mass) == problem.n:
+        return "use an implicit method such as RADAU5, or divide by the mass matrix in f"
+    return (
+        "this one is singular, so the problem is a differential-algebraic equation: use an "
+        "implicit method such as RADAU5, or, for a mechanism, a formulation without unknown "
+        "multipliers, which explicit methods can solve: 'baumgarte', 'projected' or 'index1'"
+    )
+
+
+class ExplicitEngine(Engine):
+    """An explicit tableau bound to a problem."""
+
+    def __init__(self, tableau: Tableau, problem: IVP, options: Options) -> None:
+        self.tableau = tableau
+        super().__init__(problem, options)
+
+    def _setup(self) -> None:
+        tableau, count = self.tableau, self.count
+        self.order = tableau.order
+        count[at.STAGES] = tableau.stages
+        count[at.FSAL] = int(tableau.fsal)
+        if self.options.fixed:
+            self.estimate_order = self.order
+            self.estimate = "none (fixed step)"
+            count[at.ESTIMATE] = at.ESTIMATE_NONE
+        elif tableau.b_hat is not None:
+            assert tableau.embedded_order is not None
+            self.estimate_order = min(tableau.order, tableau.embedded_order)
+            self.estimate = "embedded method"
+            count[at.ESTIMATE] = at.ESTIMATE_EMBEDDED
+            if tableau.b_low is not None:
+                count[at.ESTIMATE] = at.ESTIMATE_TWO
+                self.estimate_order = tableau.order - 1
+                self.estimate = "two embedded methods, combined as in DOP853"
+        else:
+            self._use_doubling()
+        native = tableau.dense
+        if native is None or count[at.ESTIMATE] == at.ESTIMATE_DOUBLING:
+            self._use_hermite()
+        else:
+            count[at.DENSE] = at.DENSE_NATIVE
+            count[at.EXTRA_STAGES] = len(native.c_extra)
+            self.dense_order = native.order
+            self.degree = native.P.shape[1]
+
+    def _kernels(self) -> tuple[Any, ...]:
+        self._fuse()
+        if self.fused is None:
+            return Explicit, explicit_step, explicit_accept, explicit_dense, nothing
+        return Explicit, fused_step, explicit_accept, explicit_dense, nothing
+
+    def _fuse(self) -> None:
+        """With a traced f, make machine code of the whole step, with f inside or called."""
+        self.fused: Any = None
+        plain = self.problem.index is None
+        if self.count[at.NATIVE] == 1 and self.tableau.stages > 1 and plain:
+            k, s = self.problem.params.size, self.tableau.stages
+            max_norm = self.options.max_norm
+            function = fused_step_function(self.problem.f, self.tableau, k, max_norm, s)
+            if function is None:
+                from .stepcode import step_code
+
+                self.fused = step_code(self.tableau, self.n, k, max_norm)
+            else:
+                self.fused = function.machine_code()
+
+    def _workspace(self, shared: dict[str, Any]) -> Explicit:
+        tableau = self.tableau
+        A, b, c = tableau.arrays
+        s, extra = tableau.stages, int(self.count[at.EXTRA_STAGES])
+        rows = np.zeros((s + extra, s + extra))
+        rows[:s, :s] = A
+        nodes = np.zeros(s + extra)
+        nodes[:s] = c
+        if extra:
+            assert tableau.dense is not None
+            for i, row in enumerate(tableau.dense.A_extra):
+                rows[s + i, : len(row)] = row
+            nodes[s:] = tableau.dense.c_extra
+            is_slope = nodes[s] == 1.0 and np.array_equal(rows[s, :s], b)
+            self.count[at.EXTRA_IS_SLOPE] = int(is_slope)
+        if tableau.dense is not None:
+            shared["P"] = np.ascontiguousarray(tableau.dense.P, dtype=np.float64)
+        zeros = np.zeros(s)
+        fused = self._fused_arrays(shared)
+        return Explicit(
+            **shared,
+            **fused,
+            A=rows,
+            b=b.copy(),
+            c=nodes,
+            e=_own(tableau.error_weights, zeros),
+            e_low=_own(tableau.low_error_weights, zeros),
+            fused=shared["f"] if self.fused is None else int(self.fused.address),
+        )
+
+    def _fused_arrays(self, shared: dict[str, Any]) -> dict[str, Any]:
+        """Arguments and results of a fused step; other fields become views of them."""
+        if self.fused is None:
+            return {"fused_in": np.zeros(0), "fused_out": np.zeros(0)}
+        n, k = self.n, self.problem.params.size
+        fused_in = np.zeros(inputs_size(n, k) + 1)
+        fused_in[-1:].view(np.int64)[0] = shared["f"]  # for steps that call it
+        fused_out = np.zeros(1 + n + shared["K"].size)
+        stages = fused_out[1 + n :].reshape(shared["K"].shape)
+        slope = fused_in[k + 1 + n : k + 1 + 2 * n] if self.tableau.fsal else stages[0]
+        views = {
+            "p": fused_in[:k],
+            "atol": fused_in[k + 1 : k + 1 + n],
+            "f0": slope,
+            "y_new": fused_out[1 : 1 + n],
+            "K": stages,
+        }
+        for name, view in views.items():
+            if name != "K":
+                view[:] = shared[name]
+            shared[name] = view
+        return {"fused_in": fused_in, "fused_out": fused_out}
+
+
+class ImplicitEngine(Engine):
+    """An implicit tableau bound to a problem."""
+
+    default_controller: Controller = Predictive()
+    least_power = 2 / 3
+    """Tolerances are never relaxed more than for three stages: under order reduction further
+    stages bring nothing, and the estimate is all there is."""
+
+    def __init__(self, tableau: Tableau, problem: IVP, options: Options) -> None:
+        self.tableau = tableau
+        super().__init__(problem, options)
+
+    @property
+    def is_fully_coupled(self) -> bool:
+        """Whether Newton's equations of all stages are solved as one system."""
+        return bool(self.count[at.COUPLING] == at.COUPLING_FULL)
+
+    def _setup(self) -> None:
+        tableau, count = self.tableau, self.count
+        A, b, c = tableau.arrays
+        self.order = tableau.order
+        count[at.STAGES] = tableau.stages
+        count[at.FSAL] = int(tableau.fsal)
+        count[at.HAS_MASS] = int(self.problem.mass is not None)
+        self._choose_coupling(A)
+        self.e = np.zeros(tableau.stages)
+        count[at.ESTIMATE_BLOCK] = -1
+        if self.options.fixed:
+            count[at.ESTIMATE] = at.ESTIMATE_NONE
+            self.estimate_order = self.order
+            self.estimate = "none (fixed step)"
+        else:
+            self._choose_estimate(b, c)
+        self._choose_dense(c)
+        self._set_newton()
+
+    # ------------------------------------------------------------ linear systems
+
+    def _choose_coupling(self, A: Array) -> None:
+        s = self.tableau.stages
+        none = np.zeros((s, 0), dtype=np.complex128)
+        self.T_real, self.T_real_inverse = np.zeros((s, 0)), np.zeros((0, s))
+        self.T_complex, self.T_complex_inverse = none, none.T.copy()
+        self.real_shift = np.zeros(0)
+        self.complex_shift = np.zeros(0, dtype=np.complex128)
+        self.block_of = np.full(s, -1, dtype=np.int64)
+        if self.tableau.is_dirk:
+            self.count[at.COUPLING] = at.COUPLING_DIAGONAL
+            shifts: list[float] = []
+            for i, shift in enumerate(np.diag(A)):
+                if shift != 0.0:
+                    if shift not in shifts:
+                        shifts.append(float(shift))
+                    self.block_of[i] = shifts.index(shift)
+            self.real_shift = np.array(shifts)
+        else:
+            eigenvalues, T = np.linalg.eig(A)
+            if np.linalg.cond(T) < DIAGONALISABLE:
+                self.count[at.COUPLING] = at.COUPLING_TRANSFORMED
+                T_inverse = np.linalg.inv(T)
+                real = np.abs(eigenvalues.imag) <= 1e-13 * np.abs(eigenvalues).max()
+                upper = ~real & (eigenvalues.imag > 0)
+                self.real_shift = np.ascontiguousarray(eigenvalues[real].real)
+                self.complex_shift = eigenvalues[upper].astype(np.complex128)
+                # Eigenvectors of real eigenvalues come out real up to rounding.
+                self.T_real = np.ascontiguousarray(T[:, real].real)
+                self.T_real_inverse = np.ascontiguousarray(T_inverse[real].real)
+                self.T_complex = np.ascontiguousarray(T[:, upper], dtype=np.complex128)
+                self.T_complex_inverse = np.ascontiguousarray(T_inverse[upper], dtype=np.complex128)
+            else:
+                self.count[at.COUPLING] = at.COUPLING_FULL
+        if self.problem.mass is not None and self._explicit_part():
+            raise ValueError(
+                f"{self.tableau.name or 'this tableau'} has an explicit stage (A is singular), "
+                "which a mass matrix does not allow; use Radau IIA, Lobatto IIIC or an SDIRK"
+            )
+
+    def _explicit_part(self) -> bool:
+        if self.count[at.COUPLING] == at.COUPLING_DIAGONAL:
+            return bool(np.any(self.block_of < 0))
+        return bool(np.any(np.abs(self.real_shift) < 1e-12))
+
+    # ------------------------------------------------------------ error estimate
+
+    def _choose_estimate(self, b: Array, c: Array) -> None:
+        tableau, count = self.tableau, self.count
+        s = tableau.stages
+        if tableau.b_hat is not None:
+            assert tableau.embedded_order is not None
+            self.estimate_order = min(tableau.order, tableau.embedded_order)
+            self.estimate = "embedded method"
+            count[at.ESTIMATE] = at.ESTIMATE_EMBEDDED
+            weights = tableau.error_weights
+            assert weights is not None
+            self.e = -weights
+            if count[at.COUPLING] == at.COUPLING_DIAGONAL and len(self.real_shift) == 1:
+                count[at.ESTIMATE_BLOCK] = 0
+                self.estimate = "embedded method, filtered by (M − hγJ)⁻¹"
+        elif (
+            (tableau.is_fully_implicit or s == 1)
+            and not tableau.is_confluent
+            and any(
+                a != 0
+                for a in tableau.A[0]  # else the first stage is f(t, y) and the estimate 0
+            )
+        ):
+            self._quadrature_estimate(b, c)
+        else:
+            self._use_doubling()
+
+    def _quadrature_estimate(self, b: Array, c: Array) -> None:
+        """Hairer & Wanner's estimate for RADAU5 (IV.8), for any fully implicit tableau.
+
+        The embedded method uses f(t, y) with weight γ₀ beside the stages; its other weights
+        make it a quadrature formula of order s. γ₀ is a real eigenvalue of A, so the filter
+        needs no further factorisation, or, where there is none (even s), a modulus.
+        """
+        count = self.count
+        s = len(b)
+        nonzero = np.flatnonzero(np.abs(self.real_shift) > 1e-12)
+        if nonzero.size:
+            block = int(nonzero[0])
+        else:
+            moduli = np.abs(self.complex_shift)
+            gamma = (
+                float(moduli[np.argmin(np.abs(self.complex_shift.imag))]) if moduli.size else 0.5
+            )
+            self.real_shift = np.append(self.real_shift, gamma)
+            block = len(self.real_shift) - 1
+        gamma = float(self.real_shift[block])
+        moments = 1.0 / np.arange(1, s + 1)
+        moments[0] -= gamma
+        b_hat = np.linalg.solve(np.vander(c, s, increasing=True).T, moments)
+        extended = np.zeros((s + 1, s + 1))
+        extended[1:, 1:] = self.tableau.arrays[0]
+        embedded = Tableau(extended.tolist(), [gamma, *b_hat], check=False)
+        if embedded.order < 1:
+            self._use_doubling()
+            return
+        count[at.ESTIMATE] = at.ESTIMATE_EMBEDDED
+        count[at.ESTIMATE_BLOCK] = block
+        self.clock[at.ESTIMATE_WEIGHT] = gamma
+        self.e = b_hat - b
+        self.estimate_order = min(embedded.order, self.order)
+        self.estimate = "quadrature with f(t, y), filtered by (M − hγJ)⁻¹, as in RADAU5"
+        if self.estimate_order < self.order and self.problem.index is None:
+            # The estimate is of lower order than the method: without this, tolerances would be
+            # met far too well (RADAU5 transforms them in the same way). Not so for components
+            # of higher index, which the method itself computes to lower order.
+            power = max(self.least_power, (self.estimate_order + 1) / (self.order + 1))
+            rtol, options = self.options.rtol, self.options
+            transformed = 0.1 * rtol**power if rtol > 0 else 0.0
+            options.atol = options.atol * (transformed / rtol) if rtol > 0 else options.atol
+            self.clock[at.RTOL] = transformed
+
+    # ------------------------------------------------------------ dense output, Newton
+
+    def _choose_dense(self, c: Array) -> None:
+        tableau, count = self.tableau, self.count
+        s = tableau.stages
+        self.lagrange: Array = np.zeros((s, s))
+        if tableau.is_dirk or tableau.is_confluent:
+            native = False
+        else:
+            inverse = np.linalg.inv(np.vander(c, s, increasing=True))
+            self.lagrange = np.ascontiguousarray(inverse.T, dtype=np.float64)
+            native = count[at.ESTIMATE] != at.ESTIMATE_DOUBLING and self._is_collocation()
+        if native:
+            count[at.DENSE] = at.DENSE_NATIVE
+            self.degree = s
+            self.P = np.ascontiguousarray(self.lagrange / np.arange(1, s + 1))
+            self.dense_order = min(self.order, s)
+        elif self.problem.mass is None:
+            self._use_hermite()
+        else:
+            count[at.DENSE] = at.DENSE_SECANT
+            self.degree = self.dense_order = 1
+
+    def _is_collocation(self) -> bool:
+        """C(s) holds: the stage values lie on one polynomial, which is the dense output."""
+        return self.tableau.simplifying_assumptions()[1] >= self.tableau.stages
+
+    def _set_newton(self) -> None:
+        clock, count, options = self.clock, self.count, self.options
+        s = self.tableau.stages
+        clock[at.NEWTON_MEMORY] = 1.0
+        clock[at.NEWTON_RATE] = 1.0
+        if options.fixed:
+            count[at.MAX_NEWTON] = MAX_NEWTON_FIXED
+            clock[at.NEWTON_TOLERANCE] = 1.0
+            clock[at.RTOL] = FIXED_NEWTON_RTOL
+            return
+        coupled = count[at.COUPLING] != at.COUPLING_DIAGONAL
+        extra = int(2.5 * max(0, s - 3)) if coupled else 3
+        count[at.MAX_NEWTON] = MAX_NEWTON_ADAPTIVE + extra
+        rtol = max(clock[at.RTOL], 1e-14)
+        # RADAU: as much tighter than the step's tolerance as the orders lie apart.
+        gap = (self.order + 1) / (self.estimate_order + 1) - 1
+        clock[at.NEWTON_TOLERANCE] = max(10 * 2.2e-16 / rtol, min(0.03, rtol ** max(gap, 0.5)))
+
+    def _kernels(self) -> tuple[Any, ...]:
+        if self.count[at.COUPLING] == at.COUPLING_DIAGONAL:
+            return Implicit, implicit_step, diagonal_accept, implicit_dense, implicit_refine
+        return Implicit, implicit_step, coupled_accept, coupled_dense, implicit_refine
+
+    def _workspace(self, shared: dict[str, Any]) -> Implicit:
+        tableau, n, s = self.tableau, self.n, self.tableau.stages
+        A, b, c = tableau.arrays
+        shared["atol"] = self.to_real_weights(self.options.atol)
+        if self.count[at.DENSE] == at.DENSE_NATIVE:
+            shared["P"] = self.P
+        self.jacobian = JacobianSource(self)
+        external = n > LARGEST_OWN_LU or self.jacobian.is_sparse
+        full = self.is_fully_coupled
+        external = external and not full
+        self.count[at.EXTERNAL_ALGEBRA] = int(external)
+        own = 0 if external else n
+        arrays: dict[str, Any] = dict(
+            A=A.copy(),
+            b=b.copy(),
+            c=c.copy(),
+            e=self.e,
+            J=np.zeros((own, own)),
+            M=np.zeros((own, own)),
+            W_last=np.zeros((s, n)),
+            lagrange=np.ascontiguousarray(self.lagrange),
+            newton=np.zeros(2),
+            residual=np.zeros((s, n)),
+            increment=np.zeros((s, n)),
+            real_shift=self.real_shift,
+            real_LU=np.zeros((len(self.real_shift), own, own)),
+            real_pivots=np.zeros((len(self.real_shift), n), dtype=np.int64),
+            real_rhs=np.zeros(n),
+            complex_shift=self.complex_shift,
+            complex_LU=np.zeros((len(self.complex_shift), own, own), dtype=np.complex128),
+            complex_pivots=np.zeros((len(self.complex_shift), n), dtype=np.int64),
+            complex_rhs=np.zeros(n, dtype=np.complex128),
+            block_of=self.block_of,
+            T_real=self.T_real,
+            T_real_inverse=self.T_real_inverse,
+            T_complex=self.T_complex,
+            T_complex_inverse=self.T_complex_inverse,
+            full_LU=np.zeros((s * n, s * n) if full else (0, 0)),
+            full_pivots=np.zeros(s * n if full else 0, dtype=np.int64),
+            full_rhs=np.zeros(s * n if full else 0),
+        )
+        if self.problem.mass is not None and not external:
+            arrays["M"] = self.jacobian.dense_mass()
+        self.algebra = LinearAlgebra(self, arrays) if external else None
+        diagonal = self.count[at.COUPLING] == at.COUPLING_DIAGONAL
+        solver = newton_diagonal if diagonal else newton_coupled
+        arrays["solve_stages"] = address_of(solver, Implicit)
+        arrays["jac"] = self.jacobian.address(arrays["J"], self.algebra)
+        arrays["algebra"] = self.algebra.address() if self.algebra else arrays["jac"]
+        return Implicit(**shared, **arrays)
+
+
+def _own(weights: Array | None, default: Array) -> Array:
+    return default.copy() if weights is None else weights.copy()

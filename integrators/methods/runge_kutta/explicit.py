@@ -1,0 +1,92 @@
+"""Explicit Runge–Kutta methods: one step of any explicit tableau.
+
+The stages are stored without h: K[i] = f(t + cᵢh, y + h Σⱼ aᵢⱼ K[j]).
+"""
+
+from __future__ import annotations
+
+from ...kernels import kernel
+from ...stepping.dense import (
+    combine,
+    copy,
+    evaluate,
+    hermite_dense,
+    polynomial,
+    slope_at_end,
+    slope_at_start,
+)
+from ...stepping.state import (
+    DENSE,
+    DENSE_NATIVE,
+    ESTIMATE,
+    ESTIMATE_DOUBLING,
+    ESTIMATE_TWO,
+    EXTRA_IS_SLOPE,
+    EXTRA_STAGES,
+    FSAL,
+    FUNCTION_RAISED,
+    HAVE_F1,
+    OK,
+    STAGES,
+)
+
+
+@kernel
+def explicit_step(w, t, h):
+    """y_new and the error estimate of one step of length h from (t, y)."""
+    if slope_at_start(w, t) != OK:
+        return FUNCTION_RAISED
+    n = w.y.shape[0]
+    s = w.count[STAGES]
+    copy(w.f0, w.K[0])
+    for i in range(1, s):
+        combine(w.A[i], w.K, i, w.x)
+        for m in range(n):
+            w.x[m] = w.y[m] + h * w.x[m]
+        if evaluate(w, t + w.c[i] * h) != OK:
+            return FUNCTION_RAISED
+        copy(w.dx, w.K[i])
+    combine(w.b, w.K, s, w.y_new)
+    for m in range(n):
+        w.y_new[m] = w.y[m] + h * w.y_new[m]
+    if w.count[ESTIMATE] != ESTIMATE_DOUBLING:
+        combine(w.e, w.K, s, w.error)
+        for m in range(n):
+            w.error[m] *= h
+        if w.count[ESTIMATE] == ESTIMATE_TWO:
+            combine(w.e_low, w.K, s, w.error_low)
+            for m in range(n):
+                w.error_low[m] *= h
+    return OK
+
+
+@kernel
+def explicit_accept(w, t, h):
+    """After an accepted step: the last stage of an FSAL method is the next first one."""
+    if w.count[FSAL] == 1 and w.count[ESTIMATE] != ESTIMATE_DOUBLING:
+        copy(w.K[w.count[STAGES] - 1], w.f1)
+        w.count[HAVE_F1] = 1
+    return OK
+
+
+@kernel
+def explicit_dense(w, t, h):
+    """Coefficients Q of the dense output of the last accepted step, from t of length h."""
+    if w.count[DENSE] != DENSE_NATIVE:
+        return hermite_dense(w)
+    n = w.y.shape[0]
+    s = w.count[STAGES]
+    for i in range(s, s + w.count[EXTRA_STAGES]):
+        if i == s and w.count[EXTRA_IS_SLOPE] == 1:
+            if slope_at_end(w) != OK:
+                return FUNCTION_RAISED
+            copy(w.f1, w.K[i])
+            continue
+        combine(w.A[i], w.K, i, w.x)
+        for m in range(n):
+            w.x[m] = w.y_old[m] + h * w.x[m]
+        if evaluate(w, t + w.c[i] * h) != OK:
+            return FUNCTION_RAISED
+        copy(w.dx, w.K[i])
+    polynomial(w.P, w.K, h, w.Q)
+    return OK

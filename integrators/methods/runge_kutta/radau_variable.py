@@ -1,0 +1,88 @@
+"""Radau IIA with variable order: 5, 9 or 13, whichever serves best (:cite:`hairer1999`).
+
+The order follows how fast Newton's iteration converges: see ``coupled.judge_order``. Each order is
+an engine of its own; when the loop asks for another one, the state of the run moves over.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from ...problem import IVP
+from ...stepping import state as at
+from ...stepping.engine import Engine, Options
+from .engine import ImplicitEngine
+from .switching import Switching
+
+__all__ = ["VariableRadau"]
+
+STAGES = (3, 5, 7)
+
+
+class VariableRadau:
+    """Radau IIA of order 5, 9 or 13, chosen step by step.
+
+    For stiff problems at any tolerance: it starts with the three stages of RADAU5 and needs far
+    fewer steps when the tolerance is tight.
+
+    Examples
+    --------
+    >>> from integrators import problems, solve
+    >>> sol = solve(problems.get("hires"), method="RadauVariable", rtol=1e-10, atol=1e-10)
+    >>> sol.success
+    True
+    """
+
+    name = "RadauVariable"
+
+    def bind(self, problem: IVP, options: Options) -> VariableEngine:
+        """Bind the method to a problem."""
+        if options.fixed:
+            raise ValueError(
+                "variable order needs error control; for fixed steps take RadauIIA3, 5 or 7"
+            )
+        return VariableEngine(STAGES[0], problem, options)
+
+
+class _OneOrder(ImplicitEngine):
+    """One of the orders; all of them hand over polynomials of the same degree."""
+
+    least_power = 0.0  # as in the code RADAU: the order is only raised where the method has it
+
+    def __init__(self, stages: int, problem: IVP, options: Options) -> None:
+        from ...catalogue.collocation import radau_iia
+
+        super().__init__(radau_iia(stages), problem, copy(options))
+        self.count[at.VARIABLE_ORDER] = 1
+
+    def _choose_dense(self, c: Any) -> None:
+        super()._choose_dense(c)
+        self.degree = STAGES[-1]
+
+
+class VariableEngine(Switching, _OneOrder):
+    """The engine that becomes one of the orders after the other."""
+
+    moving_vectors = ("y", "y_old", "f0", "f1", "J")
+    own_identity = ("tableau", "jacobian", "algebra", "lagrange")
+
+    def __init__(self, stages: int, problem: IVP, options: Options) -> None:
+        self.original_options = copy(options)
+        super().__init__(stages, problem, options)
+        self._climb(STAGES, stages)
+
+    def _make(self, order: int) -> Engine:
+        return _OneOrder(order, self.problem, self.original_options)
+
+    def _move_to(self, new: dict[str, Any]) -> None:
+        if self.algebra is not None:
+            new["algebra"].J = self.algebra.J
+        new["clock"][at.H_FACTORED] = 0.0
+        new["clock"][at.NEWTON_MEMORY] = 1.0
+        # Slopes at the new stages, from the polynomial through the old ones.
+        powers = np.vander(new["w"].c, self.tableau.stages, increasing=True)
+        new["w"].W_last[:] = powers @ self.lagrange.T @ self.w.W_last
+        super()._move_to(new)

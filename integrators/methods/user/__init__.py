@@ -1,0 +1,8 @@
+"""Methods that a user wrote in Python.
+
+Imports stepping.
+"""
+
+from .engine import CustomEngine, Method
+
+__all__ = ["CustomEngine", "Method"]

@@ -1,0 +1,105 @@
+"""Methods written in Python, bound to a problem."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...problem import IVP
+from ...stepping import state as at
+from ...stepping.engine import Engine, Options, checked_slope
+from ...stepping.workspace import Custom
+from .step import custom_dense, custom_step, nothing
+
+__all__ = ["CustomEngine", "Method"]
+
+
+@runtime_checkable
+class Method(Protocol):
+    """What a user's own one-step method must offer.
+
+    ``step(f, t, y, h)`` returns the new state, or a pair (new state, error estimate).
+    An attribute ``estimate_order`` gives the order of the estimate, if it is not ``order - 1``.
+
+    Examples
+    --------
+    >>> class Midpoint:
+    ...     order = 2
+    ...     def step(self, f, t, y, h):
+    ...         return y + h * f(t + h / 2, y + h / 2 * f(t, y))
+    >>> isinstance(Midpoint(), Method)
+    True
+    """
+
+    order: int
+
+    def step(self, f: Any, t: float, y: NDArray[Any], h: float) -> Any:
+        """Advance y by one step of length h."""
+        ...
+
+
+class CustomEngine(Engine):
+    """A method written in Python, bound to a problem."""
+
+    def __init__(self, method: Method, problem: IVP, options: Options) -> None:
+        self.method = method
+        if problem.mass is not None:
+            raise ValueError(
+                "a method given as a Python object solves y' = f(t, y) only; use an implicit "
+                "tableau such as RADAU5 for a problem with a mass matrix"
+            )
+        super().__init__(problem, options)
+
+    def _setup(self) -> None:
+        self.order = int(self.method.order)
+        self.estimates: bool | None = None  # known after the first step
+        if self.options.fixed:
+            self.count[at.ESTIMATE] = at.ESTIMATE_NONE
+            self.estimate_order = self.order
+            self.estimate = "none (fixed step)"
+        elif self._first_step_estimates():
+            self.count[at.ESTIMATE] = at.ESTIMATE_EMBEDDED
+            self.estimate_order = int(getattr(self.method, "estimate_order", self.order - 1))
+            self.estimate = "the method's own"
+        else:
+            self._use_doubling()
+        self._use_hermite()
+
+    def _first_step_estimates(self) -> bool:
+        """Try a tiny step to see whether the method returns an error estimate."""
+        t0, t1 = self.problem.t_span
+        f = self.problem.bind(self.problem.f)
+        h = 1e-6 * (t1 - t0) or 1e-6
+
+        def slope(t: float, y: NDArray[Any]) -> NDArray[Any]:
+            return checked_slope(f(t, y), self.problem.y0)
+
+        return isinstance(self.method.step(slope, t0, self.problem.y0.copy(), h), tuple)
+
+    def _kernels(self) -> tuple[Any, ...]:
+        return Custom, custom_step, nothing, custom_dense, nothing
+
+    def _workspace(self, shared: dict[str, Any]) -> Custom:
+        y, y_new, error = (self.from_real(shared[name]) for name in ("y", "y_new", "error"))
+        clock, method, slope = self.clock, self.method, self.slope
+
+        def take_step(t: float) -> None:
+            result = method.step(slope, t, y.copy(), float(clock[at.H_TRIED]))
+            if isinstance(result, tuple):
+                value, estimate = result
+                error[:] = checked_slope(estimate, y)
+            else:
+                value = result
+            if value is None:
+                raise TypeError(
+                    f"{type(method).__name__}.step returned None; expected the new state"
+                )
+            y_new[:] = checked_slope(value, y)
+
+        return Custom(**shared, stepper=self.trampoline(take_step))
+
+    def slope(self, t: float, y: NDArray[Any]) -> NDArray[Any]:
+        """f(t, y), counted."""
+        return super().slope(t, np.asarray(y))

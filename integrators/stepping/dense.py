@@ -1,0 +1,304 @@
+"""Kernels that every family of methods shares: evaluating f, measuring errors, dense output.
+
+``w`` is a method's workspace; ``integrators.stepping.workspace`` lists its arrays.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels import kernel
+from ..kernels.pointers import call
+from .state import (
+    DIRECTION,
+    F0_CURRENT,
+    F0_KNOWN,
+    FIXED,
+    FUNCTION_RAISED,
+    H_LAST,
+    HAVE_F1,
+    MAX_NORM,
+    NATIVE,
+    NEXT_OUTPUT,
+    NFEV,
+    OK,
+    PAIRS,
+    RTOL,
+    T_LIMIT,
+    T_PREVIOUS,
+    WANT_DENSE,
+    T,
+)
+
+Array = NDArray[np.float64]
+
+TINY = 1e-300  # keeps a state of zeros from dividing by zero
+
+
+@kernel
+def copy(source, target):
+    """target = source; a loop compiles far faster than an assignment of slices."""
+    for m in range(source.shape[0]):
+        target[m] = source[m]
+
+
+@kernel
+def evaluate(w, t):
+    """dx = f(t, x). FUNCTION_RAISED if the Python function behind it failed.
+
+    A step that ends where f jumps (a tstop) must not look beyond the jump: T_LIMIT.
+    """
+    if (w.clock[T_LIMIT] - t) * w.clock[DIRECTION] < 0.0:
+        t = w.clock[T_LIMIT]
+    w.count[NFEV] += 1
+    w.flag[0] = w.count[NATIVE]
+    call(w.f, t, w.x, w.p, w.dx)
+    return OK if w.flag[0] == 1 else FUNCTION_RAISED
+
+
+@kernel
+def slope_at_start(w, t):
+    """f0 = f(t, y), unless it is known from the last step or the last attempt."""
+    if w.count[F0_CURRENT] == 1:
+        return OK
+    if w.count[HAVE_F1] == 1:
+        copy(w.f1, w.f0)
+        w.count[HAVE_F1] = 0
+    else:
+        copy(w.y, w.x)
+        if evaluate(w, t) != OK:
+            return FUNCTION_RAISED
+        copy(w.dx, w.f0)
+    w.count[F0_CURRENT] = 1
+    return OK
+
+
+@kernel
+def slope_at_end(w):
+    """f1 = f at the end of the last accepted step; the next step starts with it."""
+    if w.count[HAVE_F1] == 1:
+        return OK
+    copy(w.y, w.x)
+    if evaluate(w, w.clock[T]) != OK:
+        return FUNCTION_RAISED
+    copy(w.dx, w.f1)
+    w.count[HAVE_F1] = 1
+    return OK
+
+
+@kernel
+def error_norm(w, e, h):
+    """Weighted norm of e; 1 means: just the tolerance.
+
+    Weights are atol + rtol·max(|y|, |y_new|). Components of differentiation index k > 1 are
+    multiplied by h^(k-1), since they cannot be computed any better (as RADAU5 does). With fixed
+    steps the norm only serves Newton's iteration, which goes down to the round-off of y as a
+    whole.
+    """
+    if w.count[FIXED] == 1:
+        size = max(largest(e), largest(w.y), largest(w.x))
+        return largest(e) / (w.clock[RTOL] * size + TINY)
+    n = e.shape[0]
+    rtol = w.clock[RTOL]
+    stride = 2 if w.count[PAIRS] == 1 else 1
+    total = 0.0
+    greatest = 0.0
+    for i in range(0, n, stride):
+        if stride == 2:  # a complex component is measured by its modulus
+            size = max(np.hypot(w.y[i], w.y[i + 1]), np.hypot(w.y_new[i], w.y_new[i + 1]))
+            value = np.hypot(e[i], e[i + 1])
+        else:
+            size = max(abs(w.y[i]), abs(w.y_new[i]))
+            value = abs(e[i])
+        if w.index.shape[0] > 0:
+            for _ in range(1, w.index[i]):
+                value *= abs(h)
+        scaled = value / (w.atol[i] + rtol * size)
+        if not np.isfinite(scaled):
+            return np.inf
+        total += scaled * scaled
+        greatest = max(greatest, scaled)
+    return greatest if w.count[MAX_NORM] == 1 else np.sqrt(total * stride / n)
+
+
+@kernel
+def largest(x):
+    """Largest modulus of a component; infinite if one is NaN."""
+    result = 0.0
+    for i in range(x.shape[0]):
+        size = abs(x[i])
+        if not np.isfinite(size):
+            return np.inf
+        result = max(result, size)
+    return result
+
+
+@kernel
+def all_finite(x):
+    """Whether no component is NaN or infinite."""
+    for i in range(x.shape[0]):
+        if not np.isfinite(x[i]):
+            return False
+    return True
+
+
+@kernel
+def output_is_due(w):
+    """Whether dense output of the last step is wanted: everywhere, or it holds an output time."""
+    if w.count[WANT_DENSE] == 0:
+        return False
+    k = w.count[NEXT_OUTPUT]
+    if w.outputs.shape[0] == 0:
+        return True
+    if k >= w.outputs.shape[0]:
+        return False
+    return (w.clock[T] - w.outputs[k]) * w.clock[DIRECTION] >= 0.0
+
+
+@kernel
+def outputs_done(w):
+    """Pass over the output times that the last step holds."""
+    k = w.count[NEXT_OUTPUT]
+    while k < w.outputs.shape[0] and (w.clock[T] - w.outputs[k]) * w.clock[DIRECTION] >= 0.0:
+        k += 1
+    w.count[NEXT_OUTPUT] = k
+
+
+# -------------------------------------------------------------------- Hermite dense output
+
+
+@kernel
+def hermite_dense(w):
+    """Coefficients of a Hermite interpolant of the last accepted step, for any method.
+
+    Row j of Q multiplies θ^(j+1). The data are y₁−y₀, h f₀, h f₁ and, for the higher degrees,
+    slopes at interior points of a lower interpolant (bootstrapping, Enright et al. 1986).
+    """
+    h = w.clock[H_LAST]
+    t = w.clock[T_PREVIOUS]
+    if w.count[F0_KNOWN] == 0:  # the method itself had no use for it
+        copy(w.y_old, w.x)
+        if evaluate(w, t) != OK:
+            return FUNCTION_RAISED
+        copy(w.dx, w.f0)
+    if slope_at_end(w) != OK:
+        return FUNCTION_RAISED
+    data = w.hermite_data
+    n = w.y.shape[0]
+    for m in range(n):
+        data[0, m] = w.y[m] - w.y_old[m]
+        data[1, m] = h * w.f0[m]
+        data[2, m] = h * w.f1[m]
+    for k in range(w.hermite_nodes.shape[0]):
+        combine(w.hermite_points[k], data, 3 + k, w.x)
+        for m in range(n):
+            w.x[m] += w.y_old[m]
+        if evaluate(w, t + w.hermite_nodes[k] * h) != OK:
+            return FUNCTION_RAISED
+        for m in range(n):
+            data[3 + k, m] = h * w.dx[m]
+    polynomial(w.hermite_P, data, 1.0, w.Q)
+    return OK
+
+
+@kernel
+def combine(weights, rows, k, out):
+    """out = Σ weights[j]·rows[j] over the first k rows; zero weights cost nothing."""
+    n = out.shape[0]
+    for m in range(n):
+        out[m] = 0.0
+    for j in range(k):
+        a = weights[j]
+        if a != 0.0:
+            for m in range(n):
+                out[m] += a * rows[j, m]
+
+
+@kernel
+def polynomial(P, rows, scale, Q):
+    """Q[j] = scale · Σᵢ P[i, j]·rows[i]; rows of Q beyond the degree of P are zeroed."""
+    n = rows.shape[1]
+    for j in range(Q.shape[0]):
+        for m in range(n):
+            Q[j, m] = 0.0
+        if j < P.shape[1]:
+            for i in range(P.shape[0]):
+                a = scale * P[i, j]
+                if a != 0.0:
+                    for m in range(n):
+                        Q[j, m] += a * rows[i, m]
+
+
+def hermite_order(order: int) -> int:
+    """Order of the Hermite interpolant used with a method of this order."""
+    return max(1, min(order, 5))
+
+
+def hermite_tables(order: int, n: int) -> dict[str, Array]:
+    """Return tables for interpolation at the order of the method, at most 5."""
+    nodes, points, P = _hermite_constants(order)
+    return {
+        "hermite_nodes": nodes,
+        "hermite_points": points,
+        "hermite_P": P,
+        "hermite_data": np.zeros((P.shape[0], n)),
+    }
+
+
+@cache
+def _hermite_constants(order: int) -> tuple[Array, Array, Array]:
+    """Interior nodes, how to get there from earlier data, and the final coefficients.
+
+    Degree 3 needs no evaluation beyond the slope at the end, degree 4 one more, degree 5 three
+    more. The interior points avoid 1/2 and 1/2 ± 1/√20, where the conditions are singular.
+    """
+    cubic = _hermite_matrix([])
+    if order <= 3:
+        return np.zeros(0), np.zeros((0, 3)), cubic
+    a, b, c = 1 / 3, 3 / 20, 17 / 20
+    quartic = _hermite_matrix([a])
+    to_a = cubic @ _powers(a, 3)
+    if order == 4:
+        return np.array([a]), to_a[None, :], quartic
+    P = np.zeros((6, 5))
+    P[[0, 1, 2, 4, 5]] = _hermite_matrix([b, c])  # row 3, the slope at a, has served
+    points = np.zeros((3, 5))
+    points[0, :3] = to_a
+    points[1, :4] = quartic @ _powers(b, 4)
+    points[2, :4] = quartic @ _powers(c, 4)
+    return np.array([a, b, c]), points, P
+
+
+def _powers(theta: float, degree: int) -> Array:
+    return np.power(theta, np.arange(1.0, degree + 1.0))
+
+
+def _hermite_matrix(interior: list[float]) -> Array:
+    """P with u(θ) − y₀ = Σⱼ θ^(j+1) Σᵢ P[i, j] dataᵢ, data = (y₁−y₀, h f₀, h f₁, h f(θ)…)."""
+    degree = 3 + len(interior)
+    exponents = np.arange(1.0, degree + 1.0)
+    rows: list[Array] = [np.ones(degree)]
+    for theta in (0.0, 1.0, *interior):
+        rows.append(exponents * np.power(theta, exponents - 1))
+    inverse: Array = np.linalg.inv(np.array(rows)).T  # a constant table, well conditioned
+    return np.ascontiguousarray(inverse)
+
+
+__all__ = [
+    "all_finite",
+    "combine",
+    "copy",
+    "error_norm",
+    "evaluate",
+    "hermite_dense",
+    "hermite_order",
+    "hermite_tables",
+    "output_is_due",
+    "outputs_done",
+    "polynomial",
+    "slope_at_end",
+    "slope_at_start",
+]

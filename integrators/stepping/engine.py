@@ -1,0 +1,404 @@
+"""A method bound to a problem: buffers, callbacks, and the compiled loop that works on them.
+
+:class:`Engine` is the bridge between Python objects and kernels. It owns the arrays that the loop
+sees, wraps the problem's functions as pointers, and restarts the method after a jump.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import operator
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels import address_of, interpreting
+from ..kernels.pointers import SIGNATURE, SlopeTrampoline, Trampoline
+from ..problem import IVP
+from . import state as at
+from .control import Controller
+from .dense import hermite_order, hermite_tables
+from .stepper import Options, Stepper, Take, checked_slope
+from .watch import SAMPLES
+from .workspace import Steps
+
+__all__ = ["Engine", "Options", "Stepper", "Take", "checked_slope"]
+
+Array = NDArray[np.float64]
+
+BUFFER_BYTES = 4_000_000  # output of one call of the loop
+# What a problem and its options set, in the order of `Engine._prepare_state`.
+_TIMES = np.array(
+    [
+        *(at.T, at.T_PREVIOUS, at.T_BASE, at.T_STOP, at.T_LIMIT, at.DIRECTION, at.H_FIXED),
+        *(at.ERROR, at.ERROR_BEFORE, at.RTOL, at.MIN_STEP, at.MAX_STEP),
+    ]
+)
+_SWITCHES = np.array([at.MAX_STEPS, at.FIXED, at.MAX_NORM, at.PAIRS, at.WANT_DENSE])
+
+MOST_WAITING = os.cpu_count() or 1  # engines kept for other runs with the same f and method
+MAX_CHUNK = 4096  # steps between two looks at the keyboard
+
+
+class Engine(Stepper):
+    """The arrays and callbacks of one run.
+
+    Subclasses add what their family needs and build the workspace in ``_workspace``.
+    """
+
+    order: int
+    estimate_order: int
+    default_controller = Controller()
+    degree: int
+    waiting: list[Engine] | None = None
+
+    def __init__(self, problem: IVP, options: Options) -> None:
+        super().__init__(problem, options)
+        n = self.n
+        self.flag = np.zeros(1, dtype=np.int64)
+        self.x, self.dx = np.zeros(n), np.zeros(n)
+        self.clock = np.zeros(at.CLOCK_SIZE)
+        self.count = np.zeros(at.COUNT_SIZE, dtype=np.int64)
+        self.trampolines: list[Trampoline] = []
+        self.interpreted = interpreting()
+        self._prepare_state()
+        self._setup()
+        degree = self.degree if options.want_dense else 0
+        per_step = 8 * n * (1 + degree)
+        self.chunk = int(max(1, min(MAX_CHUNK, BUFFER_BYTES // per_step)))
+        self.ts = np.zeros(self.chunk)
+        self.ys = np.zeros((self.chunk, n))
+        self.Qs = np.zeros((self.chunk if options.want_dense else 1, self.degree, n))
+        self.w = self._workspace(self._shared())
+        self._advance = self._callable(_loop().advance)
+        self._first_step = self._callable(_loop().first_step)
+        self._f = SIGNATURE(self.f_address)
+        self._f_arguments = tuple(a.ctypes.data for a in (self.x, self.w.p, self.dx))
+        self._fresh = self.clock.copy(), self.count.copy()
+
+    # ------------------------------------------------------------ for subclasses
+
+    @abstractmethod
+    def _setup(self) -> None:
+        """Find order, estimate and dense output; fill switches."""
+
+    @abstractmethod
+    def _kernels(self) -> tuple[Any, ...]:
+        """Family of the workspace, and the kernels attempt, accepted, dense and refine."""
+
+    @abstractmethod
+    def _workspace(self, shared: dict[str, Any]) -> Any:
+        """Build the workspace from the shared arrays and the family's own."""
+
+    def _first_vector(self) -> Array:
+        """The vector w.y at the start: the initial state."""
+        return self.to_real(self.problem.y0)
+
+    @property
+    def is_native(self) -> bool:
+        """Whether steps are machine code throughout."""
+        return not self.trampolines and not self.interpreted
+
+    # ------------------------------------------------------------ set-up
+
+    def rebind(self, problem: IVP, options: Options) -> None:
+        """Start again with a problem and options that differ in numbers only."""
+        self.problem, self.options = problem, options
+        self.clock[:], self.count[:] = self._fresh
+        self._prepare_state()
+        w = self.w
+        w.y[:] = problem.y0
+        w.p[:] = problem.params
+        w.atol[:] = options.atol
+        w.control[:] = self._control()
+        if w.outputs is not options.outputs:
+            w.replace("outputs", options.outputs)
+
+    @classmethod
+    def reused(
+        cls, key: tuple[Any, ...], problem: IVP, options: Options, make: Callable[[], Engine]
+    ) -> Engine:
+        """Return an engine that is left from an earlier run with a traced f, or make one.
+
+        To set up an engine takes longer than many a run. Those that serve machine code are kept
+        with f and wait for the next run; ``key`` tells the method, and the rest of what must
+        agree is added here. An engine in use is not in the list, so threads do not meet.
+        """
+        f: Any = problem.f
+        if not hasattr(f, "machine_code") or problem.y0.dtype.kind == "c":
+            return make()
+        shape = (problem.n, problem.params.size, problem.index is None, interpreting())
+        kind = (options.fixed, options.max_norm, options.want_dense)
+        waiting = f._derive(("engines", cls, *key, *shape, *kind), list)
+        try:
+            engine = waiting.pop()
+        except IndexError:
+            engine = make()
+            engine.waiting = waiting
+            return engine
+        engine.rebind(problem, options)
+        return engine
+
+    def release(self) -> None:
+        """Told at the end of a run: the engine may be used for another one."""
+        if self.waiting is not None and len(self.waiting) < MOST_WAITING:
+            self.waiting.append(self)
+
+    def _control(self) -> Array:
+        controller = self.options.controller or self.default_controller
+        return _controller_array(controller, self.estimate_order)
+
+    def _callable(self, kernel: Callable[..., Any]) -> Callable[[Any, float, float], int]:
+        """A kernel(w, …) of the loop, to be called from Python."""
+        address = address_of(kernel, Steps)
+        if callable(address):
+            return kernel  # interpreted
+        # While no Python function can be called, other threads may run.
+        kind = ctypes.PYFUNCTYPE if self.trampolines else ctypes.CFUNCTYPE
+        function = kind(ctypes.c_int64, ctypes.c_int64, ctypes.c_double, ctypes.c_double)(address)
+        return lambda w, *numbers: function(w.address, *numbers)
+
+    def _prepare_state(self) -> None:
+        problem, options = self.problem, self.options
+        t0, t1 = problem.t_span
+        forward = 1.0 if t1 >= t0 else -1.0
+        fixed = forward * (options.step or 0.0)
+        limits = (options.rtol, options.min_step, options.max_step)
+        self.clock[_TIMES] = (t0, t0, t0, t1, forward * np.inf, forward, fixed, 1.0, 1.0, *limits)
+        switches = (options.fixed, options.max_norm, self.complex, options.want_dense)
+        self.count[_SWITCHES] = (options.max_steps, *switches)
+        at_start = options.outputs.size > 0 and options.outputs[0] == t0
+        self.count[at.NEXT_OUTPUT] = int(at_start)
+
+    def _shared(self) -> dict[str, Any]:
+        problem, n = self.problem, self.n
+        stages = int(self.count[at.STAGES] + self.count[at.EXTRA_STAGES])
+        index = np.zeros(0, dtype=np.int64) if problem.index is None else problem.index
+        vectors = ("y", "y_old", "y_new", "f0", "f1", "error", "error_low", "big", "saved")
+        shared: dict[str, Any] = {name: np.zeros(n) for name in vectors}
+        shared["y"][:] = self._first_vector()
+        self.f_address = self._rhs_address()
+        family, attempt, accepted, dense, refine = self._kernels()
+        shared.update(
+            attempt=address_of(attempt, family),
+            accepted=address_of(accepted, family),
+            dense=address_of(dense, family),
+            refine=address_of(refine, family),
+            f=self.f_address,
+            clock=self.clock,
+            count=self.count,
+            control=self._control().copy(),
+            flag=self.flag,
+            x=self.x,
+            dx=self.dx,
+            p=np.array(problem.params, dtype=np.float64),
+            atol=self.to_real_weights(self.options.atol).copy(),
+            index=np.ascontiguousarray(index, dtype=np.int64),
+            K=np.zeros((max(stages, 1), n)),
+            P=np.zeros((0, 0)),
+            Q=np.zeros((self.degree, n)),
+            event_codes=np.zeros(0, dtype=np.int64),
+            event_values=np.zeros(0),
+            event_samples=np.zeros((0, len(SAMPLES))),
+            ts=self.ts,
+            ys=self.ys,
+            Qs=self.Qs,
+            outputs=self.options.outputs,
+            **hermite_tables(hermite_order(self.order), n),
+        )
+        return shared
+
+    def _use_hermite(self) -> None:
+        self.count[at.DENSE] = at.DENSE_HERMITE
+        self.dense_order = hermite_order(self.order)
+        self.degree = max(3, self.dense_order)
+
+    def _use_doubling(self) -> None:
+        self.count[at.ESTIMATE] = at.ESTIMATE_DOUBLING
+        self.clock[at.DOUBLING_DIVISOR] = 2.0**self.order - 1.0
+        self.estimate_order = self.order
+        self.estimate = "step doubling"
+
+    def _rhs_address(self) -> int:
+        code = self._machine_code(self.problem.f)
+        if code is not None:
+            self.count[at.NATIVE] = 1
+            return code
+        f = self.problem.bind(self.problem.f)
+        made = SlopeTrampoline(f, *self.buffer_views(), checked_slope, self.flag)
+        self.trampolines.append(made)
+        return made.address
+
+    def _machine_code(self, function: Any) -> int | None:
+        """Address of a traced function's machine code; None for an ordinary function."""
+        if self.complex or not hasattr(function, "machine_code"):
+            return None
+        problem = self.problem
+        problem.bind(function)(problem.t_span[0], problem.y0)  # tells it n, if it did not know
+        self._code = function.machine_code()  # keep it alive
+        return int(self._code.address)
+
+    def trampoline(self, action: Callable[[float], None]) -> int:
+        """Make a Python action callable from the loop; returns its address."""
+        made = Trampoline(action, self.flag)
+        self.trampolines.append(made)
+        return made.address
+
+    def buffer_views(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """(x, dx) as the user's function sees them."""
+        return self.from_real(self.x), self.from_real(self.dx)
+
+    # ------------------------------------------------------------ running
+
+    @property
+    def t(self) -> float:
+        """Current time."""
+        return float(self.clock[at.T])
+
+    @property
+    def point(self) -> Array:
+        """The current state, in place."""
+        return self.w.y
+
+    @property
+    def points(self) -> Array:
+        """States after the steps of the last call of the loop."""
+        return self.ys
+
+    @property
+    def y(self) -> NDArray[Any]:
+        """Current state, a copy."""
+        return self.from_real(self.point.copy())
+
+    @property
+    def h(self) -> float:
+        """Magnitude proposed for the next step."""
+        return float(self.clock[at.H])
+
+    def initial_step(self, slope: NDArray[Any], order: int, rtol: float) -> float:
+        """Hairer's first guess, as a kernel; on a manifold as everywhere else."""
+        if self.move is not operator.add or self.problem.mass is not None:
+            return super().initial_step(slope, order, rtol)
+        self._first_step(self.w, self.t, 1.0 / (order + 1))
+        error = self.error()  # a trial outside f's domain is no failure of the run
+        if isinstance(error, KeyboardInterrupt):
+            raise error
+        return float(self.clock[at.H])
+
+    def begin(self, slope: NDArray[Any], first_step: float | None) -> None:
+        """Remember the first slope; choose the first step."""
+        self.w.f0[:] = self.to_real(slope)
+        self.count[at.F0_CURRENT] = 1
+        if not self.options.fixed:
+            rtol = float(self.clock[at.RTOL])
+            h = first_step or self.initial_step(slope, self.estimate_order, rtol)
+            t0, t1 = self.problem.t_span
+            self.clock[at.H] = min(h, self.options.max_step, abs(t1 - t0))
+
+    def march(self, t_stop: float, take: Take, one_by_one: bool) -> int:
+        """Run the loop up to ``t_stop``, a buffer of steps at a time."""
+        forward = float(self.clock[at.DIRECTION])
+        is_end = t_stop == self.problem.t_span[1]
+        self.clock[at.T_LIMIT] = forward * np.inf if is_end else np.nextafter(t_stop, self.t)
+        while True:
+            t, y = self.t, self.point.copy()
+            code, taken = self.advance(t_stop, 1 if one_by_one else self.chunk)
+            self.look = one_by_one or code == at.LOOK
+            if taken:
+                kept = self.count[at.KEPT]
+                Q = self.Qs[:kept].copy() if self.options.want_dense else None
+                if take(t, y, self.ts[:taken].copy(), self.points[:taken].copy(), Q):
+                    return at.OK
+            if code == at.REACHED or code < 0:
+                return code
+            if (self.t - t_stop) * forward >= 0:
+                return at.REACHED
+
+    def watch(self, functions: Sequence[Any], values: Array) -> bool:
+        """Watch for zeros of event functions while marching, if they are machine code."""
+        n, k = self.problem.n, self.problem.params.size
+        if self.complex or self.move is not operator.add or self.count[at.VARIABLE_ORDER] == 1:
+            return False
+        for g in functions:
+            if not hasattr(g, "machine_code") or g.n != n or g.m != 1 or g.k not in (0, k):
+                return False
+        self._event_codes = [g.machine_code() for g in functions]  # keep them alive
+        addresses = [code.address for code in self._event_codes]
+        self.w.replace("event_codes", np.array(addresses, dtype=np.int64))
+        self.w.replace("event_values", values)
+        self.w.replace("event_samples", np.zeros((len(addresses), len(SAMPLES))))
+        self.count[at.EVENTS] = len(addresses)
+        return True
+
+    def advance(self, t_stop: float, wanted: int) -> tuple[int, int]:
+        """Run the loop; returns (status, number of accepted steps in ts, ys, Qs)."""
+        status = self._advance(self.w, t_stop, min(wanted, self.chunk))
+        return int(status), int(self.count[at.TAKEN])
+
+    def error(self) -> BaseException | None:
+        """Return what a Python function raised, once."""
+        for trampoline in self.trampolines:
+            if trampoline.error is not None:
+                error, trampoline.error = trampoline.error, None
+                return error
+        return None
+
+    def slope(self, t: float, y: NDArray[Any]) -> NDArray[Any]:
+        """f(t, y) through the same pointer as the loop, counted; raises what f raises."""
+        self.x[:] = self.to_real(y)
+        self.count[at.NFEV] += 1
+        self.flag[0] = self.count[at.NATIVE]
+        self._f(t, *self._f_arguments)
+        if (error := self.error()) is not None:
+            raise error
+        if self.flag[0] != 1:  # Ctrl-C hit the callback's entry, where nothing catches it
+            raise KeyboardInterrupt
+        return self.from_real(self.dx.copy())
+
+    def typical_size(self) -> Array:
+        """Size below which a component does not matter: atol/rtol."""
+        rtol = float(self.clock[at.RTOL])
+        return self.w.atol / rtol if rtol > 0 else np.zeros(self.n)
+
+    def replace_state(self, y: NDArray[Any]) -> None:
+        """Put another state in place of the current one (projection): no slope survives."""
+        self.w.y[:] = self.to_real(y)
+        self.count[at.F0_CURRENT] = self.count[at.HAVE_F1] = 0
+
+    def restart(self, t: float, y: NDArray[Any], h: float | None = None) -> None:
+        """Start afresh from (t, y) after a jump; nothing known about the past is used."""
+        self.replace_state(y)
+        self.clock[at.T] = self.clock[at.T_BASE] = t
+        for place in (at.STEP_INDEX, at.HAVE_START, at.HAVE_JACOBIAN, at.LAST_REJECTED):
+            self.count[place] = 0
+        self.clock[at.H_FACTORED] = 0.0
+        if h is not None:
+            self.clock[at.H] = h
+
+    def statistics(self) -> dict[str, int]:
+        """Counters under their public names."""
+        places = {
+            "nfev": at.NFEV,
+            "njev": at.NJEV,
+            "nlu": at.NLU,
+            "nsteps": at.NSTEPS,
+            "nrejected": at.NREJECTED,
+            "nnewton": at.NNEWTON,
+        }
+        return {name: int(self.count[place]) for name, place in places.items()}
+
+
+@cache
+def _controller_array(controller: Controller, estimate_order: int) -> Array:
+    return controller.to_array(estimate_order)
+
+
+def _loop() -> Any:
+    from . import loop  # imported late: it needs the controllers, which need the state
+
+    return loop

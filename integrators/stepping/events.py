@@ -1,0 +1,178 @@
+"""Events: zeros of functions g(t, y) along the solution.
+
+Within each step the event functions are sampled on the dense output, so that two crossings in one
+step, and a curve that only touches zero, are seen as well as a plain change of sign. Zeros are
+then found on the dense output to near machine precision.
+
+Conventions: a zero at the very start (t₀, or just after a reset) is where the event has been left,
+not an occurrence. Several zeros in one step are handled in order of time. After a reset nothing
+of the rest of the step is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..problem import Event
+from . import watch
+
+__all__ = ["Occurrence", "Tracker"]
+
+SAMPLES = np.array(watch.SAMPLES)
+# A step that starts on the event (a ball that has just bounced) may return to it very soon.
+FROM_ZERO = np.array([0.0, 1e-8, 1e-6, 1e-4, 1e-2, 0.1, 0.25, 0.5, 0.75, 1.0])
+TOUCH = 1e-10  # |g| below this fraction of its size in the step counts as touching zero
+ZENO_GAP = 1e-9  # resets closer together than this fraction of the time elapsed …
+ZENO_COUNT = 8  # … so many times in a row are an accumulation point
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """One zero of one event."""
+
+    event: int
+    t: float
+    y: NDArray[Any]
+
+
+class Tracker:
+    """Watches the events of one run.
+
+    Parameters
+    ----------
+    events
+        The events.
+    bind
+        Fills in the problem's parameters: ``bind(g)(t, y)``.
+    t0, y0
+        Where the run starts.
+    """
+
+    def __init__(
+        self,
+        events: Sequence[Event],
+        bind: Callable[[Callable[..., Any]], Callable[..., Any]],
+        t0: float,
+        y0: NDArray[Any],
+    ) -> None:
+        self.events = events
+        self.functions = [bind(event.function) for event in events]
+        self.t: list[list[float]] = [[] for _ in events]
+        self.y: list[list[NDArray[Any]]] = [[] for _ in events]
+        self.t0 = t0
+        self.reset_times: list[float] = []
+        self.values = np.array([self.value(k, t0, y0) for k in range(len(events))])
+
+    def value(self, k: int, t: float, y: NDArray[Any]) -> float:
+        """g_k(t, y) as a float; says so if the function returns something else."""
+        result = np.asarray(self.functions[k](t, y.copy()))
+        if result.size != 1 or result.dtype.kind not in "iuf":
+            raise TypeError(
+                f"event {self.label(k)} returned {result!r}; expected one real number g(t, y) "
+                "that passes through zero (y[0] - 0.5, not y[0] < 0.5)"
+            )
+        value = float(result.reshape(()))
+        if np.isnan(value):
+            raise ValueError(f"event {self.label(k)} is NaN at t = {t:.9g}")
+        return value
+
+    def label(self, k: int) -> str:
+        """Name of an event, or its number."""
+        return repr(self.events[k].name) if self.events[k].name else f"number {k}"
+
+    def find(self, t: float, h: float, state: Callable[[float], NDArray[Any]]) -> list[Occurrence]:
+        """All zeros in the step from t of length h, in order of time.
+
+        ``state(θ)`` is the dense output, θ from 0 to 1.
+        """
+        found: list[Occurrence] = []
+        for k in range(len(self.events)):
+
+            def g(theta: float, k: int = k) -> float:
+                return self.value(k, t + theta * h, state(theta))
+
+            nodes = FROM_ZERO if self.values[k] == 0.0 else SAMPLES
+            values = np.array([self.values[k], *(g(theta) for theta in nodes[1:])])
+            for theta in _zeros(g, nodes, values, self.events[k].direction * np.sign(h)):
+                found.append(Occurrence(k, t + theta * h, state(theta)))
+            self.values[k] = float(values[-1])
+        return sorted(found, key=lambda occurrence: occurrence.t * np.sign(h))
+
+    def record(self, occurrence: Occurrence) -> bool:
+        """Keep an occurrence; True if it ends the run."""
+        k = occurrence.event
+        self.t[k].append(occurrence.t)
+        self.y[k].append(occurrence.y)
+        terminal = self.events[k].terminal
+        return bool(terminal) and len(self.t[k]) >= int(terminal)
+
+    def restart(self, occurrence: Occurrence, y: NDArray[Any]) -> float | None:
+        """Note a reset; returns the time since the reset before, None for the first."""
+        for k in range(len(self.events)):
+            self.values[k] = self.value(k, occurrence.t, y)
+        self.values[occurrence.event] = 0.0  # just been there
+        gap = abs(occurrence.t - self.reset_times[-1]) if self.reset_times else None
+        self.reset_times.append(occurrence.t)
+        return gap
+
+    def accumulates(self) -> bool:
+        """Whether the resets pile up at one time (Zeno)."""
+        recent = self.reset_times[-ZENO_COUNT - 1 :]
+        if len(recent) <= ZENO_COUNT:
+            return False
+        gaps = np.abs(np.diff(recent))
+        return bool(np.all(gaps <= ZENO_GAP * abs(recent[-1] - self.t0)))
+
+
+def _zeros(
+    g: Callable[[float], float], samples: NDArray[Any], values: NDArray[Any], direction: float
+) -> list[float]:
+    """Zeros θ in (0, 1] between the samples; `direction` in the sense of growing θ."""
+    zeros: list[float] = []
+    size = float(np.max(np.abs(values)))
+    if not np.isfinite(size):
+        return zeros
+    nodes: list[tuple[float, float]] = [(float(s), float(v)) for s, v in zip(samples, values)]
+    for i in range(1, len(nodes) - 1):  # a dip towards zero between two samples
+        before, here, after = values[i - 1 : i + 2]
+        same_side = before * here > 0 and here * after > 0
+        if same_side and abs(here) <= min(abs(before), abs(after)):
+            theta, dip = _closest(g, samples[i - 1], samples[i + 1], np.sign(here))
+            if dip * here < 0:
+                nodes.append((theta, dip))
+            elif abs(dip) <= TOUCH * size and direction == 0:
+                zeros.append(theta)
+    nodes.sort()
+    for (a, value_a), (b, value_b) in pairwise(nodes):
+        if value_b == 0.0 and value_a != 0.0:
+            if _wanted(-value_a, direction):
+                zeros.append(b)
+        elif value_a * value_b < 0 and _wanted(value_b, direction):
+            zeros.append(_root(g, a, b))
+    return sorted(zeros)
+
+
+def _wanted(sign_after: float, direction: float) -> bool:
+    return direction == 0 or sign_after * direction > 0
+
+
+def _root(g: Callable[[float], float], a: float, b: float) -> float:
+    from scipy.optimize import brentq
+
+    return float(brentq(g, a, b, xtol=1e-16, rtol=4 * np.finfo(float).eps, maxiter=200))
+
+
+def _closest(g: Callable[[float], float], a: float, b: float, sign: float) -> tuple[float, float]:
+    """Where sign·g is smallest between a and b."""
+    from scipy.optimize import minimize_scalar
+
+    best = minimize_scalar(
+        lambda theta: sign * g(theta), bounds=(a, b), method="bounded", options={"xatol": 1e-9}
+    )
+    return float(best.x), g(float(best.x))

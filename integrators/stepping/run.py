@@ -1,0 +1,494 @@
+"""One run: everything between the steps and the Solution.
+
+A :class:`~integrators.stepping.engine.Stepper` takes the steps, whichever method or package is
+behind it. Here is what needs Python and is the same for all: output times, events and jumps,
+projections, callbacks, progress, and the words for how the run ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..problem import IVP
+from .engine import Options, Stepper
+from .events import Occurrence, Tracker
+from .interrupts import Interrupts, quiet_interrupts
+from .solution import DenseOutput, Solution, polynomials
+from .state import Status
+
+__all__ = ["Run"]
+
+
+class Run:
+    """One run of one method on one problem.
+
+    Parameters
+    ----------
+    engine
+        What takes the steps.
+    ivp
+        The problem.
+    output_times
+        Where output is wanted; None means after every step.
+    stops
+        Times to step on exactly; the last is the end of the interval.
+    keep_dense
+        Whether to return the solution as a function of time.
+    callback
+        ``callback(t, y)`` after every step; True ends the run.
+    progress
+        Whether to show a progress bar.
+    """
+
+    def __init__(
+        self,
+        engine: Stepper,
+        ivp: IVP,
+        output_times: NDArray[np.float64] | None,
+        stops: list[float],
+        keep_dense: bool,
+        callback: Callable[[float, NDArray[Any]], Any] | None,
+        progress: bool,
+    ) -> None:
+        self.engine = engine
+        self.ivp = ivp
+        self.stops = stops
+        self.keep_dense = keep_dense
+        self.callback = callback
+        self.project = None if ivp.project is None else ivp.bind(ivp.project)
+        self.progress = progress
+        self.output_times = output_times
+        self.next_output = 0
+        t0 = ivp.t_span[0]
+        self.forward = 1.0 if ivp.t_span[1] >= t0 else -1.0
+        self.ts: list[NDArray[np.float64]] = []
+        self.ys: list[NDArray[Any]] = []
+        self.step_starts: list[NDArray[np.float64]] = []
+        self.step_lengths: list[NDArray[np.float64]] = []
+        self.lengths_taken: list[NDArray[np.float64]] = []  # up to an event, if there was one
+        self.step_states: list[NDArray[Any]] = []
+        self.step_polynomials: list[NDArray[Any]] = []
+        self.tracker: Tracker | None = None
+        self.exception: BaseException | None = None
+        self.ended: Status | None = None
+        self.reporter: _Progress | None = None
+        self.message = ""
+        self.interrupts = Interrupts()
+        # States of all steps for the problem's review, if they are not the output anyway.
+        self.steps: list[tuple[NDArray[np.float64], NDArray[Any]]] = []
+        self.review_steps = ivp.review is not None and output_times is not None
+        # Python has to look at every step if any of these is there, or an event that is not traced.
+        self.one_by_one = callback is not None or self.project is not None
+        if output_times is None:
+            self._output(np.array([t0]), ivp.y0[None, :])
+        elif output_times.size and output_times[0] == t0:
+            self._output(np.array([t0]), ivp.y0[None, :])
+            self.next_output = 1
+
+    def run(self, first_step: float | None) -> Solution:
+        """Run to the end and collect."""
+        t0, t1 = self.ivp.t_span
+        status = Status.FINISHED
+        if t0 != t1:
+            self._start(first_step)
+            self.reporter = _Progress(t0, t1) if self.progress else None
+            # Machine code returns after some thousand steps; these are put away before a Ctrl-C
+            # counts. Python functions are stopped at once.
+            held = self.interrupts if self.engine.is_native else contextlib.nullcontext()
+            with held:
+                try:
+                    with quiet_interrupts():
+                        status = self._loop()
+                except KeyboardInterrupt as interrupt:
+                    status, self.exception = Status.INTERRUPTED, interrupt
+                finally:
+                    if self.reporter is not None:
+                        self.reporter.close()
+                solution = self._solution(status)
+        else:
+            solution = self._solution(status)
+        return self._reviewed(solution)
+
+    def _reviewed(self, solution: Solution) -> Solution:
+        """Let the problem look at its run, and say what it finds."""
+        if self.ivp.review is None or solution.status == Status.INTERRUPTED:
+            return solution
+        t, y = solution.t, solution.y
+        if self.review_steps:
+            t = np.concatenate([[self.ivp.t_span[0]], *(times for times, _ in self.steps)])
+            y = np.concatenate([self.ivp.y0[None], *(states for _, states in self.steps)]).T
+        options = self.engine.options
+        try:
+            remark = self.ivp.review(self.ivp, t, y, None if options.fixed else options.rtol)
+        except Exception as error:  # of a user's review; the run itself is there
+            solution.exception = error
+            remark = Status.FUNCTION_RAISED, f"its review raised {error!r}"
+        status, text = remark or (None, "")
+        if status is not None and solution.success:
+            solution.status = Status(status)
+        solution.message += f"; {text}" if text else ""
+        return solution
+
+    def _start(self, first_step: float | None) -> None:
+        """Evaluate f once, so that a faulty f is told at once and as itself; choose h."""
+        engine, ivp = self.engine, self.ivp
+        t0 = ivp.t_span[0]
+        slope = engine.slope(t0, ivp.y0)
+        if not np.isfinite(slope).all():
+            bad = int(np.flatnonzero(~np.isfinite(slope))[0])
+            raise ValueError(
+                f"f(t0, y0) is not finite: component {bad} is {slope[bad]} at t0 = {t0:g}; "
+                "the right-hand side must be defined at the initial state"
+            )
+        if ivp.mass is not None:
+            _check_consistent(ivp, slope, engine.options)
+        if ivp.events:
+            self.tracker = Tracker(ivp.events, ivp.bind, t0, ivp.y0)
+            if not self.one_by_one:
+                functions = [event.function for event in ivp.events]
+                self.one_by_one = not engine.watch(functions, self.tracker.values)
+        engine.begin(slope, first_step)
+
+    def _loop(self) -> Status:
+        engine = self.engine
+        for stop in self.stops:
+            code = engine.march(stop, self._take, self.one_by_one)
+            if self.ended is not None:
+                return self.ended
+            if code < 0:
+                return self._failure(code)
+            if stop != self.stops[-1]:
+                engine.restart(stop, engine.y)
+        return Status.FINISHED
+
+    def _take(
+        self,
+        t: float,
+        y: NDArray[Any],
+        ends: NDArray[np.float64],
+        states: NDArray[Any],
+        Q: NDArray[Any] | None,
+    ) -> bool:
+        """Deal with new steps from (t, y); True if the run ends with them."""
+        try:
+            self.ended = self._accept(t, y, ends, states, Q)
+        except Exception as error:  # an event, a projection or a callback raised
+            self.exception, self.ended = error, Status.FUNCTION_RAISED
+        if self.reporter is not None:
+            self.reporter.update(self.engine.t)
+        if self.interrupts.waiting and self.ended is None:
+            self.exception, self.ended = KeyboardInterrupt(), Status.INTERRUPTED
+        return self.ended is not None
+
+    def _accept(
+        self,
+        t: float,
+        y: NDArray[Any],
+        ends: NDArray[np.float64],
+        states: NDArray[Any],
+        Q: NDArray[Any] | None,
+    ) -> Status | None:
+        if self.tracker is not None and self.engine.look:
+            assert Q is not None
+            if len(ends) > 1:  # these hold no event; the last may
+                self._quiet_steps(t, y, ends[:-1], states[:-1], Q[:-1])
+                t, y = float(ends[-2]), states[-2]
+            return self._with_events(t, ends[-1] - t, y, Q[-1], states[-1])
+        self._quiet_steps(t, y, ends, states, Q)
+        return None if self.callback is None else self._call_back(ends[-1], states[-1])
+
+    def _quiet_steps(
+        self,
+        t: float,
+        y: NDArray[Any],
+        ends: NDArray[np.float64],
+        states: NDArray[Any],
+        Q: NDArray[Any] | None,
+    ) -> None:
+        """Steps without events: keep and output them."""
+        lengths = np.empty_like(ends)
+        lengths[0] = ends[0] - t
+        np.subtract(ends[1:], ends[:-1], out=lengths[1:])
+        self.lengths_taken.append(lengths)
+        if self.keep_dense and Q is not None:
+            starts, before = _starts(t, y, ends, states)
+            self._keep(starts, lengths, before, Q)
+        if self.project is not None:  # then there is one step only
+            states[-1] = self._projected(ends[-1], states[-1])
+        self._emit(t, y, ends, states, Q)
+
+    def _with_events(
+        self,
+        t: float,
+        h: float,
+        y: NDArray[Any],
+        Q: NDArray[Any],
+        y_new: NDArray[Any],
+    ) -> Status | None:
+        """One step with events: find them, act on them, output what is left of the step."""
+        tracker, engine = self.tracker, self.engine
+        assert tracker is not None
+        powers = np.arange(1, Q.shape[0] + 1)
+
+        def state(theta: float) -> NDArray[Any]:
+            if theta == 1.0:
+                return engine.from_real(y_new.copy())
+            return engine.from_real(engine.move(y, theta**powers @ Q))
+
+        end, ended, jump = t + h, None, None
+        for occurrence in tracker.find(t, h, state):
+            final = tracker.record(occurrence)
+            reset = self.ivp.events[occurrence.event].reset
+            if final:
+                end, ended = occurrence.t, Status.EVENT
+                name = tracker.label(occurrence.event)
+                self.message = f"stopped by event {name} at t = {occurrence.t:.9g}"
+                y_new = engine.to_real(occurrence.y).copy()
+                break
+            if reset is not None:
+                end = occurrence.t
+                jump = occurrence
+                y_new = engine.to_real(occurrence.y).copy()
+                break
+        if self.keep_dense:
+            self._keep(np.array([t]), np.array([h]), y[None, :], Q[None])
+        self.lengths_taken.append(np.array([end - t]))
+        if jump is None and ended is None and self.project is not None:
+            y_new = self._projected(end, y_new)
+        if end != t:
+            self._emit(t, y, np.array([end]), y_new[None, :], Q[None], h)
+        if jump is not None:
+            ended = self._jump(jump)
+        elif ended is not None:
+            engine.restart(end, engine.from_real(y_new))
+        return ended or self._call_back(end, y_new)
+
+    def _jump(self, occurrence: Occurrence) -> Status | None:
+        tracker, engine = self.tracker, self.engine
+        assert tracker is not None
+        event = self.ivp.events[occurrence.event]
+        assert event.reset is not None
+        value = self.ivp.bind(event.reset)(occurrence.t, occurrence.y.copy())
+        y = np.array(value, dtype=self.ivp.y0.dtype)
+        if y.shape != self.ivp.y0.shape or not np.all(np.isfinite(y)):
+            raise ValueError(
+                f"the reset of event {tracker.label(occurrence.event)} returned {value!r}; "
+                f"expected {self.ivp.n} finite numbers"
+            )
+        gap = tracker.restart(occurrence, y)
+        h = engine.h
+        # A new flight may be as short as the last: look at it closely.
+        engine.restart(occurrence.t, y, h if gap is None or gap == 0 else min(h, gap))
+        if self.output_times is None:
+            self._output(np.array([occurrence.t]), y[None, :])
+        if tracker.accumulates():
+            self.message = (
+                f"events accumulate at t = {occurrence.t:.9g} (Zeno): "
+                f"{len(tracker.reset_times)} resets, ever closer together"
+            )
+            return Status.ZENO
+        return None
+
+    def _projected(self, t: float, y: NDArray[Any]) -> NDArray[Any]:
+        assert self.project is not None
+        value = self.project(t, self.engine.from_real(y.copy()))
+        projected = np.asarray(value, dtype=self.ivp.y0.dtype)
+        if projected.shape != self.ivp.y0.shape:
+            raise ValueError(
+                f"project returned shape {projected.shape}, expected {self.ivp.y0.shape}"
+            )
+        self.engine.replace_state(projected)
+        return self.engine.to_real(projected)
+
+    def _call_back(self, t: float, y: NDArray[Any]) -> Status | None:
+        if self.callback is None:
+            return None
+        stop = self.callback(float(t), self.engine.from_real(y.copy()))
+        if isinstance(stop, bool | np.bool_) and stop:
+            self.message = f"stopped by the callback at t = {t:.9g}"
+            return Status.STOPPED
+        return None
+
+    # ------------------------------------------------------------ collecting output
+
+    def _keep(self, starts: Any, lengths: Any, before: Any, Q: NDArray[Any]) -> None:
+        self.step_starts.append(starts)
+        self.step_lengths.append(lengths)
+        self.step_states.append(before)
+        self.step_polynomials.append(Q)
+
+    def _emit(
+        self,
+        t: float,
+        y: NDArray[Any],
+        ends: NDArray[np.float64],
+        states: NDArray[Any],
+        Q: NDArray[Any] | None,
+        h: float | None = None,
+    ) -> None:
+        """Output what lies in steps from (t, y); h is the full length of one cut short."""
+        if self.review_steps:
+            self.steps.append((ends.copy(), np.array(self.engine.from_real(states))))
+        if self.output_times is None:
+            self._output(ends, self.engine.from_real(states))
+            return
+        assert Q is not None
+        times = self.output_times[self.next_output :]
+        upto = (self.forward * times).searchsorted(self.forward * ends[-1], side="right")
+        times = times[:upto]
+        if not times.size:
+            return
+        step = (self.forward * ends).searchsorted(self.forward * times, side="left")
+        values = states[step]
+        between = times != ends[step]
+        if between.any():
+            starts, before = _starts(t, y, ends, states)
+            lengths = ends - starts if h is None else np.array([h])
+            # Engines of our own keep Q only for the steps that hold an output time.
+            held, row = np.unique(step, return_inverse=True)
+            kept = Q if len(Q) == len(held) else Q[held]
+            inside = polynomials(
+                starts[held], lengths[held], before[held], kept, row, times, self.engine.move
+            )
+            values[between] = inside[between]
+        self._output(times, self.engine.from_real(values))
+        self.next_output += int(upto)
+
+    def _output(self, t: NDArray[np.float64], y: NDArray[Any]) -> None:
+        self.ts.append(t)
+        self.ys.append(np.array(y))
+
+    def _failure(self, code: int) -> Status:
+        status = Status(code)
+        engine = self.engine
+        self.exception = engine.error()
+        if isinstance(self.exception, KeyboardInterrupt):
+            return Status.INTERRUPTED
+        if status == Status.FUNCTION_RAISED and self.exception is None:
+            # Ctrl-C arrived on the way into a callback, before it could catch anything.
+            return Status.INTERRUPTED
+        return status
+
+    def _solution(self, status: Status) -> Solution:
+        engine = self.engine
+        y = _joined(self.ys).T if self.ys else np.zeros((self.ivp.n, 0))
+        sol = None
+        if self.keep_dense and self.step_states:
+            starts, lengths = _joined(self.step_starts), _joined(self.step_lengths)
+            sol = DenseOutput(
+                starts,
+                lengths,
+                engine.from_real(np.concatenate(self.step_states)),
+                engine.from_real(np.concatenate(self.step_polynomials)),
+                engine.dense_order,
+                end=engine.t,
+                move=engine.move,
+            )
+        tracker = self.tracker
+        kind = self.ivp.y0.dtype
+        return Solution(
+            _joined(self.ts),
+            y.astype(kind, copy=False),
+            sol=sol,
+            h=_joined(self.lengths_taken),
+            t_events=[np.array(t) for t in tracker.t] if tracker else [],
+            y_events=[np.array(y) for y in tracker.y] if tracker else [],
+            status=status,
+            message=self.message or self._message(status),
+            error_estimate=engine.estimate,
+            dense_order=engine.dense_order,
+            problem=self.ivp,
+            exception=self.exception,
+            **engine.statistics(),
+        )
+
+    def _message(self, status: Status) -> str:
+        if status == Status.FINISHED:
+            return "reached the end of the interval"
+        engine = self.engine
+        where = f"t = {engine.t:.9g}"
+        cause, h = repr(self.exception), engine.h
+        texts = {
+            Status.STEP_TOO_SMALL: (
+                f"the step size became too small (h = {h:.3g}) at {where}: the solution may have "
+                "a singularity there, or the tolerance cannot be met; loosen rtol/atol, or use an "
+                "implicit method if the problem is stiff"
+            ),
+            Status.NONFINITE: (
+                f"the solution or f became NaN or infinite just after {where}"
+                + ("" if engine.options.fixed else ", however short the step")
+            ),
+            Status.NEWTON_FAILED: (
+                f"Newton's iteration did not converge at {where}; check jac, shorten the step, "
+                "look for a jump in f, or for constraints that become dependent there"
+            ),
+            Status.SINGULAR_MATRIX: (
+                f"the matrix M − hλJ is singular at {where}; check mass and jac, and the index of "
+                "a differential-algebraic problem"
+            ),
+            Status.TOO_MANY_STEPS: (
+                f"gave up at {where} after max_steps = {engine.options.max_steps} attempts; raise "
+                "max_steps, loosen the tolerances, or use an implicit method if the problem is "
+                "stiff"
+            ),
+            Status.FUNCTION_RAISED: f"a function of the problem raised {cause} after {where}",
+            Status.INTERRUPTED: f"interrupted at {where}",
+            Status.EXTERNAL_FAILED: f"the solver gave up at {where}: {engine.failure}",
+        }
+        return texts.get(status, status.name)
+
+
+def _starts(
+    t: float, y: NDArray[Any], ends: NDArray[np.float64], states: NDArray[Any]
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Times and states at which consecutive steps from (t, y) start."""
+    starts, before = np.empty_like(ends), np.empty((len(ends), y.size), dtype=y.dtype)
+    starts[0], starts[1:] = t, ends[:-1]
+    before[0], before[1:] = y, states[:-1]
+    return starts, before
+
+
+def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+class _Progress:
+    """A progress bar over the integration interval."""
+
+    def __init__(self, t0: float, t1: float) -> None:
+        from rich.progress import Progress
+
+        self.t0, self.length = t0, t1 - t0
+        self.bar = Progress(transient=True)
+        self.task = self.bar.add_task("solving", total=1.0)
+        self.bar.start()
+
+    def update(self, t: float) -> None:
+        self.bar.update(self.task, completed=(t - self.t0) / self.length)
+
+    def close(self) -> None:
+        self.bar.stop()
+
+
+def _check_consistent(ivp: IVP, slope: NDArray[Any], options: Options) -> None:
+    """Refuse a start that violates the algebraic equations of M y' = f."""
+    from scipy.linalg import null_space
+
+    mass = ivp.mass.toarray() if hasattr(ivp.mass, "toarray") else np.asarray(ivp.mass)
+    if np.linalg.matrix_rank(mass) == ivp.n:
+        return
+    residual = null_space(mass.T).T @ slope
+    allowed = 1e3 * max(float(np.max(options.atol)), options.rtol * 1e-3)
+    scale = max(1.0, float(np.max(np.abs(ivp.y0))))
+    if np.max(np.abs(residual)) > allowed * scale:
+        raise ValueError(
+            f"inconsistent initial values: the algebraic equations of M y' = f(t, y) are violated "
+            f"by {np.max(np.abs(residual)):.3g} at t0; correct y0 so that f(t0, y0) vanishes there"
+        )

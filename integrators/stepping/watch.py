@@ -1,0 +1,70 @@
+"""Watching traced events from inside the loop.
+
+``events.Tracker`` finds the zeros of event functions in Python. Where all of them are machine
+code, the loop first has a look itself, at the same samples of each step, and goes back to Python
+only for a step that may hold a zero: a change of sign, a value of zero, or a dip towards zero
+between samples.
+"""
+# mypy: allow-untyped-defs, allow-incomplete-defs, no-check-untyped-defs
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..kernels import kernel
+from ..kernels.pointers import call
+from .dense import copy
+from .state import H_LAST, T_PREVIOUS
+
+__all__ = ["SAMPLES", "zero_possible"]
+
+SAMPLES = (0.0, 0.25, 0.5, 0.75, 1.0)  # fractions of the step
+
+
+@kernel
+def zero_possible(w):
+    """Whether the last accepted step, whose dense output is in Q, may hold a zero of an event.
+
+    If not, ``event_values`` are those at its end.
+    """
+    t = w.clock[T_PREVIOUS]
+    h = w.clock[H_LAST]
+    values = w.event_samples
+    last = len(SAMPLES) - 1
+    for i in range(1, last + 1):
+        if i == last:
+            copy(w.y, w.x)
+        else:
+            state_within(w, SAMPLES[i])
+        for k in range(values.shape[0]):
+            call(w.event_codes[k], t + SAMPLES[i] * h, w.x, w.p, values[k, i:])
+    for k in range(values.shape[0]):
+        values[k, 0] = w.event_values[k]
+        if suspicious(values[k]):
+            return True
+    for k in range(values.shape[0]):
+        w.event_values[k] = values[k, last]
+    return False
+
+
+@kernel
+def state_within(w, theta):
+    """x = y(t + θh) in the last step, by dense output."""
+    for m in range(w.y.shape[0]):
+        value = 0.0
+        for j in range(w.Q.shape[0] - 1, -1, -1):
+            value = (value + w.Q[j, m]) * theta
+        w.x[m] = w.y_old[m] + value
+
+
+@kernel
+def suspicious(g):
+    """Whether there may be a zero among these samples. NaN is suspicious, too."""
+    last = g.shape[0] - 1
+    for i in range(1, last + 1):
+        if not (np.isfinite(g[i]) and g[i - 1] * g[i] > 0.0):
+            return True
+    for i in range(1, last):
+        if abs(g[i]) <= min(abs(g[i - 1]), abs(g[i + 1])):
+            return True
+    return False

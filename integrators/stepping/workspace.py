@@ -1,0 +1,170 @@
+"""The arrays of a run: those that the time loop shares with every method, and each family's own."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ..kernels.workspace import Workspace
+
+__all__ = ["Custom", "Explicit", "Implicit", "Lanes", "Series", "Steps"]
+
+SHARED = {
+    "attempt": "a",  # the method's kernels, see integrators.stepping.loop
+    "accepted": "a",
+    "dense": "a",
+    "refine": "a",
+    "f": "a",  # the right-hand side
+    "clock": "f1",  # times and tolerances, see integrators.stepping.state
+    "count": "i1",  # counters and switches
+    "control": "f1",  # step-size controller, see integrators.stepping.control
+    "flag": "i1",  # set by a Python callback that succeeded
+    "x": "f1",  # argument of f …
+    "dx": "f1",  # … and its value
+    "p": "f1",  # parameters
+    "atol": "f1",
+    "index": "i1",  # differentiation index of each component; empty for an ODE
+    "y": "f1",  # current state
+    "y_old": "f1",  # state at the start of the last accepted step
+    "y_new": "f1",  # result of the current attempt
+    "f0": "f1",  # slope at the start of the step
+    "f1": "f1",  # slope at its end
+    "error": "f1",
+    "error_low": "f1",  # second estimate, where there is one
+    "K": "f2",  # stages, without h for explicit methods, with h for implicit ones
+    "P": "f2",  # native dense output: polynomial coefficients of each stage's weight
+    "outputs": "f1",  # output times; if empty, dense output is made for every step
+    "Q": "f2",  # dense output of the last step, row j multiplies θ^(j+1)
+    "ts": "f1",  # steps taken by one call of the loop: where they ended …
+    "ys": "f2",  # … the states there …
+    "Qs": "f3",  # … and dense output, for steps that hold an output time
+    "event_codes": "i1",  # addresses of the event functions that the loop watches …
+    "event_values": "f1",  # … their values at the current time …
+    "event_samples": "f2",  # … and within the step, see integrators.stepping.watch
+    "hermite_nodes": "f1",  # see integrators.stepping.dense.hermite_tables
+    "hermite_points": "f2",
+    "hermite_P": "f2",
+    "hermite_data": "f2",
+    "big": "f1",  # step doubling: result of the undivided step …
+    "saved": "f1",  # … and the state that it started from
+}
+
+TABLEAU = {
+    "A": "f2",  # for explicit methods followed by the rows of extra stages
+    "b": "f1",
+    "c": "f1",
+    "e": "f1",  # weights of the error estimate
+}
+
+
+class Steps(Workspace):
+    """What the time loop knows of every method: the fields with which each family begins."""
+
+    FIELDS: ClassVar[dict[str, str]] = SHARED
+
+
+class Explicit(Workspace, begins_as=Steps):
+    """Arrays of an explicit Runge–Kutta method."""
+
+    FIELDS: ClassVar[dict[str, str]] = {
+        **SHARED,
+        **TABLEAU,
+        "e_low": "f1",  # weights of the second estimate
+        "fused": "a",  # a whole step as machine code, see integrators.methods.runge_kutta.fused …
+        "fused_in": "f1",  # … its parameters; p, atol and maybe f0 are views of them …
+        "fused_out": "f1",  # … and its results, of which y_new and K are views
+    }
+
+
+class Implicit(Workspace, begins_as=Steps):
+    """Arrays of an implicit Runge–Kutta method; K holds the stage increments W = h k."""
+
+    FIELDS: ClassVar[dict[str, str]] = {
+        **SHARED,
+        **TABLEAU,
+        "solve_stages": "a",  # kernel that solves for the stage increments
+        "jac": "a",  # the Jacobian: writes J row by row
+        "algebra": "a",  # external linear algebra
+        "J": "f2",
+        "M": "f2",
+        "W_last": "f2",  # increments of the previous step …
+        "lagrange": "f2",  # … and the polynomials ℓⱼ(θ) through them, coefficients of θᵏ
+        "newton": "f1",  # size and rate of the last Newton increment
+        "residual": "f2",
+        "increment": "f2",
+        "real_shift": "f1",  # λ of the real blocks M − hλJ
+        "real_LU": "f3",
+        "real_pivots": "i2",
+        "real_rhs": "f1",
+        "complex_shift": "c1",
+        "complex_LU": "c3",
+        "complex_pivots": "i2",
+        "complex_rhs": "c1",
+        "block_of": "i1",  # DIRK: block of each stage, -1 for an explicit stage
+        "T_real": "f2",
+        "T_real_inverse": "f2",
+        "T_complex": "c2",
+        "T_complex_inverse": "c2",
+        "full_LU": "f2",
+        "full_pivots": "i1",
+        "full_rhs": "f1",
+    }
+
+
+class Series(Workspace, begins_as=Steps):
+    """Arrays of a Taylor method; K holds the coefficients."""
+
+    FIELDS: ClassVar[dict[str, str]] = {
+        **SHARED,
+        "series": "a",  # machine code that fills K
+        "fused": "a",  # a whole step as machine code, see integrators.methods.taylor.fused …
+        "fused_in": "f1",  # … its parameters, of which p, atol and K are views …
+        "fused_out": "f1",  # … and its results: norm, proposal, the next K
+    }
+
+
+class Lanes(Workspace):
+    """Arrays of many runs side by side (``integrators.many.lanes``), which has its own loop."""
+
+    FIELDS: ClassVar[dict[str, str]] = {
+        "f": "a",  # the right-hand side in lanes
+        "fused": "a",  # a whole step in lanes, or 0
+        "judge": "a",  # what follows from it
+        **TABLEAU,
+        "e_low": "f1",
+        "P": "f2",
+        "switches": "i1",
+        "numbers": "f1",
+        "atol": "f1",
+        "y0": "f2",  # initial states and parameters, a row for each run
+        "p0": "f2",
+        "t_eval": "f1",
+        "y_end": "f2",  # results, a row for each run
+        "t_end": "f1",
+        "status": "i1",
+        "steps": "i1",
+        "rejected": "i1",
+        "y_eval": "f3",
+        "run": "i2",  # from here on the lane is the last axis
+        "block": "f2",  # see integrators.many.judge; the next are views of it
+        "p": "f2",
+        "f0": "f2",
+        "h": "f1",
+        "y": "f2",
+        "lane": "f2",
+        "judged": "f2",  # rows that the judge writes
+        "results": "f2",  # norm, new state, stages; the next are views of it
+        "y_new": "f2",
+        "K": "f3",
+        "x": "f2",
+        "dx": "f2",
+        "first": "f2",
+    }
+
+
+class Custom(Workspace, begins_as=Steps):
+    """Arrays of a method written in Python."""
+
+    FIELDS: ClassVar[dict[str, str]] = {
+        **SHARED,
+        "stepper": "a",  # callback that fills y_new and error
+    }

@@ -1,0 +1,363 @@
+"""From a program to machine code through LLVM.
+
+One LLVM instruction a node, in the order of the program. The code is a C function
+
+- scalar: ``void f(double t, const double* y, const double* p, double* out)``;
+- in L lanes: ``void f(const double* t, const double* y, const double* p, double* out)``, where
+  component k of lane l is at ``[k*L + l]`` and t has L entries.
+
+All inputs are read before anything is written: ``out`` may be ``y``.
+
+Addition, subtraction and multiplication carry the ``contract`` flag: ``a*b + c`` may be rounded
+once instead of twice (a fused multiply-add). A sum that cancels can therefore differ from
+Python's by an ulp *of its largest term*; nothing else is reordered. Elementary functions in
+scalar code are those of the C library; in lanes sin, cos, exp and log are our own vector code
+(:mod:`.vectormath`), the others are called lane by lane. Scalar code takes the vector code too
+where it needs several sines, cosines, exponentials or logarithms that do not wait for each other:
+the angles of a robot arm.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import hashlib
+import logging
+import platform
+import struct
+import sys
+import threading
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ..errors import GraphTooLargeError
+from ..graph import CONDITIONS, Program
+from . import object_cache as objects
+from . import vectormath
+from .emitter import OUTSIDE, TABLE, Emitter
+
+__all__ = [
+    "LARGEST_GRAPH",
+    "MachineCode",
+    "compile_ir",
+    "compile_program",
+    "native_lanes",
+]
+
+#: Programs of more nodes are refused: LLVM would take minutes.
+LARGEST_GRAPH = 200_000
+
+#: LLVM's effort in generating code. Straight-line code comes out equally fast at 2 and 3, which
+#: take twice as long.
+CODE_GENERATION = 1
+
+log = logging.getLogger(__name__)
+
+#: Where code and constants can be kept together in memory.
+TOGETHER = sys.platform == "linux" and platform.machine() == "x86_64"
+
+#: Constant results that are stored one by one; more are copied from a table.
+MOST_CONSTANTS = 500
+
+_lock = threading.Lock()
+
+
+def emit_nodes(e: Emitter, program: Program, n: int) -> list[str]:
+    """Write all nodes of a program; returns the value of each."""
+    values = [""] * len(program)
+    given: dict[int, str] = {}
+    levels = _levels(program) if e.lanes == 1 else [0] * len(program)
+    together: dict[int, list[int]] = {}  # elementary functions whose arguments are ready by then
+    if e.lanes == 1:
+        for j, op in enumerate(program.ops):
+            if op in vectormath.FUNCTIONS:
+                together.setdefault(levels[j], []).append(j)
+    order = sorted(range(len(program)), key=lambda j: levels[j])  # stable: the program's otherwise
+    for j in order:
+        op, a = program.ops[j], program.args[j]
+        if levels[j] in together:
+            group = together.pop(levels[j])
+            wanted = [(program.ops[i], values[program.args[i][0]]) for i in group]
+            for i, value in zip(group, vectormath.call_together(e, wanted, native_lanes())):
+                values[i] = value
+        if values[j]:
+            continue
+        if op == "const":
+            values[j] = e.const(a[0])
+        elif op == "input":
+            k = a[0]
+            if k not in given:
+                if k == 0:
+                    given[k] = e.time()
+                elif k <= n:
+                    given[k] = e.load("%y", k - 1)
+                else:
+                    given[k] = e.load("%p", k - 1 - n)
+            values[j] = given[k]
+        else:
+            args = [values[i] for i in a]
+            if op in ("and", "or", "not") or op == "select":
+                for m in range(len(a) if op != "select" else 1):
+                    if program.ops[a[m]] not in CONDITIONS:  # a constant that was folded
+                        args[m] = e.compare("une", args[m], e.const(0.0))
+            values[j] = e.node(op, args)
+    return values
+
+
+def _levels(program: Program) -> list[int]:
+    """How many elementary functions lie between the inputs and each node, itself included."""
+    levels: list[int] = []
+    for op, a in zip(program.ops, program.args):
+        below = 0 if op in ("const", "input") else max((levels[i] for i in a), default=0)
+        levels.append(below + (op in vectormath.FUNCTIONS))
+    return levels
+
+
+def program_ir(program: Program, n: int, lanes: int, name: str) -> str:
+    """Return the module of a program whose inputs are t, n states, then parameters."""
+    e = Emitter(lanes)
+    values = emit_nodes(e, program, n)
+    constant = [program.ops[o] == "const" for o in program.outputs]
+    filled = sum(constant) > MOST_CONSTANTS
+    if filled:
+        found = zip(constant, program.outputs)
+        e.fill([program.args[o][0] if known else 0.0 for known, o in found], "%out")
+    for k, o in enumerate(program.outputs):
+        if not (filled and constant[k]):
+            e.store(values[o], "%out", k)
+    return e.module(name)
+
+
+# --- the compiler ---------------------------------------------------------------------------------
+
+
+@cache
+def _compiler() -> tuple[Any, Any, str]:
+    """LLVM's binding, the target machine of this computer, and its description."""
+    try:
+        from llvmlite import __version__
+        from llvmlite import binding as ll
+
+        ll.initialize_native_target()
+        ll.initialize_native_asmprinter()
+        features = ll.get_host_cpu_features().flatten()
+        cpu = ll.get_host_cpu_name()
+        machine = _machine(together=True)
+    except (ImportError, OSError, RuntimeError) as error:
+        raise RuntimeError(
+            f"machine code cannot be made on this computer ({error}). Remedy: leave the function "
+            "untraced."
+        ) from error
+    description = (
+        f"{__version__} {ll.get_default_triple()} {cpu} {features} {CODE_GENERATION} {TOGETHER}"
+    )
+    return ll, machine, description
+
+
+def _machine(together: bool) -> Any:
+    """Return LLVM's description of this computer.
+
+    With code and constants together, short addresses reach the constants: a fifth faster than what
+    is usual for code made at run time, which may end up anywhere in memory (see `_engine`).
+    """
+    from llvmlite import binding as ll
+
+    return ll.Target.from_default_triple().create_target_machine(
+        cpu=ll.get_host_cpu_name(),
+        features=ll.get_host_cpu_features().flatten(),
+        opt=CODE_GENERATION,
+        **({"codemodel": "small", "reloc": "pic"} if together and TOGETHER else {}),
+    )
+
+
+@cache
+def _outside_addresses() -> Any:
+    """Table of the C library's functions."""
+    return (ctypes.c_void_p * len(OUTSIDE))(*(_address_of(name) for name in OUTSIDE))
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    if sys.platform == "win32":
+        return ctypes.CDLL("ucrtbase")
+    return ctypes.CDLL(ctypes.util.find_library("m") or None)
+
+
+def _address_of(name: str) -> int:
+    library = _library()
+    if not hasattr(library, name):  # malloc and free are not in a separate libm
+        library = ctypes.CDLL(None)
+    address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+    assert address is not None
+    return address
+
+
+def native_lanes() -> int:
+    """How many doubles one vector register of this CPU holds: 8, 4 or 2."""
+    from llvmlite import binding as ll
+
+    features = ll.get_host_cpu_features()
+    if features.get("avx512f"):
+        return 8
+    return 4 if features.get("avx") else 2
+
+
+class MachineCode:
+    """A compiled function.
+
+    Attributes
+    ----------
+    address : int
+        Where the code is; valid as long as this object lives.
+    lanes : int
+        1 for scalar code.
+    size : int
+        How many numbers it writes (in each lane).
+    function : ctypes function
+        Takes addresses instead of arrays.
+    """
+
+    def __init__(self, address: int, lanes: int, size: int, engine: Any) -> None:
+        self.address = address
+        self.lanes = lanes
+        self.size = size
+        self._engine = engine  # owns the memory of the code
+        first = ctypes.c_double if lanes == 1 else ctypes.c_void_p
+        self.function = ctypes.CFUNCTYPE(
+            None, first, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
+        )(address)
+
+    def __call__(self, t: Any, y: Any, p: Any = (), out: np.ndarray | None = None) -> np.ndarray:
+        """Evaluate: scalars ``(t, y[n], p[k])``, or in lanes ``(t[L], y[n, L], p[k, L])``."""
+        y = np.ascontiguousarray(y, dtype=np.float64)
+        p = np.ascontiguousarray(p, dtype=np.float64)
+        if self.lanes == 1:
+            if out is None:
+                out = np.empty(self.size)
+            self.function(t, y.ctypes.data, p.ctypes.data, out.ctypes.data)
+            return out
+        times = np.ascontiguousarray(np.broadcast_to(np.asarray(t, dtype=float), (self.lanes,)))
+        if out is None:
+            out = np.empty((self.size, self.lanes))
+        self.function(times.ctypes.data, y.ctypes.data, p.ctypes.data, out.ctypes.data)
+        return out
+
+    def __repr__(self) -> str:
+        return f"MachineCode(address={self.address:#x}, lanes={self.lanes}, size={self.size})"
+
+
+def compile_ir(source: Any, identity: str, lanes: int, size: int, speed_level: int) -> MachineCode:
+    """Machine code of a module, from disk if it is there.
+
+    Parameters
+    ----------
+    source
+        A function of the symbol's name that returns the IR; called only if needed.
+    identity
+        What determines the code besides CPU and compiler.
+    lanes, size
+        For :class:`MachineCode`.
+    speed_level
+        LLVM's optimisation level for its middle end.
+    """
+    with _lock:
+        ll, machine, description = _compiler()
+        key = hashlib.sha256(
+            f"{objects.CODE_VERSION} {description} {identity} {lanes} {speed_level}".encode()
+        ).hexdigest()[:40]
+        name = f"featherstep_{key}"
+        code = objects.load(key)
+        if code is not None:
+            try:
+                engine = _engine(ll, code)
+                if address := engine.get_function_address(name):
+                    return MachineCode(address, lanes, size, engine)
+            except (ValueError, RuntimeError, struct.error):
+                pass
+            log.warning("the cache entry %s lacks its function and will be rebuilt", key)
+        module = ll.parse_assembly(source(name))
+        module.triple = machine.triple
+        module.data_layout = str(machine.target_data)
+        options = ll.create_pipeline_tuning_options(speed_level=speed_level)
+        options.loop_vectorization = speed_level > 1
+        options.slp_vectorization = False
+        passes = ll.create_pass_builder(machine, options)
+        passes.getModulePassManager().run(module, passes)
+        code = machine.emit_object(module)
+        if not _stands_alone(code):
+            code = _machine(together=False).emit_object(module)
+        objects.store(key, code)
+        engine = _engine(ll, code)
+        return MachineCode(engine.get_function_address(name), lanes, size, engine)
+
+
+def _engine(ll: Any, code: bytes) -> Any:
+    machine = ll.Target.from_default_triple().create_target_machine()  # the engine owns it
+    # llvmlite's memory manager keeps code and constants together, as short addresses need.
+    together = TOGETHER and _stands_alone(code)
+    engine = ll.create_mcjit_compiler(ll.parse_assembly(""), machine, use_lmm=together or None)
+    engine.add_object_file(ll.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    if table := engine.get_global_value_address(TABLE):
+        addresses = _outside_addresses()
+        ctypes.memmove(table, addresses, ctypes.sizeof(addresses))
+    return engine
+
+
+# Entries of the tables of sections and of symbols in a 64-bit ELF file.
+_SECTION = np.dtype("u4, u4, u8, u8, u8, u8, u4, u4, u8, u8")
+_SYMBOL = np.dtype("u4, u1, u1, u2, u8, u8")
+_SECTION.names = ("name", "kind", "flags", "address", "start", "size", "a", "b", "c", "d")
+_SYMBOL.names = ("name", "info", "other", "section", "value", "size")
+
+
+def _stands_alone(code: bytes) -> bool:
+    """Whether object code (ELF) needs no symbol from outside, such as a ``memset`` of LLVM's own.
+
+    The memory manager that keeps sections together has no room for links to such symbols.
+    """
+    if not TOGETHER:
+        return False
+    start, count = struct.unpack_from("<Q", code, 0x28)[0], struct.unpack_from("<H", code, 0x3C)[0]
+    for section in np.frombuffer(code, _SECTION, count, start):
+        if section["kind"] == 2:  # the table of symbols
+            many = int(section["size"]) // _SYMBOL.itemsize
+            symbols = np.frombuffer(code, _SYMBOL, many, int(section["start"]))
+            return not np.any((symbols["section"] == 0) & (symbols["name"] != 0))
+    return False
+
+
+def compile_program(program: Program, n: int, lanes: int = 1) -> MachineCode:
+    """Machine code of a program whose inputs are t, n states, then parameters.
+
+    Examples
+    --------
+    >>> from integrators.tracing import trace
+    >>> code = compile_program(trace(lambda t, y, p: y * p[0] + t, (), 2, 1), n=2)
+    >>> code(1.0, [3.0, 4.0], [10.0])
+    array([31., 41.])
+    """
+    if not isinstance(lanes, int) or lanes not in (1, 2, 4, 8, 16):
+        raise ValueError(f"lanes must be 1, 2, 4, 8 or 16, got {lanes!r}")
+    check_size(len(program))
+    # The graph leaves the middle end nothing to do, except around our vector functions.
+    inlined = lanes > 1 and not vectormath.FUNCTIONS.isdisjoint(program.ops)
+    return compile_ir(
+        lambda name: program_ir(program, n, lanes, name),
+        f"program {n} {program.digest}",
+        lanes,
+        len(program.outputs),
+        speed_level=1 if inlined else 0,
+    )
+
+
+def check_size(nodes: int) -> None:
+    """Refuse graphs that LLVM would chew on for minutes."""
+    if nodes > LARGEST_GRAPH:
+        raise GraphTooLargeError(
+            f"the graph has {nodes:,} nodes; machine code is made for at most {LARGEST_GRAPH:,}. "
+            "Remedy: leave the function untraced (for mechanisms, the generic kernels serve "
+            "models of any size)."
+        )

@@ -1,0 +1,412 @@
+"""The algorithms as functions of a model: forces, accelerations, matrices.
+
+All take and return plain arrays. q has ``model.nq`` numbers, v, tau and accelerations
+``model.nv``; 6-vectors are angular first; what belongs to a body is in its own coordinates unless
+the name says otherwise; external forces are in base coordinates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from integrators.kernels import OnWorkspace
+
+from ..checks import Array, ArrayLike, exact_array, one_of, real_array
+from .aba import find_singular_body
+from .arrays import HAVE_FORCES, TreeWorkspace
+from .crba import crba_kernel
+from .kinematics import position_rates
+from .rnea import rnea_kernel
+from .with_elements import (
+    forward_dynamics,
+    inverse_dynamics,
+    joint_force_elements,
+)
+
+if TYPE_CHECKING:
+    from ..model import Model
+
+__all__ = [
+    "FD",
+    "ID",
+    "SingularModelError",
+    "aba",
+    "bias_forces",
+    "coriolis_forces",
+    "crba",
+    "gravity_forces",
+    "joint_forces",
+    "position_rate",
+    "rnea",
+]
+
+ForcesLike = Any  # None, an array (n_bodies, 6), or {body name: six numbers}
+
+
+class SingularModelError(ArithmeticError):
+    """Accelerations are not determined: some freedom moves no inertia at this position."""
+
+
+# ---------------------------------------------------------------------- filling a workspace
+
+
+def load(model: Model, q: ArrayLike, v: ArrayLike | None = None, t: float = 0.0) -> TreeWorkspace:
+    """Workspace with position, velocity and time filled in; checks shapes, and nothing else."""
+    w = model.tree.workspace
+    if type(q) is np.ndarray and q.shape == w.q.shape and q.dtype == np.float64:
+        w.q[:] = q
+    else:
+        w.q[:] = model.check("q", q, unit=False)
+    if v is None:
+        w.v[:] = 0.0
+    elif type(v) is np.ndarray and v.shape == w.v.shape and v.dtype == np.float64:
+        w.v[:] = v
+    else:
+        w.v[:] = model.check("v", v)
+    w.t[0] = t
+    return w
+
+
+def load_forces(model: Model, w: TreeWorkspace, f_ext: ForcesLike) -> None:
+    """Enter external forces, in base coordinates."""
+    if f_ext is None:
+        w.switches[HAVE_FORCES] = len(w.springs) > 0
+        if len(w.springs):
+            w.f_ext[:] = 0.0
+        return
+    w.switches[HAVE_FORCES] = 1
+    if isinstance(f_ext, Mapping):
+        w.f_ext[:] = 0.0
+        for name, force in f_ext.items():
+            i = model.number(name)
+            if i == 0:
+                raise ValueError("f_ext: a force on the base moves nothing; leave it out")
+            w.f_ext[i - 1] += exact_array(force, f"f_ext[{name!r}]", (6,))
+        return
+    array = real_array(f_ext, "f_ext")
+    if array.shape != w.f_ext.shape:
+        raise ValueError(
+            f"f_ext: expected a row of 6 numbers for each of {model.n_bodies} bodies, or a "
+            f"dictionary by body names, received shape {array.shape}"
+        )
+    w.f_ext[:] = array
+
+
+def _vector(model: Model, name: str, value: ArrayLike | None, out: Array) -> None:
+    if value is None:
+        out[:] = 0.0
+    elif type(value) is np.ndarray and value.shape == out.shape and value.dtype == np.float64:
+        out[:] = value
+    else:
+        out[:] = model.check(name, value)
+
+
+_run_forward_dynamics = OnWorkspace(forward_dynamics, TreeWorkspace, returns=True)
+_run_inverse_dynamics = OnWorkspace(inverse_dynamics, TreeWorkspace, returns=True)
+_run_elements = OnWorkspace(joint_force_elements, TreeWorkspace)
+_run_rnea = OnWorkspace(rnea_kernel, TreeWorkspace)
+_run_crba = OnWorkspace(crba_kernel, TreeWorkspace)
+_run_rates = OnWorkspace(position_rates, TreeWorkspace)
+
+
+# ---------------------------------------------------------------------- dynamics
+
+
+def FD(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike | None = None,
+    f_ext: ForcesLike = None,
+    *,
+    t: float = 0.0,
+    method: str | None = None,
+) -> Array:
+    """Forward dynamics: the accelerations v̇ that forces cause.
+
+    Parameters
+    ----------
+    model
+        The mechanism. If it has loops, they are kept closed (K v̇ = γ); for multipliers, rank and
+        stabilisation see :func:`~multibody.constrained_accelerations`.
+    q, v
+        Position and velocity variables. Quaternions in q are taken to be unit ones and not
+        checked, for integrators leave the sphere a little; ``model.normalise(q)`` makes them so.
+    tau
+        Joint forces; zero if not given.
+    f_ext
+        External forces: a row (couple, force) for each body in base coordinates, or a dictionary
+        by body names.
+    t
+        Time, for joints that time moves.
+    method
+        "aba" (articulated bodies, the default for trees) or "crba" (inertia matrix and its LTL
+        factors); both cut loops open. "loops" is the default for models with loops.
+
+    Returns
+    -------
+    array of nv numbers
+
+    Raises
+    ------
+    SingularModelError
+        Where some freedom moves no inertia, naming the body.
+
+    Examples
+    --------
+    >>> from multibody import mechanisms
+    >>> model = mechanisms.pendulum()
+    >>> FD(model, [np.pi / 2], [0.0]).round(6)  # horizontal: −g/L
+    array([-9.81])
+    """
+    if method is None:
+        if f_ext is None and t == 0.0:
+            tree = model.tree
+            run = tree.traced.get("FD") or _shortest_way(model)
+            return run(q, v, tree.zeros if tau is None else tau)
+        if model.loops:
+            method = "loops"
+    w = load(model, q, v, t)
+    _vector(model, "tau", tau, w.tau)
+    load_forces(model, w, f_ext)
+    if method is None or method == "aba":
+        total = _run_forward_dynamics(w)
+        if total - total != 0.0:
+            _explain(model, w)
+        return w.a_q.copy()
+    one_of(method, "method", ("aba", "crba", "loops"))
+    if method == "loops":
+        from .loops.closed_loop import fast_constrained_accelerations
+
+        a, _ = fast_constrained_accelerations(w, 0.0, 0.0)
+        if not np.isfinite(a).all():
+            _explain(model, w)
+        return a
+    from .factor import ltl, ltl_solve
+
+    position, speed, given = w.q.copy(), w.v.copy(), w.tau.copy()
+    C = bias_forces(model, position, speed, f_ext, t=t)
+    H = crba(model, position, t=t)
+    parent = model.tree.arrays["parent_v"]
+    try:
+        L = ltl(H, parent)
+    except np.linalg.LinAlgError:
+        load(model, position, speed, t)
+        _explain(model, w)
+        raise
+    return ltl_solve(L, parent, given - C)
+
+
+def _shortest_way(model: Model) -> Any:
+    """Return a function (q, v, tau) → accelerations, made once for a model, with its workspace.
+
+    It is a builtin where that is possible. Whatever this does not understand (lists, other number
+    types, wrong sizes, results that are not finite) is left to the long way, which knows the error
+    messages. Threads may share it: it keeps the interpreter's lock; a joint's law in Python would
+    not, and such models take the long way with its workspace for each thread.
+    """
+    from integrators.kernels import interpreting
+    from integrators.tracing import entry as native
+
+    def ordinary(q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
+        return FD(model, q, v, tau, method="loops" if model.loops else "aba")
+
+    run: Any = ordinary
+    compiled = native.available() and not interpreting()
+    compiled = compiled and all(body.joint.is_traceable for body in model.bodies)
+    # Forces of springs are gathered in f_ext, which the long way clears.
+    if compiled and not model.springs:
+        w = model.tree.make_workspace()  # at time 0, without external forces
+        function = _run_forward_dynamics
+        if model.loops:
+            from .loops.closed_loop import constrained_function
+
+            function = constrained_function(w)
+        inputs = (w.q, w.v, w.tau)
+        run = native.workspace_entry(function.address, w.address, inputs, w.a_q, ordinary, w)
+    model.tree.traced["FD"] = run
+    return run
+
+
+def _explain(model: Model, w: TreeWorkspace, given: str = "tau") -> None:
+    """Raise with the reason why a result is not finite; `given` names the input besides q, v."""
+    if model.tree.error is not None:
+        error, model.tree.error = model.tree.error, None
+        raise error
+    for name in ("q", "v", given):
+        bad = np.flatnonzero(~np.isfinite(getattr(w, name)))
+        if bad.size:
+            names = model.q_names if name == "q" else model.v_names
+            value = getattr(w, name)[bad[0]]
+            raise ValueError(
+                f"{name.removesuffix('_q')}: expected finite numbers, received {value} for "
+                f"{names[bad[0]]}"
+            )
+    if model.springs:
+        from .book.base_view import element_forces
+
+        element_forces(model, w.q.copy(), w.v.copy(), float(w.t[0]))  # names one that is to blame
+    if given != "tau":
+        raise ValueError("joint forces are not finite; look for huge numbers in q, v, a or f_ext")
+    body = find_singular_body(model, w.q.copy(), float(w.t[0]))
+    if body:
+        b, place = model.bodies[body - 1], model.q_index[body - 1]
+        where = ", ".join(f"{n} = {x:.6g}" for n, x in zip(model.q_names[place], w.q[place]))
+        raise SingularModelError(
+            f"body {b.name!r} can move at its joint {b.joint!r} without moving any inertia at "
+            f"this position ({where}); give it mass or an armature"
+            + ("" if b.joint.nv < 3 else ", or use a Spherical joint")
+        )
+    raise ValueError("accelerations are not finite; look for huge numbers in q, v, tau or f_ext")
+
+
+def ID(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    f_ext: ForcesLike = None,
+    *,
+    t: float = 0.0,
+    method: str | None = None,
+) -> Array:
+    """Inverse dynamics: the joint forces that cause accelerations `a`.
+
+    Parameters
+    ----------
+    model, q, v, f_ext, t
+        As in :func:`FD`. Loops are cut open: the forces are those of the tree.
+    a
+        Joint accelerations v̇.
+    method
+        "newton_euler" (three-dimensional, the default) or "rnea" (spatial, as in the book).
+
+    Examples
+    --------
+    >>> from multibody import mechanisms
+    >>> model = mechanisms.double_pendulum()
+    >>> q, v, tau = [0.3, 0.5], [1.0, 2.0], [0.1, 0.2]
+    >>> np.allclose(ID(model, q, v, FD(model, q, v, tau)), tau)
+    True
+    """
+    w = load(model, q, v, t)
+    _vector(model, "a", a, w.a_q)
+    load_forces(model, w, f_ext)
+    if method is not None and one_of(method, "method", ("newton_euler", "rnea")) == "rnea":
+        if model.tree.has_elements:
+            _run_elements(w)
+        elements = w.u.copy() if model.tree.has_elements else 0.0
+        _run_rnea(w)
+        return w.tau - elements
+    total = _run_inverse_dynamics(w)
+    if total - total != 0.0:
+        _explain(model, w, "a_q")
+    return w.tau.copy()
+
+
+#: The algorithms under their names in the literature.
+aba, rnea = FD, ID
+
+
+def crba(model: Model, q: ArrayLike, *, t: float = 0.0) -> Array:
+    """Joint-space inertia matrix H(q), nv × nv, armature included.
+
+    Examples
+    --------
+    >>> from multibody import mechanisms
+    >>> crba(mechanisms.pendulum(), [0.4])
+    array([[1.]])
+    """
+    w = load(model, q, None, t)
+    _run_crba(w)
+    return w.H.copy()
+
+
+def bias_forces(
+    model: Model, q: ArrayLike, v: ArrayLike, f_ext: ForcesLike = None, *, t: float = 0.0
+) -> Array:
+    """C in H v̇ + C = tau: the joint forces that keep all accelerations zero."""
+    return ID(model, q, v, np.zeros(model.nv), f_ext, t=t)
+
+
+def gravity_forces(model: Model, q: ArrayLike, *, t: float = 0.0) -> Array:
+    """Joint forces that hold the mechanism against gravity alone.
+
+    Examples
+    --------
+    >>> from multibody import mechanisms
+    >>> gravity_forces(mechanisms.pendulum(), [np.pi / 2]).round(6)
+    array([9.81])
+    """
+    w = load(model, q, None, t)
+    w.a_q[:] = 0.0
+    load_forces(model, w, None)
+    _run_rnea(w)
+    held = w.tau.copy()
+    if any(body.joint.is_rheonomic for body in model.bodies):
+        held -= _without_gravity(w)  # what it takes to move with the drives
+    return held
+
+
+def coriolis_forces(model: Model, q: ArrayLike, v: ArrayLike, *, t: float = 0.0) -> Array:
+    """Coriolis and centrifugal terms: the part of the bias forces that motion causes.
+
+    Together with :func:`gravity_forces` and less the forces of springs and dampers they are
+    :func:`bias_forces`. Joints that time moves contribute with their accelerations, too.
+
+    Examples
+    --------
+    >>> from multibody import mechanisms
+    >>> coriolis_forces(mechanisms.double_pendulum(), [0.0, np.pi / 2], [1.0, 0.0]).round(6)
+    array([0., 1.])
+    """
+    w = load(model, q, v, t)
+    w.a_q[:] = 0.0
+    load_forces(model, w, None)
+    return _without_gravity(w)
+
+
+def _without_gravity(w: TreeWorkspace) -> Array:
+    """Inverse dynamics as if there were no gravity."""
+    gravity = w.gravity  # shared with the workspaces of other threads
+    w.replace("gravity", np.zeros(6))
+    try:
+        _run_rnea(w)
+    finally:
+        w.replace("gravity", gravity)
+    return w.tau.copy()
+
+
+def joint_forces(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    f_ext: ForcesLike = None,
+    *,
+    t: float = 0.0,
+) -> Array:
+    """Force that each joint passes on to its body: bearing loads and actuator force together.
+
+    Returns
+    -------
+    array (n_bodies, 6)
+        Couple and force at the origin of each body, in its coordinates.
+    """
+    w = load(model, q, v, t)
+    _vector(model, "a", a, w.a_q)
+    load_forces(model, w, f_ext)
+    if model.tree.has_elements:
+        _run_elements(w)
+    _run_rnea(w)
+    return model.tree.to_body(w.force)
+
+
+def position_rate(model: Model, q: ArrayLike, v: ArrayLike, *, t: float = 0.0) -> Array:
+    """q̇ from v, joint by joint."""
+    w = load(model, q, v, t)
+    _run_rates(w)
+    return w.q_dot.copy()

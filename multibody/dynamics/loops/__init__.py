@@ -1,0 +1,4 @@
+"""Closed loops: gaps, constraint forces, assembly, independent coordinates (book, chapter 8).
+
+Imports the dynamics of trees.
+"""

@@ -1,0 +1,8 @@
+"""Models: bodies, joints and loops, put together, numbered and checked.
+
+Imports joints and algebra.
+"""
+
+from .model import Body, Loop, Model, PointSpring
+
+__all__ = ["Body", "Loop", "Model", "PointSpring"]

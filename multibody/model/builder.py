@@ -1,0 +1,349 @@
+"""ModelBuilder: put bodies, joints, loops and springs together, in any order, under any names."""
+
+from __future__ import annotations
+
+import difflib
+from collections import ChainMap
+from typing import Any
+
+import numpy as np
+
+from ..algebra.inertia import RigidInertia
+from ..algebra.plucker import Plucker
+from ..algebra.se3 import Pose
+from ..checks import ArrayLike
+from ..joints import Joint
+from .connect import Connection, Entry, connect, moved
+from .graph import BASE, regular_order
+from .model import Body, Loop, Model, PointSpring
+from .rules import (
+    check_joint_object,
+    check_name,
+    force_elements,
+    gravity_vector,
+    inertia_of,
+    placement_of,
+    spring_numbers,
+    two_bodies,
+)
+
+__all__ = ["ModelBuilder"]
+
+Placement = Any  # Pose, Plucker, a translation of three numbers, or None
+
+
+class ModelBuilder:
+    """Collects the parts of a model.
+
+    Parameters
+    ----------
+    gravity
+        Acceleration of gravity in base coordinates.
+    name
+        For printing.
+
+    Examples
+    --------
+    A double pendulum of two rods that swing about y:
+
+    >>> from multibody import Revolute, rod
+    >>> b = ModelBuilder(name="double pendulum")
+    >>> inertia = rod((0, 0, 0), (0, 0, -1), mass=1.0)
+    >>> b.add_body("upper", 0, Revolute("y"), inertia=inertia)
+    1
+    >>> b.add_body("lower", "upper", Revolute("y"), (0, 0, -1), inertia)
+    2
+    >>> b.build().nv
+    2
+    """
+
+    def __init__(self, gravity: ArrayLike = (0.0, 0.0, -9.81), name: str = "model") -> None:
+        self.gravity = gravity_vector(gravity)
+        self.name = name
+        self._order: list[str] = []  # all bodies as they were added
+        self._bodies: dict[str, Entry] = {}
+        self._declared: dict[str, RigidInertia] = {}
+        self._joints: dict[str, Connection] = {}
+        self._loops: dict[str, Connection] = {}
+        self._springs: dict[str, tuple[Any, ...]] = {}
+
+    def add_body(
+        self,
+        name: str,
+        parent: str | int,
+        joint: Joint,
+        placement: Placement = None,
+        inertia: Any = None,
+        reverse: bool = False,
+        *,
+        armature: ArrayLike = 0.0,
+        damping: ArrayLike = 0.0,
+        stiffness: ArrayLike = 0.0,
+        rest: ArrayLike = 0.0,
+        limits: Any = None,
+    ) -> int:
+        """Add a body that hangs on `joint` from its parent.
+
+        Parameters
+        ----------
+        name
+            Any name that is not taken.
+        parent
+            Name of the parent, which may be added later, or 0 (or "base") for the base. A number
+            means the body that was added as that one.
+        joint
+            A joint object, such as ``Revolute(axis="y")``.
+        placement
+            Where the joint sits on the parent: a `Pose` (parent from joint frame), a `Plucker`
+            transform X_T, three numbers for a translation, or None for the parent's origin.
+        inertia
+            `RigidInertia`, `CentralInertia` or ten parameters; None for a body without mass.
+        reverse
+            Whether the joint was made with this body as its predecessor.
+        armature, damping, stiffness, rest
+            One number, or one for each velocity variable: rotor inertia seen at the joint,
+            viscous damping, spring constant and the position where the spring is at rest.
+        limits
+            (lower, upper) or (lower, upper, stiffness, damping) of elastic stops; for joints
+            with several freedoms a row for each. Stiffness defaults to 1e4, damping to 1e2.
+
+        Returns
+        -------
+        int
+            How many bodies there are now.
+        """
+        check_name(name, ChainMap[str, Any](self._bodies, self._declared), "body")
+        check_joint_object(joint, name)
+        forces = force_elements(name, joint, armature, damping, stiffness, rest, limits)
+        entry = Entry(
+            self._reference(parent),
+            joint,
+            placement_of(placement, name),
+            inertia_of(inertia, name),
+            bool(reverse),
+            forces,
+        )
+        self._bodies[name] = entry
+        self._order.append(name)
+        return len(self._order)
+
+    def declare_body(self, name: str, inertia: Any = None) -> int:
+        """Add a body without saying how it hangs in the tree; `add_joint` connects it.
+
+        Parameters
+        ----------
+        name, inertia
+            As in `add_body`; the inertia is in the frame in which `add_joint` places joints.
+
+        Returns
+        -------
+        int
+            How many bodies there are now.
+        """
+        check_name(name, ChainMap[str, Any](self._bodies, self._declared), "body")
+        self._declared[name] = inertia_of(inertia, name)
+        self._order.append(name)
+        return len(self._order)
+
+    def add_joint(
+        self,
+        name: str,
+        predecessor: str | int,
+        successor: str | int,
+        joint: Joint,
+        X_P: Placement = None,
+        X_S: Placement = None,
+        *,
+        tree: bool | None = None,
+        armature: ArrayLike = 0.0,
+        damping: ArrayLike = 0.0,
+        stiffness: ArrayLike = 0.0,
+        rest: ArrayLike = 0.0,
+        limits: Any = None,
+    ) -> None:
+        """Connect two bodies, or a body and the base, whichever way the tree runs.
+
+        `build` chooses a spanning tree of least depth. Joints that it meets from their successor
+        are reversed; joints that it leaves over close loops.
+
+        Parameters
+        ----------
+        name
+            Any name that no other joint has.
+        predecessor, successor
+            Names of the bodies, which may be added later; 0 or "base" for the base.
+        joint
+            A joint object.
+        X_P, X_S
+            Where the joint's frames sit on predecessor and successor, as `placement` of
+            `add_body`. The frame on the side away from the base becomes the frame of that body
+            in the model; `frame_shift` tells how they differ.
+        tree
+            True: must belong to the tree. False: must close a loop. None: whatever suits.
+        armature, damping, stiffness, rest, limits
+            As in `add_body`; only for joints of the tree.
+
+        Examples
+        --------
+        A four-bar linkage, of which the builder decides where to cut it open:
+
+        >>> from multibody import Revolute, rod
+        >>> b = ModelBuilder(name="four-bar")
+        >>> for body, length in (("crank", 1.0), ("coupler", 2.0), ("rocker", 1.5)):
+        ...     _ = b.declare_body(body, rod((0, 0, 0), (length, 0, 0), mass=length))
+        >>> b.add_joint("A", 0, "crank", Revolute())
+        >>> b.add_joint("B", "crank", "coupler", Revolute(), (1.0, 0, 0))
+        >>> b.add_joint("C", "coupler", "rocker", Revolute(), (2.0, 0, 0), (1.5, 0, 0))
+        >>> b.add_joint("D", 0, "rocker", Revolute(), (2.2, 0, 0))
+        >>> print(b.build())
+        four-bar: 3 bodies, nq = 3, nv = 3, 1 loop
+        0 base
+        ├─ 1 crank: Revolute(), 1 kg
+        │  └─ 2 coupler: Revolute(), 2 kg
+        └─ 3 rocker: Revolute(), 1.5 kg
+        loop C: coupler to rocker by Revolute()
+        """
+        check_name(name, ChainMap[str, Any](self._joints, self._loops), "joint")
+        check_joint_object(joint, name)
+        forces = force_elements(name, joint, armature, damping, stiffness, rest, limits)
+        self._joints[name] = Connection(
+            self._reference(predecessor),
+            self._reference(successor),
+            joint,
+            placement_of(X_P, name),
+            placement_of(X_S, name),
+            forces,
+            tree,
+        )
+
+    def frame_shift(self, body: str | int) -> Pose:
+        """Frame in which a body was described, seen from its frame in the model.
+
+        The two differ only where `add_joint` placed the joint that carries the body away from the
+        origin: a point p of the description is ``b.frame_shift(body).act(p)`` in the model.
+        """
+        name = self._reference(body)
+        shifts = self._tree()[2]
+        if name not in shifts:
+            self._unknown(name, "frame_shift", list(shifts))
+        back = shifts[name].inverse()
+        return Pose._of(back.E.T, back.r)
+
+    def add_loop(
+        self,
+        name: str,
+        predecessor: str | int,
+        successor: str | int,
+        joint: Joint,
+        placement_predecessor: Placement = None,
+        placement_successor: Placement = None,
+    ) -> None:
+        """Close a loop: `joint` connects two bodies (or the base) that are in the tree already.
+
+        The placements say where the joint's two frames sit on the two bodies.
+        """
+        check_name(name, ChainMap[str, Any](self._joints, self._loops), "loop or joint")
+        check_joint_object(joint, name)
+        self._loops[name] = Connection(
+            self._reference(predecessor),
+            self._reference(successor),
+            joint,
+            placement_of(placement_predecessor, name),
+            placement_of(placement_successor, name),
+        )
+
+    def add_spring(
+        self,
+        name: str,
+        body_a: str | int,
+        point_a: ArrayLike,
+        body_b: str | int,
+        point_b: ArrayLike,
+        stiffness: float,
+        damping: float = 0.0,
+        rest: float = 0.0,
+    ) -> None:
+        """Connect a point of one body with a point of another by a spring and a damper."""
+        check_name(name, self._springs, "spring")
+        a, b = self._reference(body_a), self._reference(body_b)
+        two_bodies(f"spring {name!r}", a, b)
+        self._springs[name] = (
+            (a, b),
+            *spring_numbers(name, point_a, point_b, stiffness, damping, rest),
+        )
+
+    def build(self) -> Model:
+        """Number the bodies regularly, check everything, and return the model.
+
+        Raises
+        ------
+        ValueError
+            Unknown parents (with the nearest name), cyclic parents, and bodies that a force
+            could accelerate without limit, because nothing beyond their joint has mass.
+        """
+        entries, loops, shifts = self._tree()
+        order = regular_order({name: entry.parent for name, entry in entries.items()})
+        number = {BASE: 0, **{name: i for i, name in enumerate(order, 1)}}
+
+        def find(name: str, where: str) -> int:
+            if name not in number:
+                self._unknown(name, where, list(number))
+            return number[name]
+
+        bodies = []
+        for name in order:
+            e = entries[name]
+            bodies.append(
+                Body(
+                    name,
+                    number[e.parent],
+                    e.joint,
+                    e.placement,
+                    e.inertia,
+                    e.reverse,
+                    **e.forces,
+                )
+            )
+        closing = []
+        for name, c in loops.items():
+            first, second = (find(body, f"loop {name!r}") for body in (c.predecessor, c.successor))
+            X_P, X_S = moved(c.X_P, shifts[c.predecessor]), moved(c.X_S, shifts[c.successor])
+            closing.append(Loop(name, first, second, c.joint, X_P, X_S))
+        springs = []
+        for name, (ends, *points, stiffness, damping, rest) in self._springs.items():
+            a, b = (find(body, f"spring {name!r}") for body in ends)
+            at_a, at_b = (
+                shifts[body].E @ (p - shifts[body].r) for body, p in zip(ends, points, strict=True)
+            )
+            springs.append(PointSpring(name, a, at_a, b, at_b, stiffness, damping, rest))
+        return Model(tuple(bodies), tuple(closing), tuple(springs), self.gravity, self.name)
+
+    # ------------------------------------------------------------------ helpers
+
+    def _reference(self, body: str | int) -> str:
+        """Name of a body given by name or by the number under which it was added."""
+        if isinstance(body, str):
+            return body
+        if isinstance(body, bool) or not isinstance(body, int | np.integer):
+            raise TypeError(f"expected a body's name, or 0 for the base, received {body!r}")
+        if body == 0:
+            return "base"
+        names = self._order
+        if not 1 <= body <= len(names):
+            raise ValueError(f"no body has number {body} yet; {len(names)} were added")
+        return names[body - 1]
+
+    def _tree(self) -> tuple[dict[str, Entry], dict[str, Connection], dict[str, Plucker]]:
+        """Bodies as a tree, loops, and the shifts of body frames."""
+        given = {**self._loops}
+        if not (self._joints or self._declared):
+            same = Plucker.identity()
+            return self._bodies, given, dict.fromkeys((BASE, *self._bodies), same)
+        entries, loops, shifts = connect(self._bodies, self._declared, self._joints, self._order)
+        return entries, {**loops, **given}, shifts
+
+    @staticmethod
+    def _unknown(name: str, where: str, known: list[str]) -> None:
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {known}"
+        raise ValueError(f"{where}: no body is named {name!r}; {hint}")

@@ -1,0 +1,4 @@
+"""Pictures: stick figures, plots, animations.
+
+Imports runs; nothing imports this.
+"""

@@ -1,0 +1,284 @@
+"""Animations of stick figures: GIF, MP4, or a web page of one file that needs no network.
+
+>>> from multibody import animate, mechanisms, simulate
+>>> model = mechanisms.double_pendulum()
+>>> solution = simulate(model, [2.0, 0.5], T=5.0)
+>>> path = animate.save(model, solution, "double.html")  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from html import escape
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from integrators.analysis.plot.style import COLOURS, INK, QUIET
+
+from ..checks import Array, ArrayLike, real_array, real_scalar
+from ..runs.simulate import _check_solution
+from .page import PAGE
+from .plot import LOOP
+from .skeleton import axes_of_view, skeleton, view_of
+
+if TYPE_CHECKING:
+    from ..model import Model
+
+__all__ = ["frames", "html", "save"]
+
+MOST_FRAMES = 20_000
+
+
+def frames(model: Model, solution: Any, fps: float = 30.0, speed: float = 1.0) -> Any:
+    """States of a solution at even times, one for each frame.
+
+    Parameters
+    ----------
+    model, solution
+        A model, and a solution of it. Between the times of the solution its dense output is
+        used (``dense_output=True``), else states are interpolated linearly: simulate with enough
+        frames a second.
+    fps
+        Frames in a second of the animation.
+    speed
+        Seconds of the motion in a second of the animation; 0.5 is slow motion.
+
+    Returns
+    -------
+    object
+        With the fields ``t`` and ``y`` of a solution.
+
+    Examples
+    --------
+    >>> from multibody import mechanisms, simulate
+    >>> model = mechanisms.pendulum()
+    >>> frames(model, simulate(model, [1.0], T=2.0), fps=10).y.shape
+    (2, 21)
+    """
+    times, states = _check_solution(model, solution)
+    for name, value in (("fps", fps), ("speed", speed)):
+        if real_scalar(value, name) <= 0.0:
+            raise ValueError(f"{name}: expected a positive number, received {value!r}")
+    if len(times) == 0:
+        raise ValueError(
+            "solution: expected at least one time to show, received none; simulate without "
+            "t_eval=[], or look at solution.message"
+        )
+    duration = abs(times[-1] - times[0])
+    count = round(duration * fps / speed) + 1
+    if count > MOST_FRAMES:
+        raise ValueError(
+            f"expected at most {MOST_FRAMES} frames, received {count} ({duration:g} s at {fps:g} "
+            f"frames a second and speed {speed:g}); lower fps or raise speed"
+        )
+    t = np.linspace(times[0], times[-1], max(count, 1))
+    if getattr(solution, "sol", None) is not None:
+        y = np.asarray(solution.sol(t), dtype=float)
+    else:
+        order = np.argsort(times)
+        y = np.array([np.interp(t, times[order], row[order]) for row in states])
+    for column in y.T:
+        column[: model.nq] = model.normalise(column[: model.nq])
+    return SimpleNamespace(t=t, y=y)
+
+
+def save(
+    model: Model,
+    solution: Any,
+    path: str | Path,
+    *,
+    fps: float = 30.0,
+    speed: float = 1.0,
+    view: str = "auto",
+    trace: tuple[str | int, ArrayLike] | None = None,
+    dpi: float = 90.0,
+) -> Path:
+    """Write an animation; the ending of `path` says which kind.
+
+    Parameters
+    ----------
+    model, solution
+        A model, and a solution of it.
+    path
+        ``.html``: a page that plays, pauses, and turns 3-D mechanisms with the mouse. ``.gif``.
+        ``.mp4``: needs the program ffmpeg, on the PATH or from ``pip install imageio-ffmpeg``.
+    fps, speed
+        As in :func:`frames`.
+    view
+        "xz", "xy", "yz" or "3d"; "auto" takes the plane in which the mechanism moves, if there is
+        one.
+    trace
+        (body, point): leave a trail where this point, in body coordinates, has been.
+    dpi
+        Resolution of GIF and MP4; pictures are 6.4 by 4.8 inches.
+
+    Returns
+    -------
+    Path
+        Where the animation was written.
+
+    Raises
+    ------
+    RuntimeError
+        For ``.mp4`` if there is no ffmpeg; the message says how to get it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from multibody import mechanisms, simulate
+    >>> model = mechanisms.pendulum()
+    >>> solution = simulate(model, [1.0], T=1.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(model, solution, Path(folder) / "pendulum.html").stat().st_size > 1000
+    True
+    """
+    target = Path(path)
+    kind = target.suffix.lower()
+    if kind == ".html":
+        page = html(model, solution, fps=fps, speed=speed, view=view, trace=trace)
+        target.write_text(page, encoding="utf-8")
+        return target
+    if kind not in (".gif", ".mp4"):
+        raise ValueError(f"path: expected a name that ends in .html, .gif or .mp4, received {path}")
+    from matplotlib import rc_context
+
+    program: dict[Any, Any] = {"animation.ffmpeg_path": _ffmpeg(target)} if kind == ".mp4" else {}
+    figure, draw, count = _film(model, solution, fps, speed, view, trace)
+    with rc_context(program):
+        writer = _writer(kind, fps)
+        with writer.saving(figure, str(target), dpi):
+            for k in range(count):
+                draw(k)
+                writer.grab_frame()
+    return target
+
+
+def _writer(kind: str, fps: float) -> Any:
+    from matplotlib.animation import FFMpegWriter, PillowWriter
+
+    if kind == ".gif":
+        return PillowWriter(fps=fps)  # type: ignore[arg-type]
+    # The index comes first in the file, so that a browser plays it while it loads.
+    return FFMpegWriter(fps=fps, extra_args=["-movflags", "+faststart"])  # type: ignore[arg-type]
+
+
+def _ffmpeg(target: Path) -> str:
+    """Program that matplotlib is set to use ("ffmpeg" on the PATH), else that of imageio-ffmpeg."""
+    from matplotlib import rcParams
+
+    if (found := shutil.which(rcParams["animation.ffmpeg_path"])) is not None:
+        return found
+    try:
+        from imageio_ffmpeg import get_ffmpeg_exe
+
+        return str(get_ffmpeg_exe())
+    except (ImportError, RuntimeError):  # not installed, or without a program for this machine
+        raise RuntimeError(
+            f"cannot write {target}: MP4 needs the program ffmpeg, which is neither on the PATH "
+            "nor in the package imageio-ffmpeg; run `pip install imageio-ffmpeg`, or write .gif or "
+            ".html"
+        ) from None
+
+
+def _scene(
+    model: Model,
+    solution: Any,
+    fps: float,
+    speed: float,
+    view: str,
+    trace: tuple[str | int, ArrayLike] | None,
+) -> tuple[Any, Any, Array, Array | None, str]:
+    """Skeleton, frames, places of its points (m, n, 3), trail (m, 3), and view."""
+    bones, shown = skeleton(model), frames(model, solution, fps, speed)
+    trail = None
+    if trace is not None:
+        from ..runs.simulate import positions
+
+        body, point = trace
+        trail = positions(model, shown, body, real_array(point, "trace", (3,))).T
+    return bones, shown, bones.places(model, shown), trail, view_of(model, view)
+
+
+def _film(
+    model: Model, solution: Any, fps: float, speed: float, view: str, trace: Any
+) -> tuple[Any, Any, int]:
+    """Figure, function that draws frame k, and number of frames."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from . import plot
+
+    bones, shown, places, trail, view = _scene(model, solution, fps, speed, view, trace)
+    figure = Figure(figsize=(6.4, 4.8), layout="constrained", facecolor="white")
+    FigureCanvasAgg(figure)
+    ax = plot._space(figure.add_subplot(projection="3d" if view == "3d" else None), view)
+    axes = list(axes_of_view(view))
+    everything = places if trail is None else np.concatenate([places, trail[:, None]], axis=1)
+    plot._equal(ax, np.moveaxis(everything[:, :, axes], 2, 0), view)
+    line = ax.plot(*[[]] * len(axes), color=QUIET, lw=1.0)[0]
+    artists = plot.Artists(ax, model, bones, view)
+    title = ax.set_title("", loc="left", fontsize="medium")
+
+    def draw(k: int) -> None:
+        artists.move(places[k])
+        if trail is not None:
+            plot._set(line, trail[: k + 1, axes])
+        title.set_text(f"{model.name}, t = {shown.t[k]:.2f} s")
+
+    return figure, draw, len(shown.t)
+
+
+def html(
+    model: Model,
+    solution: Any,
+    *,
+    fps: float = 30.0,
+    speed: float = 1.0,
+    view: str = "auto",
+    trace: tuple[str | int, ArrayLike] | None = None,
+) -> str:
+    """Return the text of a web page that shows the animation; parameters as in :func:`save`.
+
+    Everything is in the page: numbers, drawing, controls. It loads nothing from anywhere.
+
+    Examples
+    --------
+    >>> from multibody import mechanisms, simulate
+    >>> model = mechanisms.pendulum()
+    >>> html(model, simulate(model, [1.0], T=1.0))[:15]
+    '<!DOCTYPE html>'
+    """
+    bones, shown, places, trail, view = _scene(model, solution, fps, speed, view, trace)
+    size = float(np.max(np.ptp(places.reshape(-1, 3), axis=0))) or 1.0
+    digits = max(0, 4 - int(np.floor(np.log10(size))))  # a ten-thousandth of the picture
+    scene = {
+        "name": model.name,
+        "fps": float(fps),
+        "t": [round(float(t), 6) for t in shown.t],
+        "points": _rounded(places, digits),
+        "trail": None if trail is None else _rounded(trail, digits),
+        "links": [
+            [*pair, COLOURS[(body - 1) % (len(COLOURS) - 1)] if body else QUIET]
+            for pair, body in zip(bones.links, bones.bodies)
+        ],
+        "slides": [list(pair) for pair in bones.slides],
+        "springs": [list(pair) for pair in bones.springs],
+        "joints": list(bones.joints),
+        "centres": [point for point, _ in bones.centres],
+        "loops": [list(pair) for pair in bones.loops],
+        "view": view,
+        "ink": INK,
+        "quiet": QUIET,
+        "loop": LOOP,
+    }
+    # In a script element only "</" could end the data early.
+    data = json.dumps(scene, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
+    return PAGE.substitute(title=escape(model.name), scene=data)
+
+
+def _rounded(array: Array, digits: int) -> Any:
+    return (np.round(array, digits) + 0.0).tolist()

@@ -1,0 +1,177 @@
+"""Closed loops as right-hand sides: what :func:`multibody.as_ivp` does for models with loops.
+
+All forms here are ordinary differential equations in x = [q; v] for any integrator; forms with
+multipliers as unknowns are in ``as_dae``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..checks import Array, check_rank_tolerance, one_of
+from ..dynamics.functions import load, load_forces
+from ..dynamics.loops.assembly import project_state, wrong_way_round
+from ..dynamics.loops.closed_loop import (
+    RANK_TOLERANCE,
+    REGULARISATION,
+    REGULARISATION_INDEPENDENT,
+    constraints,
+    fast_constrained_accelerations,
+    mobility,
+    solved,
+)
+from ..dynamics.loops.multipliers import ALPHA, BETA, EPSILON, constrained_kernel
+
+if TYPE_CHECKING:
+    from ..model import Model
+
+__all__ = ["Stabilisation", "check_consistent", "loop_projection"]
+
+#: Constraints up to which a closed loop is traced; beyond, compiling takes too long.
+TRACED_CONSTRAINTS = 30
+
+#: Largest gap and rate of the gap of an initial state.
+CONSISTENT = 1e-6
+
+#: Names of :func:`~multibody.as_dae` for the same.
+OTHER_NAMES = {"projected": "projection", "index1": "none"}
+
+
+@dataclass(frozen=True)
+class Stabilisation:
+    """How a closed loop is kept closed while it is integrated.
+
+    Attributes
+    ----------
+    kind
+        "none", "baumgarte" or "projection".
+    alpha, beta
+        Of Baumgarte's term −2α(Kv − ν) − β²δ; zero for the others.
+    rank
+        "regular": constraints that are redundant stay so (fast, traced). "truncate": singular
+        values are looked at in every evaluation, which passes through singular positions.
+    rank_tolerance
+        Of "truncate".
+    epsilon
+        Of "regular": what is added to the diagonal of KH⁻¹Kᵀ, in parts of its mean.
+    """
+
+    kind: str
+    alpha: float
+    beta: float
+    rank: str = "regular"
+    rank_tolerance: float = RANK_TOLERANCE
+    epsilon: float = REGULARISATION
+
+    @classmethod
+    def of(
+        cls,
+        kind: str | None,
+        T_stab: float | str | None,
+        alpha: float | None,
+        beta: float | None,
+        step: float | None,
+        rank: str,
+        rank_tolerance: float = RANK_TOLERANCE,
+    ) -> Stabilisation:
+        """Check the options of :func:`~multibody.as_ivp`.
+
+        The names that :func:`~multibody.as_dae` has for the same are accepted: "projected" for
+        "projection" and "index1" for "none".
+        """
+        from integrators.dae.formulations import gains
+
+        kind = "baumgarte" if kind is None else kind
+        kind = OTHER_NAMES.get(kind, kind)
+        one_of(kind, "stabilise", ("none", "baumgarte", "projection", *OTHER_NAMES))
+        one_of(rank, "rank", ("regular", "truncate"))
+        rank_tolerance = check_rank_tolerance(rank_tolerance)
+        if kind != "baumgarte":
+            if any(x is not None for x in (T_stab, alpha, beta, step)):
+                raise ValueError(
+                    f"stabilise={kind!r} takes no T_stab, alpha, beta or step; they belong to "
+                    "'baumgarte'"
+                )
+            return cls(kind, 0.0, 0.0, rank, rank_tolerance)
+        return cls(kind, *gains(alpha, beta, T_stab, step), rank, rank_tolerance)
+
+    def starting_at(self, model: Model, q: Array, t: float) -> Stabilisation:
+        """Return the same with the least regularisation that the constraints at a position need."""
+        if mobility(model, q, t=t).rank < len(model.tree.acting_rows):
+            return self
+        return replace(self, epsilon=REGULARISATION_INDEPENDENT)
+
+    def symbolic(self, w: Any) -> None:
+        """Accelerations on a workspace of symbols."""
+        w.stabilise[ALPHA], w.stabilise[BETA] = self.alpha, self.beta
+        w.stabilise[EPSILON] = self.epsilon
+        constrained_kernel(w)
+
+    def numeric(self, model: Model, q: Array, v: Array, tau: Any, f_ext: Any, t: float) -> Array:
+        """Accelerations on floats."""
+        if self.rank == "truncate":
+            feedback, tolerance = (self.alpha, self.beta), self.rank_tolerance
+            return solved(
+                model, q, v, tau, f_ext, t, "projection", *feedback, tolerance
+            ).accelerations
+        w = load(model, q, v, t)
+        w.tau[:] = 0.0 if tau is None else tau
+        load_forces(model, w, f_ext)
+        return fast_constrained_accelerations(w, self.alpha, self.beta, self.epsilon)[0]
+
+    def can_trace(self, model: Model) -> bool:
+        """Whether tracing makes sense."""
+        small = len(model.tree.acting_rows) <= TRACED_CONSTRAINTS
+        return self.rank == "regular" and small
+
+
+def check_consistent(model: Model, q: Array, v: Array, t: float) -> None:
+    """Raise if an initial state leaves loops open, closes them askew or tears them apart."""
+    c = constraints(model, q, v, t=t)
+    wrong = wrong_way_round(model, q, t)
+    if wrong is not None and np.abs(c.delta).max(initial=0.0) <= CONSISTENT:
+        raise ValueError(
+            f"initial state: the loop {wrong!r} is closed half a turn the wrong way (its gap is 0, "
+            "but its frames are half a turn off or its axes antiparallel, expected aligned); use "
+            "assemble(model, q0).q"
+        )
+    for name, values, remedy in (
+        ("gap", c.delta, "use assemble(model, q0).q"),
+        ("rate of the gap", c.K @ v - c.nu, "use consistent_velocity(model, q0, v0)"),
+    ):
+        if not values.size:
+            continue
+        worst = int(np.argmax(np.abs(values)))
+        if abs(values[worst]) > CONSISTENT * (1.0 + np.abs(v).max(initial=0.0)):
+            raise ValueError(
+                f"initial state: the loop constraint {c.names[worst]} has a {name} of "
+                f"{values[worst]:.3g}, expected 0 within {CONSISTENT:g}; {remedy}"
+            )
+
+
+def loop_projection(model: Model) -> Callable[[float, Array], Array]:
+    """Projection of position and velocity after each accepted step."""
+
+    def project(t: float, x: Array) -> Array:
+        q, v = project_state(model, model.normalise(x[: model.nq]), x[model.nq :], t=t)
+        return np.concatenate([model.normalise(q), v])
+
+    return project
+
+
+def gap_invariants(model: Model) -> dict[str, Callable[..., float]]:
+    """Largest gap and largest rate of a gap, which stay zero."""
+    nq = model.nq
+
+    def gap(t: float, x: Array) -> float:
+        return float(np.abs(constraints(model, x[:nq], t=t).delta).max(initial=0.0))
+
+    def rate(t: float, x: Array) -> float:
+        c = constraints(model, x[:nq], x[nq:], t=t)
+        return float(np.abs(c.K @ x[nq:] - c.nu).max(initial=0.0))
+
+    return {"loop gap": gap, "loop gap rate": rate}

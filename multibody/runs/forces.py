@@ -1,0 +1,152 @@
+"""Forces as a user gives them (numbers, tables over time, functions), as functions of t, q, v."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..checks import Array, ArrayLike, real_array
+from ..dynamics.functions import ForcesLike
+
+if TYPE_CHECKING:
+    from ..model import Model
+
+__all__ = ["driven_variables", "external_force_law", "joint_force_law"]
+
+
+def joint_force_law(model: Model, tau: Any) -> tuple[Callable[..., Any] | None, Array]:
+    """Joint forces as a function of t, q, v, p, and the parameters p."""
+    none = np.zeros(0)
+    if tau is None:
+        return None, none
+    if callable(tau):
+        return lambda t, q, v, p: _joint_forces(model, tau(t, q, v)), none
+    if _is_table(model, tau):
+        return _table_law(*_table(model, *tau)), none
+    return lambda t, q, v, p: p, model.check("tau", tau)
+
+
+def driven_variables(model: Model, tau: Any) -> Array | None:
+    """Whether joint forces can act on each velocity variable; None if there are none at all.
+
+    A table tells by its numbers. Numbers are parameters, which may change, and a function can
+    return anything.
+    """
+    if tau is None:
+        return None
+    if not callable(tau) and _is_table(model, tau):
+        return np.asarray(_table(model, *tau)[1].any(axis=0))
+    return np.ones(model.nv, dtype=bool)
+
+
+def _is_table(model: Model, tau: Any) -> bool:
+    """Whether joint forces are a pair (times, values), and not nv numbers."""
+    if not (isinstance(tau, tuple) and len(tau) == 2):
+        return False
+    if np.ndim(tau[0]) != 1 or np.ndim(tau[1]) < 1:
+        return False
+    return np.ndim(tau[1]) == 2 or len(tau[0]) == len(tau[1]) != model.nv
+
+
+def _joint_forces(model: Model, forces: Any) -> Any:
+    """What a function of the user returned, floats or symbols, if it is a force for each freedom.
+
+    Checked here because arrays take a single number for all of their entries.
+    """
+    if forces is None:
+        raise ValueError(
+            f"tau: expected a function that returns {model.nv} numbers, but it returned None; is "
+            "its `return` missing? Without joint forces, leave tau out"
+        )
+    vector = np.asarray(forces)
+    if vector.ndim == 0:
+        vector = vector.reshape(1)
+    if vector.shape != (model.nv,):
+        names = ", ".join(model.v_names[:6]) + (", …" if model.nv > 6 else "")
+        raise ValueError(
+            f"tau: expected {model.nv} numbers ({names}), received shape {np.shape(forces)} from "
+            "the function; return a force for each freedom, zeros included"
+        )
+    return vector
+
+
+def _table(model: Model, times: ArrayLike, values: ArrayLike) -> tuple[Array, Array]:
+    """Times and rows of forces of a table, checked."""
+    times = real_array(times, "times")
+    values = real_array(values, "values").reshape(len(times), -1)
+    if values.shape[1] != model.nv or len(times) < 2 or np.any(np.diff(times) <= 0.0):
+        raise ValueError(
+            f"tau: expected a table (times, values) with at least two rising times and rows of "
+            f"{model.nv} forces, received {len(times)} times and values of shape {values.shape}"
+        )
+    return times, values
+
+
+def _table_law(times: Array, values: Array) -> Callable[..., Any]:
+    """Piecewise linear function as a sum of ramps, which needs no branches.
+
+    Each ramp ends with its interval: ramps that go on for ever would have to cancel, and after a
+    steep one little but rounding would be left. So the error is that of summing the differences.
+    """
+    starts, lengths = times[:-1], np.diff(times)
+    slopes = np.diff(values, axis=0) / lengths[:, None]
+
+    def law(t: Any, q: Any, v: Any, p: Any) -> Any:
+        return values[0] + np.clip(t - starts, 0.0, lengths) @ slopes
+
+    return law
+
+
+def external_force_law(model: Model, f_ext: ForcesLike) -> Callable[..., Any] | None:
+    """External forces as a function of t, q, v that returns a row for each body."""
+    if f_ext is None:
+        return None
+    if callable(f_ext):
+        return lambda t, q, v: _rows(model, f_ext(t, q, v))
+    constant = _rows(model, f_ext)
+    return lambda t, q, v: constant
+
+
+def _rows(model: Model, forces: Any) -> Any:
+    """External forces, floats or symbols, as a row for each body; from an array or a dictionary."""
+    if forces is None:
+        raise ValueError(
+            "f_ext: expected a function that returns forces, but it returned None; is its "
+            "`return` missing? Without external forces, leave f_ext out"
+        )
+    if isinstance(forces, Mapping):
+        table: Any = [[0.0] * 6 for _ in model.bodies]
+        for name, force in forces.items():
+            i = model.number(name)
+            if i == 0:
+                raise ValueError("f_ext: a force on the base moves nothing; leave it out")
+            row = _numbers(force, f"f_ext[{name!r}]")
+            if row.shape != (6,):
+                raise ValueError(
+                    f"f_ext[{name!r}]: expected 6 numbers (couple and force, in base "
+                    f"coordinates), received shape {row.shape}"
+                )
+            table[i - 1] = [a + b for a, b in zip(table[i - 1], row)]
+        return np.array(table)
+    rows = _numbers(forces, "f_ext")
+    if rows.shape != (model.n_bodies, 6):
+        raise ValueError(
+            f"f_ext: expected a row of 6 numbers for each of {model.n_bodies} bodies, or a "
+            f"dictionary by body names, received shape {rows.shape}"
+        )
+    return rows
+
+
+def _numbers(value: Any, name: str) -> Any:
+    """Finite numbers, or symbols of a function that is being traced."""
+    from integrators.tracing.symbol import Symbol
+
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        return real_array(value, name)
+    if array.dtype == object and any(isinstance(x, Symbol) for x in array.flat):
+        return array
+    return real_array(value, name)

@@ -1,0 +1,177 @@
+"""A model's dynamics as traced functions, and their exact derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..checks import Array, ArrayLike
+from ..dynamics.arrays import HAVE_FORCES
+from ..dynamics.factored import factored_kernel, is_shallow
+from ..dynamics.functions import position_rate
+from ..dynamics.kinematics import position_rates
+from ..dynamics.with_elements import forward_dynamics, inverse_dynamics
+from .closed import Stabilisation
+
+if TYPE_CHECKING:
+    from integrators.tracing import Traced
+
+    from ..model import Model
+
+__all__ = [
+    "FD_derivatives",
+    "ID_derivatives",
+    "accelerate",
+    "set_forces",
+    "symbolic_state",
+    "traced_fd",
+    "traced_id",
+]
+
+
+def symbolic_state(model: Model, t: Any, x: Any) -> Any:
+    """Workspace of symbols, with time, positions and velocities filled in."""
+    w = model.tree.symbolic()
+    w.t[0] = t
+    w.q[:] = x[: model.nq]
+    w.v[:] = x[model.nq :]
+    return w
+
+
+def set_forces(model: Model, w: Any, tau: Any, f_ext: Any) -> None:
+    """Enter joint forces and external forces, numbers or symbols."""
+    w.tau[:] = 0.0 if tau is None else tau
+    w.switches[HAVE_FORCES] = int(f_ext is not None or len(model.springs) > 0)
+    if f_ext is not None:
+        w.f_ext[:] = f_ext
+
+
+def accelerate(w: Any, keep: Stabilisation | None) -> None:
+    """Accelerations on symbols, of a tree or of closed loops."""
+    if keep is None:
+        (factored_kernel if is_shallow(w.parent_v) else forward_dynamics)(w)
+    else:
+        keep.symbolic(w)
+
+
+def traced_fd(model: Model) -> Traced:
+    """[q̇; v̇] as a traced function of t, x = [q; v] and p = tau; made once for each model.
+
+    Examples
+    --------
+    >>> from multibody import mechanisms
+    >>> f = traced_fd(mechanisms.pendulum())
+    >>> f(0.0, np.array([0.0, 1.0]), np.array([2.0]))
+    array([1., 2.])
+    """
+    from integrators import traced
+
+    def fd(t: Any, x: Any, p: Any = ()) -> Any:
+        w = symbolic_state(model, t, x)
+        set_forces(model, w, p if model.nv else None, None)
+        position_rates(w)
+        accelerate(w, Stabilisation("none", 0.0, 0.0) if model.loops else None)
+        return np.concatenate([w.q_dot, w.a_q])
+
+    return _kept(model, "fd", lambda: traced(fd, n=model.nq + model.nv, params=model.nv))
+
+
+def traced_id(model: Model) -> Traced:
+    """Joint forces as a traced function of t, x = [q; v] and p = accelerations."""
+    from integrators import traced
+
+    def inverse(t: Any, x: Any, p: Any = ()) -> Any:
+        w = symbolic_state(model, t, x)
+        set_forces(model, w, None, None)
+        w.a_q[:] = p
+        inverse_dynamics(w)
+        return w.tau
+
+    return _kept(
+        model,
+        "id",
+        lambda: traced(inverse, n=model.nq + model.nv, params=model.nv, outputs=model.nv),
+    )
+
+
+def _kept(model: Model, name: str, make: Callable[[], Any]) -> Any:
+    kept = model.tree.traced
+    if name not in kept:
+        kept[name] = make()
+    return kept[name]
+
+
+def _position_directions(model: Model, q: Array, t: float) -> Array:
+    """∂q̇/∂v: what each velocity variable does to the positions."""
+    columns = [position_rate(model, q, e, t=t) for e in np.eye(model.nv)]
+    return np.array(columns).T.reshape(model.nq, model.nv)
+
+
+def _no_derivatives(model: Model, tangent: bool) -> tuple[Array, Array, Array]:
+    """Derivatives of a model without freedoms: no rows."""
+    return np.zeros((0, 0 if tangent else model.nq)), np.zeros((0, 0)), np.zeros((0, 0))
+
+
+def FD_derivatives(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike | None = None,
+    *,
+    t: float = 0.0,
+    tangent: bool = True,
+) -> tuple[Array, Array, Array]:
+    """Exact derivatives of FD with respect to position, velocity and joint forces.
+
+    Parameters
+    ----------
+    tangent
+        True: the first matrix is nv × nv, derivatives along the directions that the velocity
+        variables stand for. False: nv × nq, derivatives by the numbers in q.
+
+    Returns
+    -------
+    dq, dv, dtau
+        dtau is H⁻¹.
+
+    Examples
+    --------
+    >>> from multibody import mechanisms
+    >>> dq, dv, dtau = FD_derivatives(mechanisms.pendulum(), [0.0], [0.0])
+    >>> dq.round(6), dtau
+    (array([[-9.81]]), array([[1.]]))
+    """
+    q, v = model.check("q", q), model.check("v", v)
+    force = np.zeros(model.nv) if tau is None else model.check("tau", tau)
+    if model.nv == 0:
+        return _no_derivatives(model, tangent)
+    f, x = traced_fd(model), np.concatenate([q, v])
+    J = f.jacobian()(t, x, force)[model.nq :]
+    dtau = f.parameter_jacobian()(t, x, force)[model.nq :]
+    dq = J[:, : model.nq]
+    return (dq @ _position_directions(model, q, t) if tangent else dq), J[:, model.nq :], dtau
+
+
+def ID_derivatives(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    *,
+    t: float = 0.0,
+    tangent: bool = True,
+) -> tuple[Array, Array, Array]:
+    """Exact derivatives of ID with respect to position, velocity and acceleration.
+
+    The last one is H; `tangent` as in :func:`FD_derivatives`.
+    """
+    q, v, a = model.check("q", q), model.check("v", v), model.check("a", a)
+    if model.nv == 0:
+        return _no_derivatives(model, tangent)
+    f, x = traced_id(model), np.concatenate([q, v])
+    J = np.asarray(f.jacobian()(t, x, a)).reshape(model.nv, -1)
+    da = np.asarray(f.parameter_jacobian()(t, x, a)).reshape(model.nv, -1)
+    dq = J[:, : model.nq]
+    return (dq @ _position_directions(model, q, t) if tangent else dq), J[:, model.nq :], da
