@@ -384,7 +384,7 @@ def named_method(name: str) -> Any:
 
         return MuntheKaas.from_name(name)
     if plain.startswith(("hem", "halfexplicit", "generalizedalpha", "generalisedalpha")):
-        from .methods.mechanical.engine import constrained_method
+        from .methods.mechanical.names import constrained_method
 
         return constrained_method(name)
     if plain.startswith("scipy:"):

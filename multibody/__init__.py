@@ -297,9 +297,11 @@ _LATER = {
 }
 
 
-for _name in ("angles", "dh", "frames", "graph", "inertia", "natural", "planar", "plucker", "points",
-              "quaternions", "rates", "rotations", "screws", "se3", "spatial"):  # fmt: skip
-    # They live in rooms of their own; `from multibody.rotations import …` finds them, too.
+# They live in rooms of their own; `from multibody.rotations import …` finds them, too.
+for _name in (
+    *("angles", "dh", "frames", "graph", "inertia", "natural", "planar", "plucker", "points"),
+    *("quaternions", "rates", "rotations", "screws", "se3", "spatial"),
+):
     sys.modules[f"{__name__}.{_name}"] = globals()[_name]
 
 

@@ -20,7 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..errors import suggest
 from ..tracing.symbol import Symbol
+from .partition import RANK_TOLERANCE, partition
 
 __all__ = [
     "RANK_TOLERANCE",
@@ -33,9 +35,6 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-
-RANK_TOLERANCE = 1e-8
-"""Relative size below which a mass-weighted singular value of G counts as zero."""
 
 
 @dataclass(frozen=True)
@@ -156,8 +155,6 @@ def _by_projection(
     M: Array, f: Array, G: Array, gamma: Array, known: Weighted
 ) -> tuple[Array, Array]:
     """v̇ = N ÿ + n₀ with G N = 0, G n₀ = γ; NᵀMN ÿ = Nᵀ(f − M n₀)."""
-    from .partition import partition
-
     split = partition(G, rank=known.rank)
     N, offset = split.basis, split.offset(gamma)
     v_dot = offset
@@ -218,8 +215,6 @@ def accelerations(
     (array([0.5, 2. ]), array([12., 12.]), 1, (1,))
     """
     if method not in SOLVERS:
-        from ..errors import suggest
-
         raise ValueError(
             f"there is no method {method!r}{suggest(method, list(SOLVERS))}; "
             f"known are {', '.join(SOLVERS)}"

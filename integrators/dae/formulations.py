@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import suggest
 from .acceleration import SOLVERS, Eliminated, Factor, Weighted, accelerations
 from .augmented import augmented
 from .consistency import check_start
@@ -52,8 +53,6 @@ def formulation_key(name: str) -> str:
     key = name.lower().replace("-", "").replace("_", "").replace(" ", "")
     key = OTHER_NAMES.get(key, key)
     if key not in FORMULATIONS:
-        from ..errors import suggest
-
         raise ValueError(
             f"there is no formulation {name!r}{suggest(key, list(FORMULATIONS))}; known are "
             f"{', '.join(FORMULATIONS)}"

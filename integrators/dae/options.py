@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import suggest
+
 __all__ = ["finite_vector", "index_list", "number", "take_options"]
 
 
@@ -76,8 +78,6 @@ def take_options(what: str, function: Callable[..., Any], options: Mapping[str, 
     for name in options:
         if name in known:
             continue
-        from ..errors import suggest
-
         takes = f"it takes {', '.join(known)}" if known else "it takes none"
         hint = suggest(name, known) if known else ""
         raise TypeError(f"{what} has no option {name!r}{hint}; {takes}")

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .acceleration import RANK_TOLERANCE
-
-__all__ = ["Partition", "partition"]
+__all__ = ["RANK_TOLERANCE", "Partition", "partition"]
 
 Array = NDArray[np.float64]
+
+RANK_TOLERANCE = 1e-8
+"""Relative size below which a mass-weighted singular value of G counts as zero."""
 
 
 @dataclass(frozen=True)

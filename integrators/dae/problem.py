@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import suggest
 from ..problem import IVP, time_span
 from ..tracing import GraphTooLargeError, Traced
 from .acceleration import SOLVERS, Eliminated
@@ -137,8 +138,6 @@ def full_rank(mechanical: Mechanical) -> bool:
 def may_trace(mechanical: Mechanical, solver: str) -> bool:
     """Whether a right-hand side is to be traced; refuses unknown solvers."""
     if solver not in ("auto", "traced", *SOLVERS):
-        from ..errors import suggest
-
         known = ["auto", "traced", *SOLVERS]
         raise ValueError(
             f"there is no solver {solver!r}{suggest(solver, known)}; known are {', '.join(known)}"

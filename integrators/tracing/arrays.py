@@ -26,7 +26,7 @@ import numpy as np
 
 from .elementwise import ELEMENTWISE
 from .errors import TracingError, tracing_error
-from .symbol import Condition, Symbol, apply
+from .symbol import NUMPY_RULES, Condition, Symbol, apply
 
 __all__ = [
     "FUNCTIONS",
@@ -329,3 +329,6 @@ def numpy_for_symbols() -> Iterator[None]:
             if _users == 0:
                 for (module, name), function in _original.items():
                     setattr(module, name, function)
+
+
+NUMPY_RULES.update(ufunc=apply_ufunc, function=apply_function)

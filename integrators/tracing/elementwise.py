@@ -19,7 +19,7 @@ import numpy as np
 from numpy._core import umath
 
 from .graph import FLOATS
-from .symbol import Condition, Symbol, apply
+from .symbol import NUMPY_RULES, Condition, Symbol, apply
 
 __all__ = ["ELEMENTWISE", "quotient_and_remainder"]
 
@@ -209,3 +209,6 @@ def _install_methods() -> None:
 
 
 _install_methods()
+
+
+NUMPY_RULES["divmod"] = quotient_and_remainder

@@ -43,6 +43,10 @@ _NUMPY_NAMES = {
     "fabs": "abs",
 }
 
+# How NumPy's functions act on symbols: entered by ``elementwise`` and ``arrays``, which are
+# written with symbols.
+NUMPY_RULES: dict[str, Callable[..., Any]] = {}
+
 
 class Symbol:
     """A traced number: node ``index`` of ``graph``."""
@@ -109,11 +113,9 @@ class Symbol:
         return NotImplemented if j is None else Symbol(g, power(g, j, self.index))
 
     def _divided(self, other: Any, swap: bool = False) -> Any:
-        from .elementwise import quotient_and_remainder
-
         if _operand(self.graph, other) is None:
             return NotImplemented, NotImplemented
-        return quotient_and_remainder(*((other, self) if swap else (self, other)))
+        return NUMPY_RULES["divmod"](*((other, self) if swap else (self, other)))
 
     def __floordiv__(self, other: Any) -> Any:
         return self._divided(other)[0]
@@ -224,16 +226,12 @@ class Symbol:
     # --- NumPy ------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from .arrays import apply_ufunc
-
-        return apply_ufunc(ufunc, method, inputs, kwargs)
+        return NUMPY_RULES["ufunc"](ufunc, method, inputs, kwargs)
 
     def __array_function__(
         self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any
     ) -> Any:
-        from .arrays import apply_function
-
-        return apply_function(func, types, args, kwargs)
+        return NUMPY_RULES["function"](func, types, args, kwargs)
 
     @property
     def real(self) -> Symbol:

@@ -152,7 +152,10 @@ class Graph:
     @classmethod
     def of(cls, model: Model) -> Graph:
         """Graph of a model; each tree joint has the name of its body."""
-        return Topology.of(model).graph()
+        tree = Topology.of(model)
+        names = (BASE, *tree.bodies)
+        ends = zip(tree.predecessors, tree.successors)
+        return cls({j: (names[p], names[s]) for j, (p, s) in zip(tree.joints, ends)}, names[1:])
 
     @property
     def n_loops(self) -> int:

@@ -20,7 +20,6 @@ import numpy as np
 from ..checks import Array, ArrayLike
 
 if TYPE_CHECKING:
-    from .graph import Graph
     from .model import Model
 
 __all__ = ["BASE", "LoopCluster", "Topology"]
@@ -115,14 +114,6 @@ class Topology:
             tuple(p for p, _ in ends + loops),
             tuple(s for _, s in ends + loops),
         )
-
-    def graph(self) -> Graph:
-        """The graph without the choice of a tree."""
-        from .graph import Graph
-
-        names = (BASE, *self.bodies)
-        ends = zip(self.predecessors, self.successors)
-        return Graph({j: (names[p], names[s]) for j, (p, s) in zip(self.joints, ends)}, names[1:])
 
     # ------------------------------------------------------------------ sets of the tree
 

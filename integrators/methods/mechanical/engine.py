@@ -22,7 +22,7 @@ from ...stepping import state as at
 from ...stepping.engine import Engine, Options
 from ..user import CustomEngine
 
-__all__ = ["ConstrainedEngine", "ConstrainedStep", "constrained_method", "system_of"]
+__all__ = ["ConstrainedEngine", "ConstrainedStep", "system_of"]
 
 Array = NDArray[np.float64]
 
@@ -145,24 +145,3 @@ def _slope(problem: Formulation) -> Any:
         return out
 
     return slope
-
-
-def constrained_method(name: str) -> Any:
-    """Return "HEM4", "HalfExplicit(RK4)", "GeneralizedAlpha(0.8)" and their like by name."""
-    plain = name.lower().replace("-", "").replace("_", "").replace(" ", "")
-    plain = plain.replace("generalised", "generalized")
-    inside = name.partition("(")[2].strip().removesuffix(")").strip()
-    if plain.startswith("generalizedalpha"):
-        from .generalized_alpha import GeneralizedAlpha
-
-        try:
-            return GeneralizedAlpha(float(inside)) if inside else GeneralizedAlpha()
-        except ValueError as error:
-            if "could not convert" not in str(error):
-                raise
-            raise ValueError(
-                f"{name!r}: write GeneralizedAlpha(0.8), with the spectral radius at infinity"
-            ) from None
-    from .half_explicit import HalfExplicit
-
-    return HalfExplicit.from_name(name)

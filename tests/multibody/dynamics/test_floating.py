@@ -1,0 +1,159 @@
+"""Floating bases: three forms of the same dynamics, and the same tree on a `Free` joint."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import multibody as mb
+from multibody import FD, ID, crba
+from multibody.dynamics.book.floating import (
+    floating_equation,
+    floating_forward_dynamics,
+    floating_inverse_dynamics,
+    floating_jacobian,
+)
+from multibody.mechanisms.random import random_tree
+from tests.multibody.joint_samples import POOL, STEADY
+
+# Solutions with H of condition up to some thousand.
+ROUNDING = 1e-11
+SEEDS = range(12)
+
+
+def case(seed, gravity=(0.0, 0.0, -9.81), pool=POOL):
+    """A tree of 2 to 9 bodies with any joints, those that time moves included, on a free body."""
+    model = random_tree(2 + seed % 8, seed, pool, root="free", gravity=gravity)
+    rng = np.random.default_rng(seed)
+    q, v, tau = model.random(rng), rng.standard_normal(model.nv), rng.standard_normal(model.nv)
+    return model, q, v, tau[6:], rng.standard_normal((model.n_bodies, 6))
+
+
+def close(a, b, tolerance=ROUNDING, scale=0.0):
+    scale = max(np.abs(b).max(initial=0.0), scale)
+    np.testing.assert_allclose(a, b, rtol=0, atol=tolerance * max(scale, 1e-300))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_forward_dynamics_equals_that_of_a_free_joint(seed):
+    model, q, v, tau, f = case(seed)
+    expected = FD(model, q, v, np.concatenate([np.zeros(6), tau]), f, t=0.3)
+    for form in ("aba", "crba"):
+        found = floating_forward_dynamics(model, q, v, tau, f, t=0.3, form=form)
+        close(found.array, expected)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_inverse_dynamics(seed):
+    model, q, v, tau, f = case(seed)
+    moved = floating_forward_dynamics(model, q, v, tau, f, t=0.3)
+    a_0, again = floating_inverse_dynamics(model, q, v, moved.joints, f, t=0.3)
+    close(a_0, moved.base, scale=10.0)
+    close(again, tau, scale=10.0)
+    # Inverse dynamics of the model with its joint: no force acts there.
+    whole = ID(model, q, v, np.concatenate([a_0, moved.joints]), f, t=0.3)
+    close(whole, np.concatenate([np.zeros(6), tau]), scale=100.0)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_blocks_of_the_equation(seed):
+    """Eq 9.13–9.16."""
+    model, q, v, tau, f = case(seed)
+    e = floating_equation(model, q, v, f, t=0.3)
+    H = crba(model, q, t=0.3)
+    close(e.matrix, H)
+    C = mb.bias_forces(model, q, v, f, t=0.3)
+    close(np.concatenate([e.p_c, e.C]), C, scale=10.0)
+    if not len(tau):
+        return
+    a = FD(model, q, v, np.concatenate([np.zeros(6), tau]), f, t=0.3)
+    close(e.H_fl @ a[6:] + e.C_fl, tau, scale=100.0)
+    assert np.linalg.eigvalsh(e.H_fl)[0] > 0.0
+    # H^fl is the inverse of a block of H⁻¹: less inertia than with a held base.
+    close(np.linalg.inv(e.H_fl), np.linalg.inv(H)[6:, 6:])
+    assert np.linalg.eigvalsh(e.H - e.H_fl)[0] > -1e-12
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_momentum_and_energy(seed):
+    """Ex 9.3; in base coordinates, turned into those of the ground for comparison."""
+    model, q, v, _, _ = case(seed, pool=STEADY)  # what time moves is not in v
+    e = floating_equation(model, q, v)
+    moving = mb.kinematics(model, q, v)
+    X = moving.poses[1].to_plucker().matrix()  # base from ground
+    close(X.T @ e.momentum(v), mb.momentum(model, q, v))
+    assert e.kinetic_energy(v) == pytest.approx(mb.energy(model, q, v).kinetic, rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_floating_jacobian(seed):
+    """Ex 9.4: with the base moving so that momentum is zero, bodies move with J^fl q̇."""
+    model, q, v, _, _ = case(seed)
+    e = floating_equation(model, q, np.zeros(model.nv), t=0.3)
+    joints = v[6:]
+    v[:6] = -np.linalg.solve(e.I_c, e.F @ joints)
+    close(e.momentum(v), np.zeros(6), scale=1.0)
+    for body in range(1, model.n_bodies + 1):
+        expected = mb.body_jacobian(model, q, body, t=0.3) @ v
+        close(floating_jacobian(model, q, body, t=0.3) @ joints, expected, scale=1.0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_joints_do_not_feel_gravity_in_free_fall(seed):
+    model, q, v, tau, f = case(seed)
+    weightless, *_ = case(seed, gravity=(0, 0, 0))
+    heavy = floating_forward_dynamics(model, q, v, tau, f)
+    light = floating_forward_dynamics(weightless, q, v, tau, f)
+    close(heavy.joints, light.joints, scale=10.0)
+    R = mb.quaternions.to_matrix(q[:4])
+    turn = model.bodies[0].placement.E
+    fall = np.concatenate([np.zeros(3), R.T @ turn @ model.gravity])
+    close(heavy.base - light.base, fall)
+
+
+def test_impulse_response_of_an_astronaut():
+    """Two bodies on a slider: closed form of H^fl, the reduced mass."""
+    b = mb.ModelBuilder()
+    b.add_body("boat", 0, mb.Free(), inertia=mb.Inertia(30.0, (0, 0, 0), (1, 1, 1)))
+    b.add_body("man", "boat", mb.Prismatic("x"), None, mb.Inertia(10.0, (0, 0, 0), (1, 1, 1)))
+    model = b.build()
+    q = model.neutral()
+    e = floating_equation(model, q, np.zeros(7))
+    assert e.H_fl[0, 0] == pytest.approx(30.0 * 10.0 / 40.0)
+    found = floating_forward_dynamics(model, q, np.zeros(7), [3.0])
+    assert found.joints[0] == pytest.approx(3.0 / 7.5)
+    np.testing.assert_allclose(found.base, [0, 0, 0, -3.0 / 30.0, 0, -9.81], atol=1e-14)
+
+
+def test_armature():
+    b = mb.ModelBuilder()
+    inertia = mb.Inertia(1.0, (0.2, 0.3, 0.1), (0.1, 0.2, 0.25))
+    b.add_body("a", 0, mb.Free(), None, inertia)
+    b.add_body("b", "a", mb.Cylindrical("x"), (1, 0, 0), inertia, armature=(0.2, 0.4))
+    model = b.build()
+    rng = np.random.default_rng(0)
+    q, v, tau = model.random(rng), rng.standard_normal(8), rng.standard_normal(2)
+    expected = FD(model, q, v, np.concatenate([np.zeros(6), tau]))
+    for form in ("aba", "crba"):
+        close(floating_forward_dynamics(model, q, v, tau, form=form).array, expected)
+    close(floating_inverse_dynamics(model, q, v, expected[6:])[1], tau, scale=1.0)
+
+
+def test_only_floating_bases_are_accepted():
+    grounded = random_tree(3, 0, "revolute")
+    with pytest.raises(ValueError, match="Free joint"):
+        floating_forward_dynamics(grounded, np.zeros(3), np.zeros(3))
+    b = mb.ModelBuilder()
+    body = mb.Inertia(1.0, (0, 0, 0), (1, 1, 1))
+    b.add_body("a", 0, mb.Free(), inertia=body)
+    b.add_body("b", 0, mb.Revolute(), inertia=body)
+    model = b.build()
+    with pytest.raises(ValueError, match="'b' on the ground"):
+        floating_equation(model, model.neutral(), np.zeros(7))
+    model, q, v, tau, _ = case(3)
+    with pytest.raises(ValueError, match="without the six of the base"):
+        floating_forward_dynamics(model, q, v, np.zeros(model.nv))
+    with pytest.raises(ValueError, match="one of"):
+        floating_forward_dynamics(model, q, v, tau, form="rnea")
+    with pytest.raises(ValueError, match="ground"):
+        floating_jacobian(model, q, 0)
