@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_loops import free_position, tied_body
 
 import multibody as mb
 from multibody import AssemblyError, assemble, consistent_velocity, constraints, mechanisms
 from multibody.dynamics.loops.assembly import project_state
 from multibody.mechanisms.linkages import meeting_point
+from tests.multibody.loops.test_loops import free_position, tied_body
 
 LOOPED = [e for e in mechanisms.entries() if e.model().loops]
 

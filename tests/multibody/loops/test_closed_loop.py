@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_loops import METHODS, YDOT, Y, rrpr, rrpr_closure, rrpr_state, tied_body
 
 import multibody as mb
 from integrators import solve
@@ -24,6 +23,15 @@ from multibody.dynamics.loops.joints import (
     loop_joint_state,
 )
 from multibody.runs.minimal import as_ivp_minimal
+from tests.multibody.loops.test_loops import (
+    METHODS,
+    YDOT,
+    Y,
+    rrpr,
+    rrpr_closure,
+    rrpr_state,
+    tied_body,
+)
 
 LOOPED = [e for e in mechanisms.entries() if e.model().loops]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_loops import free_position, tied_body
 
 import multibody as mb
 from integrators import TracingError, solve
@@ -21,6 +20,7 @@ from multibody.dynamics.loops.joints import (
 from multibody.joints import REGISTRY
 from multibody.runs.ledger import ENTRIES, energy_ledger
 from tests.multibody.joint_samples import SAMPLES, parabola
+from tests.multibody.loops.test_loops import free_position, tied_body
 
 TIGHT = dict(method="DOP853", rtol=1e-11, atol=1e-12)
 
