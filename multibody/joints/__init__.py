@@ -1,22 +1,15 @@
-"""Joints: a class each, registered by name; `check_joint` tests any of them, yours included."""
+"""Joints: a class each, registered by name; `check_joint` tests any of them, yours included.
 
+Imports algebra and kernels; what a joint is, is said in ``base``.
+"""
+
+from .axial import Cylindrical, Helical, Prismatic, Revolute
 from .base import REGISTRY, Joint, JointMotion, joint_names, register
 from .check import JointReport, check_joint
-from .custom import ConstantVelocity, Driven, UserJoint
-from .standard import (
-    AngleSequence,
-    Cylindrical,
-    Fixed,
-    Free,
-    Helical,
-    Planar,
-    Prismatic,
-    RackPinion,
-    Revolute,
-    RollingSphere,
-    Spherical,
-    Universal,
-)
+from .constant_freedoms import Fixed, Free, Planar, Spherical
+from .from_functions import ConstantVelocity, Driven, UserJoint
+from .sequences import AngleSequence, Universal
+from .wheels import RackPinion, RollingSphere
 
 __all__ = [
     "REGISTRY",

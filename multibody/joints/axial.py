@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..checks import Array, ArrayLike, real_scalar
-from .base import Joint, register
-from .formulae import rz, tilt, turn_minus, turned, twist
+from .base import SAMPLE_AXES, Joint, register
+from .formulae import along, rz, tilt, turn, turn_minus, turned, twist
 
 __all__ = ["Axial", "Cylindrical", "Helical", "Prismatic", "Revolute"]
 
@@ -56,6 +56,10 @@ class Revolute(Axial):
     units = (2,)
     groups = ("SO2",)
 
+    def position(self, E: Any, r: Any, near: Any) -> list[Any]:
+        """The rotation about z."""
+        return [turn(E, near[0])]
+
     def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
         """Axes parallel, origins together."""
         return [*tilt(E), *turned(E, r)]
@@ -79,6 +83,10 @@ class Prismatic(Axial):
     coordinates = speeds = ("shift",)
     units = (5,)
     groups = ("R",)
+
+    def position(self, E: Any, r: Any, near: Any) -> list[Any]:
+        """The shift along z."""
+        return [along(E, r)]
 
     def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
         """No rotation, origins on the axis."""
@@ -129,6 +137,15 @@ class Helical(Axial):
         """d = pitch·q."""
         return np.array([self.pitch])
 
+    @classmethod
+    def samples(cls) -> list[Joint]:
+        """Right- and left-handed."""
+        return [cls(pitch, axis) for pitch in (0.2, -0.7) for axis in SAMPLE_AXES]
+
+    def position(self, E: Any, r: Any, near: Any) -> list[Any]:
+        """The rotation about z; the advance tells which turn it is."""
+        return [turn(E, near[0] if self.pitch == 0.0 else along(E, r) / self.pitch)]
+
     def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
         """As a cylindrical joint, and advance = pitch·angle up to whole turns of the thread."""
         u = turned(E, r)
@@ -155,6 +172,10 @@ class Cylindrical(Axial):
     coordinates = speeds = ("angle", "shift")
     units = (2, 5)
     groups = ("SO2", "R")
+
+    def position(self, E: Any, r: Any, near: Any) -> list[Any]:
+        """The rotation about z, and the shift along it."""
+        return [turn(E, near[0]), along(E, r)]
 
     def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
         """Axes parallel, origin on the axis."""

@@ -15,7 +15,8 @@ so v_J = S v + σ. The law is run on floats, and on symbols to make machine code
 branch on values. It is written for the axis z; any other axis is a constant rotation of the
 frames (:attr:`Joint.frame`), which every law is spared.
 
-Adding a joint is one class with the decorator :func:`register`; the tests iterate the registry.
+Adding a joint is one class with the decorator :func:`register`, in a file that this package's
+``__init__`` imports; the tests iterate the registry.
 """
 
 from __future__ import annotations
@@ -29,7 +30,15 @@ from ..algebra import quaternions, se3
 from ..algebra.plucker import Plucker
 from ..checks import Array, ArrayLike, direction, real_array
 
-__all__ = ["REGISTRY", "Joint", "JointMotion", "joint_names", "register", "unit_columns"]
+__all__ = [
+    "REGISTRY",
+    "SAMPLE_AXES",
+    "Joint",
+    "JointMotion",
+    "joint_names",
+    "register",
+    "unit_columns",
+]
 
 #: Joint classes by the name that model files use.
 REGISTRY: dict[str, type[Joint]] = {}
@@ -37,6 +46,9 @@ REGISTRY: dict[str, type[Joint]] = {}
 #: Quaternions whose norm is farther than this from 1 are mistakes. Integrators and difference
 #: quotients leave the sphere, too, but by less than a thousandth.
 OFF_SPHERE = 1e-2
+
+#: Axes of joints to try: along z, against it, along others, and along none.
+SAMPLE_AXES: tuple[ArrayLike, ...] = ("z", "-z", "x", (0.0, -1.0, 0.0), (1.0, -2.0, 0.5))
 
 J = TypeVar("J", bound="type[Joint]")
 
@@ -125,6 +137,21 @@ class Joint:
     def rate(self, t: Any, q: Any, v: Any, p: Any) -> Any:
         """Return q̇ (the book's qdfn)."""
         return v
+
+    def position(self, E: Any, r: Any, near: Any) -> list[Any] | None:
+        """Position whose pose is (E, r), for the axis z: the inverse of the law.
+
+        Of several it is the one nearest to the position `near`. None if there is no closed form;
+        it is then found by iteration, which cannot be traced.
+        """
+        return None
+
+    @classmethod
+    def samples(cls) -> list[Joint]:
+        """Different joints of this kind, on which tests and trials run."""
+        if "axis" in cls.arguments:
+            return [cls(axis=axis) for axis in SAMPLE_AXES]
+        return [cls()]
 
     def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any] | None:
         """δ: what must vanish where this joint closes a loop, for the axis z (book, Table 8.1).

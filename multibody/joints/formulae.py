@@ -1,4 +1,4 @@
-"""Formulae that several joints share: rotations, rates of quaternions, gaps of loop joints.
+"""Formulae that several joints share: rotations, their inverses, rates of quaternions, gaps.
 
 They are written for floats and for symbols alike. E maps predecessor to successor coordinates, r is
 the origin of the successor frame in the predecessor's.
@@ -14,10 +14,14 @@ from ..kernels.vectors import quaternion_to_transform
 
 __all__ = [
     "ZERO3",
+    "along",
+    "near_angle",
+    "quaternion_of",
     "quaternion_rate",
     "quaternion_transform",
     "rz",
     "tilt",
+    "turn",
     "turn_minus",
     "turned",
     "twist",
@@ -68,3 +72,40 @@ def quaternion_rate(q: Any, w: Any) -> list[Any]:
         0.5 * (q[3] * w[0] + q[0] * w[1] - q[1] * w[2]),
         0.5 * (-q[2] * w[0] + q[1] * w[1] + q[0] * w[2]),
     ]
+
+
+def near_angle(sine: Any, cosine: Any, reference: Any) -> Any:
+    """Angle with this sine and cosine (times one positive number), near a reference."""
+    c, s = np.cos(reference), np.sin(reference)
+    return reference + np.arctan2(sine * c - cosine * s, cosine * c + sine * s)
+
+
+def turn(E: Any, reference: Any) -> Any:
+    """Rotation about z."""
+    return near_angle(E[0, 1] - E[1, 0], E[0, 0] + E[1, 1], reference)
+
+
+def along(E: Any, r: Any) -> Any:
+    """Shift along the successor's z."""
+    return E[2, 0] * r[0] + E[2, 1] * r[1] + E[2, 2] * r[2]
+
+
+def quaternion_of(E: Any) -> list[Any]:
+    """Unit quaternion, w ≥ 0: the row of 4qqᵀ, which is linear in E, with the largest diagonal."""
+    from integrators import where
+
+    R, rows = np.asarray(E).T, np.empty((4, 4), dtype=object)
+    for a in range(4):
+        rows[a, a] = 1.0
+        for k in range(3):
+            rows[a, a] = rows[a, a] + (1.0 if a in (0, k + 1) else -1.0) * R[k, k]
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        rows[0, 1 + i] = rows[1 + i, 0] = R[k, j] - R[j, k]
+        rows[1 + i, 1 + j] = rows[1 + j, 1 + i] = R[i, j] + R[j, i]
+    best, largest = list(rows[0]), rows[0, 0]
+    for a in range(1, 4):
+        larger = rows[a, a] > largest
+        best = [where(larger, new, old) for new, old in zip(rows[a], best)]
+        largest = where(larger, rows[a, a], largest)
+    size = np.sqrt(sum(x * x for x in best)) * where(best[0] < 0.0, -1.0, 1.0)
+    return [x / size for x in best]

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..checks import ArrayLike
-from .base import Joint, register
-from .formulae import ZERO3, turned
+from .base import SAMPLE_AXES, Joint, register
+from .formulae import ZERO3, near_angle, turned
 
 __all__ = ["AngleSequence", "Universal"]
 
@@ -88,6 +88,39 @@ class AngleSequence(Joint):
         S = np.array([[*s, *zeros] for s in axes]).T
         return E, ZERO3, S, np.array([*c, *zeros]), None
 
+    @classmethod
+    def samples(cls) -> list[Joint]:
+        """Sequences of two and three angles, with different and with repeated axes."""
+        sequences = ("zyx", "zxz", "xyz", "yxy", "yz")
+        return [cls(s, axis) for s in sequences for axis in ("z", (1.0, -2.0, 0.5))]
+
+    def position(self, E: Any, r: Any, near: Any) -> list[Any]:
+        """Angles of R = Eᵀ = R_i(a) R_j(b) …, whose third axis is k.
+
+        Of the two triples of three angles it is the one on the reference's side of gimbal lock.
+        """
+        R = np.asarray(E).T
+        i, j = ("xyz".index(letter) for letter in self.sequence[:2])
+        k = 3 - i - j
+        s = 1.0 if (j - i) % 3 == 1 else -1.0  # e_i × e_j = s e_k
+        a0, b0 = near[0], near[1]
+        if self.nv == 2:
+            return [near_angle(s * R[k, j], R[j, j], a0), near_angle(s * R[i, k], R[i, i], b0)]
+        if self.sequence[2] == self.sequence[0]:
+            g = 1.0 if np.sin(b0) >= 0.0 else -1.0
+            sine = g * np.sqrt(R[i, j] * R[i, j] + R[i, k] * R[i, k])
+            a = near_angle(g * R[j, i], -s * g * R[k, i], a0)
+            return [
+                a,
+                near_angle(sine, R[i, i], b0),
+                near_angle(g * R[i, j], s * g * R[i, k], near[2]),
+            ]
+        g = 1.0 if np.cos(b0) >= 0.0 else -1.0
+        cosine = g * np.sqrt(R[i, i] * R[i, i] + R[i, j] * R[i, j])
+        a = near_angle(-s * g * R[j, k], g * R[k, k], a0)
+        c = near_angle(-s * g * R[i, j], g * R[i, i], near[2])
+        return [a, near_angle(s * R[i, k], cosine, b0), c]
+
     def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
         """Origins together; of two axes, the first (in the predecessor) normal to the second."""
         if self.nv == 3:
@@ -113,3 +146,8 @@ class Universal(AngleSequence):
 
     def __init__(self, axis: ArrayLike = (0.0, 0.0, 1.0)) -> None:
         super().__init__("xy", axis)
+
+    @classmethod
+    def samples(cls) -> list[Joint]:
+        """Along several axes."""
+        return [cls(axis) for axis in SAMPLE_AXES]

@@ -7,8 +7,16 @@ from typing import Any
 import numpy as np
 
 from ..checks import ArrayLike, real_scalar
-from .base import Joint, register
-from .formulae import quaternion_rate, quaternion_transform, rz, tilt, turn_minus
+from .base import SAMPLE_AXES, Joint, register
+from .formulae import (
+    quaternion_of,
+    quaternion_rate,
+    quaternion_transform,
+    rz,
+    tilt,
+    turn,
+    turn_minus,
+)
 
 __all__ = ["RackPinion", "RollingSphere"]
 
@@ -55,6 +63,15 @@ class RackPinion(Joint):
         square = v[0] * v[0]
         bias = np.array([0.0, 0.0, 0.0, -rho * s * square, -rho * c * square, 0.0])
         return rz(q[0]), np.array([rho * q[0], 0.0, 0.0]), S, bias, None
+
+    @classmethod
+    def samples(cls) -> list[Joint]:
+        """Pinions, and one without radius, which is a hinge."""
+        return [cls(radius, axis) for radius in (0.3, 0.0) for axis in SAMPLE_AXES]
+
+    def position(self, E: Any, r: Any, near: Any) -> list[Any]:
+        """The rotation about z; the advance tells which turn it is."""
+        return [turn(E, near[0] if self.radius == 0.0 else r[0] / self.radius)]
 
     def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
         """Axes parallel, centre on its line, advance = radius·angle up to whole turns."""
@@ -116,6 +133,15 @@ class RollingSphere(Joint):
         n_dot = -np.cross(v, n)
         bias = rho * np.cross(v, n_dot)
         return E, np.array([q[4], q[5], rho]), S, np.array([0.0, 0.0, 0.0, *bias]), None
+
+    @classmethod
+    def samples(cls) -> list[Joint]:
+        """On several planes."""
+        return [cls(0.4, axis) for axis in SAMPLE_AXES]
+
+    def position(self, E: Any, r: Any, near: Any) -> list[Any]:
+        """The quaternion with w ≥ 0, and the place in the plane."""
+        return [*quaternion_of(E), r[0], r[1]]
 
     def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
         """Centre at the height of the radius."""

@@ -70,7 +70,7 @@ def random_tree(
             raise ValueError(f"{name}: expected a probability, 0 to 1, received {value!r}")
     rng = generator(seed)
     if joints is None:
-        pool: list[str | Joint] = [kind for kind in joint_names() if _numbers_of(kind) is not None]
+        pool: list[str | Joint] = [kind for kind in joint_names() if needs_only_numbers(kind)]
     else:
         pool = [joints] if isinstance(joints, str | Joint) else list(joints)
     if not pool:
@@ -119,12 +119,11 @@ def random_joint(kind: str, rng: np.random.Generator) -> Joint:
         near = difflib.get_close_matches(kind, REGISTRY, 1) if isinstance(kind, str) else []
         hint = f"did you mean {near[0]!r}?" if near else f"there are {joint_names()}"
         raise ValueError(f"joints: no joint is named {kind!r}; {hint}")
-    required = _numbers_of(kind)
-    if required is None:
+    if not needs_only_numbers(kind):
         raise ValueError(
             f"joints: {kind!r} needs more than numbers; give a joint object in place of its name"
         )
-    arguments: dict[str, Any] = {name: float(rng.uniform(0.1, 0.5)) for name in required}
+    arguments: dict[str, Any] = {name: float(rng.uniform(0.1, 0.5)) for name in _required(kind)}
     names = REGISTRY[kind].arguments
     if "sequence" in names:
         arguments["sequence"] = SEQUENCES[int(rng.integers(len(SEQUENCES)))]
@@ -135,11 +134,22 @@ def random_joint(kind: str, rng: np.random.Generator) -> Joint:
     return REGISTRY[kind](**arguments)
 
 
-def _numbers_of(kind: str) -> list[str] | None:
-    """Names of the numbers that a joint of this kind needs; None if it needs anything else."""
-    parameters = inspect.signature(REGISTRY[kind]).parameters.values()
-    required = [p for p in parameters if p.default is p.empty]
-    return [p.name for p in required] if all(p.annotation == "float" for p in required) else None
+def needs_only_numbers(kind: str) -> bool:
+    """Whether axis and numbers suffice to make a joint of this kind.
+
+    Examples
+    --------
+    >>> needs_only_numbers("helical"), needs_only_numbers("driven")
+    (True, False)
+    """
+    required = _required(kind).values()
+    return all(p.annotation == "float" for p in required)
+
+
+def _required(kind: str) -> dict[str, inspect.Parameter]:
+    """Arguments that a joint of this kind cannot do without."""
+    parameters = inspect.signature(REGISTRY[kind]).parameters
+    return {name: p for name, p in parameters.items() if p.default is p.empty}
 
 
 def _random_pose(rng: np.random.Generator) -> Pose:

@@ -1,7 +1,7 @@
 """Loop joints as joints: their position and velocity, and active forces in them (book, §8.4).
 
 A loop joint has no variables of its own. Its position q_J follows from the pose (E, r) of the two
-frames that it connects, by the inverse of the joint's own law: in closed form (`READABLE`), or by
+frames that it connects, by the inverse of the joint's own law: in closed form, or by
 least squares over the joint's positions (:func:`solve_position`). Its velocity is
 
     v_J = T_aᵀ (v_s − v_p − σ)     with T_aᵀ S(q_J) = 1,
@@ -33,7 +33,6 @@ from ..kinematics import forward
 from .closed_loop import need_loops
 from .gaps import side
 from .positions import (
-    READABLE,
     in_quaternions,
     is_numeric,
     position_of,
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from ...model import Model
 
 __all__ = [
-    "READABLE",
     "ActingElement",
     "LoopElement",
     "LoopJointState",

@@ -85,7 +85,7 @@ def everything(seed):
                    reverse=bool(k % 2), **forces)  # fmt: skip
         b.add_loop(f"loop {k}", cls.kind, previous, joint, random_pose(rng), rng.normal(size=3))
         previous = cls.kind if rng.uniform() < 0.7 else "base"
-    b.add_spring("spring", previous, rng.normal(size=3), 0, (0, 0, -0.0), 1 / 3, 0.1, 0.7)
+    b.add_spring("spring", cls.kind, rng.normal(size=3), 0, (0, 0, -0.0), 1 / 3, 0.1, 0.7)
     return b.build()
 
 

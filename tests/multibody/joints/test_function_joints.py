@@ -26,7 +26,7 @@ from multibody import (
     kinematics,
     point_mass,
 )
-from multibody.joints.custom import _seen_from_inside
+from multibody.joints.from_functions import _seen_from_inside
 
 amplitude = 0.5
 

@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 
 from .base import Joint, register, unit_columns
-from .formulae import ZERO3, quaternion_rate, quaternion_transform, rz, tilt, turned, twist
+from .formulae import (
+    ZERO3,
+    quaternion_of,
+    quaternion_rate,
+    quaternion_transform,
+    rz,
+    tilt,
+    turn,
+    turned,
+    twist,
+)
 
 __all__ = ["Fixed", "Free", "Planar", "Spherical"]
 
@@ -41,6 +51,10 @@ class Planar(Joint):
     def law(self, t: Any, q: Any, v: Any, p: Any) -> tuple[Any, Any, Any, Any, Any]:
         """Rotate about z after shifting in the plane."""
         return rz(q[0]), np.array([q[1], q[2], 0.0]), unit_columns(2, 3, 4), None, None
+
+    def position(self, E: Any, r: Any, near: Any) -> list[Any]:
+        """The rotation about z, and the place in the plane."""
+        return [turn(E, near[0]), r[0], r[1]]
 
     def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
         """Normals parallel, origin in the plane."""
@@ -85,6 +99,10 @@ class Spherical(_Unoriented):
         """Rotate by the quaternion."""
         return quaternion_transform(q), ZERO3, unit_columns(0, 1, 2), None, None
 
+    def position(self, E: Any, r: Any, near: Any) -> list[Any]:
+        """The quaternion with w ≥ 0."""
+        return quaternion_of(E)
+
     def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
         """Origins together."""
         return turned(E, r)
@@ -117,6 +135,10 @@ class Free(_Unoriented):
         """Rotate by the quaternion, shift by the position."""
         return quaternion_transform(q), q[4:7], np.eye(6), None, None
 
+    def position(self, E: Any, r: Any, near: Any) -> list[Any]:
+        """The quaternion with w ≥ 0, and the origin."""
+        return [*quaternion_of(E), *r]
+
     def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
         """No constraint at all."""
         return []
@@ -143,6 +165,10 @@ class Fixed(_Unoriented):
     def law(self, t: Any, q: Any, v: Any, p: Any) -> tuple[Any, Any, Any, Any, Any]:
         """Leave everything where it is."""
         return np.eye(3), ZERO3, np.zeros((6, 0)), None, None
+
+    def position(self, E: Any, r: Any, near: Any) -> list[Any]:
+        """There is none to tell."""
+        return []
 
     def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
         """Frames together."""

@@ -19,7 +19,10 @@ from typing import Any
 import numpy as np
 
 from ..checks import Array, ArrayLike
+from . import sample_functions as sample
+from .axial import Cylindrical, Revolute
 from .base import Joint, register
+from .formulae import twist
 
 __all__ = ["ConstantVelocity", "Driven", "UserJoint"]
 
@@ -168,6 +171,25 @@ class ConstantVelocity(_FromPose):
         )
         return E, np.zeros(3)
 
+    @classmethod
+    def samples(cls) -> list[Joint]:
+        """Along z, and along no coordinate axis."""
+        return [cls(axis) for axis in ("z", (1.0, -2.0, 0.5))]
+
+    def position(self, E: Any, r: Any, near: Any) -> list[Any]:
+        """θ/sin θ times the sine vector; if small, θ/sin θ = Σ (2ⁿn!)²/(2n+1)! sin²ⁿ(θ/2)."""
+        from integrators import where
+
+        x, y, _ = twist(E)
+        z = 0.5 * (1.0 - E[2, 2])
+        series: Any = 0.0
+        for n in range(13, -1, -1):  # z¹⁴ < 1e-19
+            series = 1.0 + series * z * (2.0 * n + 2.0) / (2.0 * n + 3.0)
+        small = z < 0.04
+        sine = np.sqrt(where(small, 1.0, x * x + y * y))
+        ratio = where(small, series, np.arctan2(sine, E[2, 2]) / sine)
+        return [x * ratio, y * ratio]
+
     def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
         """No rotation about the shaft, origins together."""
         return [0.5 * (E[0][1] - E[1][0]), *(E @ r)]
@@ -216,6 +238,15 @@ class UserJoint(_FromPose):
 
     kind = "user"
     arguments = ("function", "coordinates")
+
+    @classmethod
+    def samples(cls) -> list[Joint]:
+        """S that depends on q; a pose that time moves; fewer velocities than positions."""
+        return [
+            cls(sample.parabola, ["x"]),
+            cls(sample.moving_cam, ["angle"]),
+            cls(sample.disc_on_edge, ["angle", "x", "y"], ["turn", "roll"], sample.unicycle),
+        ]
 
     def __init__(
         self,
@@ -404,6 +435,14 @@ class Driven(_FromPose):
     kind = "driven"
     arguments = ("joint", "function")
     is_rheonomic = True
+
+    @classmethod
+    def samples(cls) -> list[Joint]:
+        """One driven freedom, and two."""
+        return [
+            cls(Revolute("x"), sample.swing),
+            cls(Cylindrical((1.0, -2.0, 0.5)), sample.screw_in),
+        ]
 
     def __init__(self, joint: Joint, motion: Callable[[Any], Any]) -> None:
         if not isinstance(joint, Joint):
