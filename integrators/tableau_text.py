@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .coefficients import _short, _text
+from .files import write_text
 from .numbers import Number
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def write(tableau: Tableau, path: Path) -> None:
         text = "".join(f"{key} = {json.dumps(value)}\n" for key, value in data.items())
     else:
         raise ValueError(f"expected a file name ending in .json or .toml, got {path.name!r}")
-    path.write_text(text, encoding="utf-8")
+    write_text(path, text)
 
 
 def read(path: Path) -> dict[str, Any]:
