@@ -165,7 +165,9 @@ def write(name: str | None, text: Callable[[], str]) -> None:
     if name == "-":
         sys.stdout.write(text())
     elif name is not None:
-        Path(name).write_text(text(), encoding="utf-8")
+        from integrators.files import write_text
+
+        write_text(name, text())
         sys.stderr.write(f"wrote {name}\n")
 
 

@@ -18,6 +18,7 @@ from integrators.analysis.plot import study, style
 from integrators.analysis.plot.style import COLOURS, INK, LEGEND, QUIET, tex
 from integrators.analysis.study.convergence import Convergence
 from integrators.analysis.study.work_precision import WorkPrecision
+from integrators.files import replacing
 
 from .compare import Comparison, Illustration
 
@@ -87,7 +88,8 @@ def save_comparison(comparison: Comparison, path: str | Path) -> Path:
 
 def save(figure: Figure, path: str | Path) -> Path:
     """Write a figure to a file."""
-    figure.savefig(path, dpi=DPI)
+    with replacing(path) as file:
+        figure.savefig(file, dpi=DPI)
     return Path(path)
 
 

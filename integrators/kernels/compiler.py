@@ -18,17 +18,22 @@ fast.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import logging
+import math
 import os
-import sys
-import tempfile
-from collections.abc import Callable, Iterator
+import pickle
+from collections.abc import Callable
+from enum import Enum
 from functools import cache
 from pathlib import Path
-from types import CodeType, FunctionType, NoneType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType, NoneType
 from typing import Any, TypeVar
+
+import numpy as np
+
+from . import cache as disk
+from .cache import cache_directory
+from .object_code import KNOWN, compiler_versions, kernel_engine, missing_symbols
 
 __all__ = [
     "OnWorkspace",
@@ -38,11 +43,10 @@ __all__ = [
     "inline_kernel",
     "interpreting",
     "kernel",
+    "source_hash",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-log = logging.getLogger(__name__)
 
 _marked: dict[Callable[..., Any], bool] = {}  # in order of definition; True: always inlined
 _registered: set[Callable[..., Any]] = set()
@@ -103,39 +107,35 @@ def compiled(function: Callable[..., Any], *, nogil: bool = False, parallel: boo
 
     Notes
     -----
-    numba's own cache looks only at the file of the function itself and would go on using stale
-    code after an edit to a helper in another file. The cache directory is therefore named after
-    a hash of the code of every kernel that this one can reach, and of their constants.
+    Code is found again by a hash of the code of every kernel that this one can reach, and of
+    their constants (:func:`source_hash`): an edit to a helper in another file counts, an edit to
+    a comment does not.
     """
     return function if interpreting() else _compiled(function, nogil, parallel)
 
 
 @cache
 def _compiled(function: Callable[..., Any], nogil: bool, parallel: bool) -> Any:
-    import numba
+    _register_kernels()
+    from .compiled_code import OPTIONS, dispatcher
 
-    options = {"nogil": nogil, "parallel": parallel, "error_model": "numpy"}
-
-    def make(cached: bool) -> Any:
-        dispatcher = numba.njit(cache=cached and _has_file(function), **options)(function)
-        load = dispatcher._cache.load_overload
-
-        def load_overload(*arguments: Any) -> Any:  # at the first call, long after this
-            try:
-                return load(*arguments)
-            except Exception as error:
-                _forget(Path(dispatcher._cache.cache_path), error)
-                return None
-
-        dispatcher._cache.load_overload = load_overload
-        return dispatcher
-
-    return _built(function, make)
+    options = {"nogil": nogil, "parallel": parallel, **OPTIONS}
+    return dispatcher(function, f"{source_hash(function)} {options}", **options)
 
 
-def _has_file(function: Callable[..., Any]) -> bool:
-    """Whether the source is in a file or a notebook: numba caches nothing else."""
-    return not function.__code__.co_filename.startswith("<") or "IPython" in sys.modules
+def _register_kernels() -> None:
+    """Make all kernels known to numba, which is imported here if it was not."""
+    from numba.extending import register_jitable
+
+    from . import numba_types  # noqa: F401  (its overloads must exist before anything compiles)
+
+    for helper, inline in _marked.items():
+        if helper not in _registered:
+            register_jitable(forceinline=inline)(helper)
+            _registered.add(helper)
+
+
+# ---------------------------------------------------------------------- C functions
 
 
 class OnWorkspace:
@@ -176,20 +176,10 @@ class OnWorkspace:
     def _compile(self) -> Any:
         import ctypes
 
-        import numba
-
-        from .numba_types import WorkspaceType
-
-        kind = numba.float64 if self.returns else numba.void
-        signature = kind(WorkspaceType(self.family.__name__))
-
-        def make(cached: bool) -> Any:
-            return numba.cfunc(signature, cache=cached, error_model="numpy")(self.function)
-
-        code = _built(self.function, make)
-        _kept.append(code)  # the code lives as long as this object
+        kind = "float of workspace" if self.returns else "nothing of workspace"
         result = ctypes.c_double if self.returns else None
-        return ctypes.CFUNCTYPE(result, ctypes.c_int64)(int(code.address))
+        address = _c_address(self.function, self.family, kind)
+        return ctypes.CFUNCTYPE(result, ctypes.c_int64)(address)
 
 
 def address_of(function: Callable[..., Any], family: type) -> Any:
@@ -199,119 +189,112 @@ def address_of(function: Callable[..., Any], family: type) -> Any:
 
 @cache
 def _address_of(function: Callable[..., Any], family: type) -> int:
+    return _c_address(function, family, "status of workspace, t, h")
+
+
+def _signature(family: type, kind: str) -> Any:
+    """Types of a C function, as numba writes them."""
     import numba
 
-    from .numba_types import method_kernel_signature
+    from .numba_types import WorkspaceType, method_kernel_signature
 
-    signature = method_kernel_signature(family)
-
-    def make(cached: bool) -> Any:
-        return numba.cfunc(signature, cache=cached, error_model="numpy")(function)
-
-    compiled_function = _built(function, make)
-    _kept.append(compiled_function)  # the code lives as long as this object
-    return int(compiled_function.address)
+    w = WorkspaceType(family.__name__)
+    return {
+        "nothing of workspace": lambda: numba.void(w),
+        "float of workspace": lambda: numba.float64(w),
+        "status of workspace, t, h": lambda: method_kernel_signature(family),
+    }[kind]()
 
 
-_kept: list[Any] = []
+_kept: list[Any] = []  # what owns the machine code
 
 
-def _built(function: Callable[..., Any], make: Callable[[bool], Any]) -> Any:
-    """make(whether to cache), with all kernels known to numba and its cache in the right place.
+def _c_address(function: Callable[..., Any], family: Any, kind: str) -> int:
+    """Address of a kernel as a C function: from an earlier process, else compiled.
 
-    What cannot be read there is thrown away, and built again.
+    Object code of an earlier process is run without numba where we can make sure that it needs
+    nothing that is not there (``object_code.KNOWN``); elsewhere numba loads it.
     """
-    from numba.core.errors import NumbaError
-    from numba.extending import register_jitable
+    layout = f"{family.__name__} {list(family.FIELDS.items())}"
+    identity = f"C function {kind} {layout} {source_hash(function)}"
+    name = hashlib.sha256(f"{identity} {compiler_versions()}".encode()).hexdigest()[:40]
+    if KNOWN and (address := _load(name)) is not None:
+        return address
+    _register_kernels()
+    from .compiled_code import c_function, object_code_of
 
-    from . import numba_types  # noqa: F401  (its overloads must exist before anything compiles)
-
-    for helper, inline in _marked.items():
-        if helper not in _registered:
-            register_jitable(forceinline=inline)(helper)
-            _registered.add(helper)
-    directory = _writable(cache_directory() / f"kernels-{_source_hash(function)}")
-    if directory is None:
-        return make(False)
-    with _numba_cache_in(directory):
-        try:
-            return make(True)
-        except NumbaError:
-            raise  # a mistake in the kernel
-        except Exception as error:
-            _forget(directory, error)
-            return make(True)
+    made = c_function(function, _signature(family, kind), None if KNOWN else identity)
+    _kept.append(made)
+    if KNOWN and (found := object_code_of(made)) is not None and not missing_symbols(found[1]):
+        disk.store(name, found[0].encode() + b"\n" + found[1])
+    return int(made.address)
 
 
-def _forget(directory: Path, error: Exception) -> None:
-    """Remove cached code that is damaged."""
-    log.warning("compiled code in %s is damaged (%r) and built again", directory, error)
-    for file in directory.rglob("*.nb[ic]"):
-        with contextlib.suppress(OSError):
-            file.unlink()
-
-
-def cache_directory() -> Path:
-    """Where compiled code is kept: ``$FEATHERSTEP_CACHE``, else the user's cache folder."""
-    if chosen := os.environ.get("FEATHERSTEP_CACHE"):
-        return Path(chosen)
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA", "~\\AppData\\Local")
-    else:
-        base = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    return Path(base).expanduser() / "featherstep"
-
-
-def _writable(directory: Path) -> Path | None:
-    """Create the directory; None (and a log entry) where nothing can be written."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=directory):
-            pass
-    except OSError as error:
-        log.warning("compiled code is not cached (%s); set FEATHERSTEP_CACHE", error)
+def _load(name: str) -> int | None:
+    """Bring the C function of an entry of the cache into memory; None if there is none."""
+    data = disk.load(name)
+    if data is None:
         return None
-    return directory
+    symbol, _, code = data.partition(b"\n")
+    if missing_symbols(code):
+        return None
+    with disk.loading(name):
+        engine = kernel_engine(code)
+        address = engine.get_function_address(symbol.decode())
+    _kept.append(engine)
+    return int(address) or None
 
 
-@contextlib.contextmanager
-def _numba_cache_in(directory: Path) -> Iterator[None]:
-    from numba import config
-
-    previous = config.CACHE_DIR
-    config.CACHE_DIR = str(directory)
-    try:
-        yield
-    finally:
-        config.CACHE_DIR = previous
+# ---------------------------------------------------------------------- what code depends on
 
 
-def _source_hash(function: Callable[..., Any]) -> str:
+def source_hash(function: Callable[..., Any]) -> str:
     """Hash of what a kernel compiles to: its code, all kernels it reaches, and their constants.
 
     Comments, docstrings and places in a file do not count, so that editing a file leaves the
     compiled code of what did not change. Functions that are no kernels stand for something in
     this package's support for numba, all of which counts.
     """
-    digest = hashlib.sha256((Path(__file__).parent / "numba_types.py").read_bytes())
+    digest = hashlib.sha256(_support())
     seen: set[int] = set()
     pending: list[Any] = [function]
     while pending:
         value = pending.pop()
-        if value is function or (isinstance(value, FunctionType) and value in _marked):
+        wrapped = getattr(value, "py_func", None)  # by one of numba's decorators
+        value = value if wrapped is None else wrapped
+        followed = value is function or wrapped is not None
+        if followed or (isinstance(value, FunctionType) and value in _marked):
             if id(value) not in seen:
                 seen.add(id(value))
                 pending.extend(_hash_code(value, digest))
-        elif hasattr(value, "tobytes"):  # an array
-            digest.update(value.tobytes() + repr((value.dtype, value.shape)).encode())
-        elif isinstance(value, int | float | complex | str | bytes | tuple | NoneType):
-            digest.update(repr(value).encode())
+        elif isinstance(value, tuple):
+            digest.update(f"tuple {len(value)}".encode())
+            pending.extend(value)
         else:
-            digest.update(getattr(value, "__qualname__", type(value).__qualname__).encode())
+            digest.update(_said(value))
     return digest.hexdigest()[:16]
 
 
-def _hash_code(function: Any, digest: Any) -> list[Any]:
+@cache
+def _support() -> bytes:
+    return (Path(__file__).parent / "numba_types.py").read_bytes()
+
+
+def _said(value: Any) -> bytes:
+    """What stands for a constant of a kernel in its hash."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tobytes() + repr((value.dtype, value.shape)).encode()
+    if isinstance(value, int | float | complex | str | bytes | NoneType | Enum):
+        return repr(value).encode()
+    if isinstance(value, type | FunctionType | BuiltinFunctionType | ModuleType | np.ufunc):
+        return f"{getattr(value, '__module__', '')}.{value.__name__}".encode()
+    try:
+        return pickle.dumps(value)
+    except Exception:  # anything may be raised; such code is not found again
+        return repr((id(value), os.getpid(), type(value))).encode()
+
+
+def _hash_code(function: FunctionType, digest: Any) -> list[Any]:
     """Add a function's code to a hash; returns the values of the names that it uses."""
     values: list[Any] = [*(function.__defaults__ or ())]
     values += [cell.cell_contents for cell in function.__closure__ or ()]
@@ -325,5 +308,9 @@ def _hash_code(function: Any, digest: Any) -> list[Any]:
                 codes.append(constant)
             elif constant is not function.__doc__:
                 digest.update(repr(constant).encode())
-        values += [function.__globals__[n] for n in code.co_names if n in function.__globals__]
+        used = [function.__globals__[n] for n in code.co_names if n in function.__globals__]
+        values += used
+        for module in used:
+            if isinstance(module, ModuleType) and module not in (np, math):
+                values += [vars(module)[n] for n in code.co_names if n in vars(module)]
     return values

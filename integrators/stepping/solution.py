@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import IntegrationError
+from ..files import replacing
 from ..manifold import kept, lost
 from .state import Status
 
@@ -269,7 +270,8 @@ class Solution:
         if self.sol is not None and self.sol.move is not operator.add:
             header["manifold"] = True
         arrays["header"] = np.array(json.dumps(header))
-        np.savez_compressed(path, **arrays)
+        with replacing(path) as temporary:
+            np.savez_compressed(temporary, **arrays)
         return path
 
     @classmethod

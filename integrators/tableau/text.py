@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..files import write_text
 from .coefficients import _short, _text
 from .exact import Number
 
@@ -87,7 +88,7 @@ def write(tableau: Tableau, path: Path) -> None:
         text = "".join(f"{key} = {json.dumps(value)}\n" for key, value in data.items())
     else:
         raise ValueError(f"expected a file name ending in .json or .toml, got {path.name!r}")
-    path.write_text(text, encoding="utf-8")
+    write_text(path, text)
 
 
 def read(path: Path) -> dict[str, Any]:

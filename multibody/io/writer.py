@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from integrators.files import write_text
+
 from ..algebra.inertia import RigidInertia
 from ..algebra.plucker import Plucker
 from ..checks import Array, one_of
@@ -46,7 +48,7 @@ def save_model(model: Model, path: str | PathLike[str], format: str | None = Non
     """
     file = Path(path)
     text = dumps(model, format_of(file, format))
-    file.write_text(text, encoding="utf-8", newline="\n")
+    write_text(file, text)
 
 
 def dumps(model: Model, format: str = "toml") -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from integrators.analysis.plot.style import COLOURS, INK, QUIET
+from integrators.files import replacing, write_text
 
 from ..checks import Array, ArrayLike, real_array, real_scalar
 from ..runs.simulate import _check_solution
@@ -140,7 +141,7 @@ def save(
     kind = target.suffix.lower()
     if kind == ".html":
         page = html(model, solution, fps=fps, speed=speed, view=view, trace=trace)
-        target.write_text(page, encoding="utf-8")
+        write_text(target, page)
         return target
     if kind not in (".gif", ".mp4"):
         raise ValueError(f"path: expected a name that ends in .html, .gif or .mp4, received {path}")
@@ -150,7 +151,7 @@ def save(
     figure, draw, count = _film(model, solution, fps, speed, view, trace)
     with rc_context(program):
         writer = _writer(kind, fps)
-        with writer.saving(figure, str(target), dpi):
+        with replacing(target) as file, writer.saving(figure, str(file), dpi):
             for k in range(count):
                 draw(k)
                 writer.grab_frame()

@@ -20,25 +20,23 @@ the angles of a robot arm.
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import hashlib
-import logging
-import platform
 import struct
-import sys
 import threading
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from ...kernels import cache as disk
+from ...kernels.object_code import TOGETHER, c_library, engine_of, initialised_llvm, stands_alone
 from ..errors import GraphTooLargeError
 from ..graph import CONDITIONS, Program
-from . import object_cache as objects
 from . import vectormath
 from .emitter import OUTSIDE, TABLE, Emitter
 
 __all__ = [
+    "CODE_VERSION",
     "LARGEST_GRAPH",
     "MachineCode",
     "compile_ir",
@@ -46,17 +44,15 @@ __all__ = [
     "native_lanes",
 ]
 
+#: Raise this when the code generator changes.
+CODE_VERSION = 4
+
 #: Programs of more nodes are refused: LLVM would take minutes.
 LARGEST_GRAPH = 200_000
 
 #: LLVM's effort in generating code. Straight-line code comes out equally fast at 2 and 3, which
 #: take twice as long.
 CODE_GENERATION = 1
-
-log = logging.getLogger(__name__)
-
-#: Where code and constants can be kept together in memory.
-TOGETHER = sys.platform == "linux" and platform.machine() == "x86_64"
 
 #: Constant results that are stored one by one; more are copied from a table.
 MOST_CONSTANTS = 500
@@ -138,10 +134,8 @@ def _compiler() -> tuple[Any, Any, str]:
     """LLVM's binding, the target machine of this computer, and its description."""
     try:
         from llvmlite import __version__
-        from llvmlite import binding as ll
 
-        ll.initialize_native_target()
-        ll.initialize_native_asmprinter()
+        ll = initialised_llvm()
         features = ll.get_host_cpu_features().flatten()
         cpu = ll.get_host_cpu_name()
         machine = _machine(together=True)
@@ -178,15 +172,8 @@ def _outside_addresses() -> Any:
     return (ctypes.c_void_p * len(OUTSIDE))(*(_address_of(name) for name in OUTSIDE))
 
 
-@cache
-def _library() -> ctypes.CDLL:
-    if sys.platform == "win32":
-        return ctypes.CDLL("ucrtbase")
-    return ctypes.CDLL(ctypes.util.find_library("m") or None)
-
-
 def _address_of(name: str) -> int:
-    library = _library()
+    library = c_library()
     if not hasattr(library, name):  # malloc and free are not in a separate libm
         library = ctypes.CDLL(None)
     address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
@@ -265,18 +252,20 @@ def compile_ir(source: Any, identity: str, lanes: int, size: int, speed_level: i
     with _lock:
         ll, machine, description = _compiler()
         key = hashlib.sha256(
-            f"{objects.CODE_VERSION} {description} {identity} {lanes} {speed_level}".encode()
+            f"{CODE_VERSION} {description} {identity} {lanes} {speed_level}".encode()
         ).hexdigest()[:40]
         name = f"featherstep_{key}"
-        code = objects.load(key)
+        code = disk.load(key)
         if code is not None:
             try:
-                engine = _engine(ll, code)
-                if address := engine.get_function_address(name):
+                with disk.loading(key):
+                    engine = _engine(code)
+                    address = engine.get_function_address(name)
+                if address:
                     return MachineCode(address, lanes, size, engine)
             except (ValueError, RuntimeError, struct.error):
                 pass
-            log.warning("the cache entry %s lacks its function and will be rebuilt", key)
+            disk.forget(key, "it lacks its function")
         module = ll.parse_assembly(source(name))
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
@@ -286,47 +275,20 @@ def compile_ir(source: Any, identity: str, lanes: int, size: int, speed_level: i
         passes = ll.create_pass_builder(machine, options)
         passes.getModulePassManager().run(module, passes)
         code = machine.emit_object(module)
-        if not _stands_alone(code):
+        if not stands_alone(code):
             code = _machine(together=False).emit_object(module)
-        objects.store(key, code)
-        engine = _engine(ll, code)
+        disk.store(key, code)
+        engine = _engine(code)
         return MachineCode(engine.get_function_address(name), lanes, size, engine)
 
 
-def _engine(ll: Any, code: bytes) -> Any:
-    machine = ll.Target.from_default_triple().create_target_machine()  # the engine owns it
+def _engine(code: bytes) -> Any:
     # llvmlite's memory manager keeps code and constants together, as short addresses need.
-    together = TOGETHER and _stands_alone(code)
-    engine = ll.create_mcjit_compiler(ll.parse_assembly(""), machine, use_lmm=together or None)
-    engine.add_object_file(ll.ObjectFileRef.from_data(code))
-    engine.finalize_object()
+    engine = engine_of(code, together=stands_alone(code))
     if table := engine.get_global_value_address(TABLE):
         addresses = _outside_addresses()
         ctypes.memmove(table, addresses, ctypes.sizeof(addresses))
     return engine
-
-
-# Entries of the tables of sections and of symbols in a 64-bit ELF file.
-_SECTION = np.dtype("u4, u4, u8, u8, u8, u8, u4, u4, u8, u8")
-_SYMBOL = np.dtype("u4, u1, u1, u2, u8, u8")
-_SECTION.names = ("name", "kind", "flags", "address", "start", "size", "a", "b", "c", "d")
-_SYMBOL.names = ("name", "info", "other", "section", "value", "size")
-
-
-def _stands_alone(code: bytes) -> bool:
-    """Whether object code (ELF) needs no symbol from outside, such as a ``memset`` of LLVM's own.
-
-    The memory manager that keeps sections together has no room for links to such symbols.
-    """
-    if not TOGETHER:
-        return False
-    start, count = struct.unpack_from("<Q", code, 0x28)[0], struct.unpack_from("<H", code, 0x3C)[0]
-    for section in np.frombuffer(code, _SECTION, count, start):
-        if section["kind"] == 2:  # the table of symbols
-            many = int(section["size"]) // _SYMBOL.itemsize
-            symbols = np.frombuffer(code, _SYMBOL, many, int(section["start"]))
-            return not np.any((symbols["section"] == 0) & (symbols["name"] != 0))
-    return False
 
 
 def compile_program(program: Program, n: int, lanes: int = 1) -> MachineCode:

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
+from integrators.kernels import cache
 from integrators.tracing import GraphTooLargeError, Traced, trace, traced
 from integrators.tracing.graph import UNARY
 from integrators.tracing.llvm import codegen as llvm
-from integrators.tracing.llvm import object_cache as objects
 from tests.integrators.tracing.random_programs import N, function, states, steps
 
 # Twelve nested operations, each a few ulp (fused multiply-adds, library functions) and none
@@ -155,12 +155,18 @@ def test_without_compiler(monkeypatch, caplog):
     assert "no target" in caplog.text
 
 
+def sealed_for_another_name(entry):
+    """What the cache holds for another name: a sound entry that was renamed must not do."""
+    cache.store("0" * 40, cache.load(entry.stem))
+    return (entry.parent / ("0" * 40)).with_suffix(".code").read_bytes()
+
+
 class TestCache:
     @pytest.fixture
     def folder(self, tmp_path, monkeypatch):
         self.f()(0.0, [1.0])  # what makes functions builtins is made once for the process
         monkeypatch.setenv("FEATHERSTEP_CACHE", str(tmp_path))
-        return tmp_path / "objects"
+        return tmp_path / "compiled"
 
     def f(self):
         return traced(lambda t, y: [3.0 * y[0] + np.sin(t)], n=1)
@@ -168,52 +174,59 @@ class TestCache:
     def test_one_entry_a_graph(self, folder):
         self.f()(0.0, [1.0])
         self.f()(0.0, [1.0])
-        assert len(list(folder.glob("*.obj"))) == 1
+        assert len(list(folder.glob("*.code"))) == 1
         assert not list(folder.glob("*.part"))
         self.f().machine_code(4)
-        assert len(list(folder.glob("*.obj"))) == 2
+        assert len(list(folder.glob("*.code"))) == 2
 
     def test_what_nobody_uses_is_dropped(self, folder, monkeypatch):
         self.f()(0.0, [1.0])
-        (entry,) = folder.glob("*.obj")
-        assert objects.prune(folder) == 0
-        long_ago = entry.stat().st_mtime - 2 * objects.LONGEST_UNUSED
+        (entry,) = folder.glob("*.code")
+        assert cache.prune(folder) == 0
+        long_ago = entry.stat().st_mtime - 2 * cache.LONGEST_UNUSED
         os.utime(entry, (long_ago, long_ago))
         self.f()(0.0, [1.0])  # used: its time stamp is renewed
-        assert objects.prune(folder) == 0
+        assert cache.prune(folder) == 0
         os.utime(entry, (long_ago, long_ago))
-        assert objects.prune(folder) == 1
-        assert not list(folder.glob("*.obj"))
+        assert cache.prune(folder) == 1
+        assert not list(folder.glob("*.code"))
         self.f()(0.0, [1.0])
 
     def test_the_oldest_entries_make_room(self, folder, monkeypatch):
         folder.mkdir(parents=True)
         for k in range(10):
-            (folder / f"{k}.obj").write_bytes(bytes(1000))
-            os.utime(folder / f"{k}.obj", (1e9 + k, 1e9 + k))
+            (folder / f"{k}.code").write_bytes(bytes(1000))
+            os.utime(folder / f"{k}.code", (1e9 + k, 1e9 + k))
         (folder / "notes.txt").write_text("not ours")
-        monkeypatch.setattr(objects, "LONGEST_UNUSED", 1e12)
-        monkeypatch.setattr(objects, "LARGEST_TOTAL", 3500)
-        assert objects.prune(folder) == 7
-        assert sorted(p.name for p in folder.glob("*")) == ["7.obj", "8.obj", "9.obj", "notes.txt"]
-        assert objects.prune(folder / "missing") == 0
+        monkeypatch.setattr(cache, "LONGEST_UNUSED", 1e12)
+        monkeypatch.setattr(cache, "LARGEST_TOTAL", 3500)
+        assert cache.prune(folder) == 7
+        assert sorted(p.name for p in folder.glob("*")) == [
+            "7.code",
+            "8.code",
+            "9.code",
+            "notes.txt",
+        ]
+        assert cache.prune(folder / "missing") == 0
 
     @pytest.mark.parametrize(
         "damage", ["truncate", "flip", "empty", "foreign", "other key", "junk"]
     )
     def test_damaged_entries_are_rebuilt(self, folder, damage):
         self.f()(0.0, [1.0])
-        (entry,) = folder.glob("*.obj")
+        (entry,) = folder.glob("*.code")
         good = entry.read_bytes()
         bad = {
             "truncate": good[: len(good) // 2],
             "flip": good[:-10] + bytes([good[-10] ^ 255]) + good[-9:],
             "empty": b"",
             "foreign": b"\x7fELF nonsense\n" * 10,
-            "other key": good.replace(entry.stem.encode(), b"0" * len(entry.stem)),
-            "junk": objects._header(entry.stem, b"junk" * 50) + b"junk" * 50,
-        }[damage]
-        entry.write_bytes(bad)
+            "other key": sealed_for_another_name(entry),
+        }.get(damage)
+        if damage == "junk":  # sealed, but no object code
+            cache.store(entry.stem, b"junk" * 50)
+        else:
+            entry.write_bytes(bad)
         assert self.f()(0.0, [1.0]).tolist() == [3.0]
         assert entry.read_bytes() == good
 
@@ -238,10 +251,11 @@ class TestCache:
     def test_second_process_reads_it(self, folder):
         program = (
             "import numpy as np, sys\n"
-            "from integrators.tracing import traced, objects\n"
+            "from integrators import cache\n"
+            "from integrators.tracing import traced\n"
             "stored = []\n"
-            "original = objects.store\n"
-            "objects.store = lambda *a: (stored.append(1), original(*a))\n"
+            "original = cache.store\n"
+            "cache.store = lambda *a: (stored.append(1), original(*a))\n"
             "f = traced(lambda t, y: [y[1], -np.sin(y[0])], n=2)\n"
             "assert 'llvmlite' not in sys.modules and 'numba' not in sys.modules\n"
             "assert f(0.0, [0.0, 2.0])[0] == 2.0\n"
@@ -255,9 +269,9 @@ class TestCache:
 
     def test_key_depends_on_version(self, folder, monkeypatch):
         self.f()(0.0, [1.0])
-        monkeypatch.setattr(objects, "CODE_VERSION", -1)
+        monkeypatch.setattr(llvm, "CODE_VERSION", -1)
         self.f()(0.0, [1.0])
-        assert len(list(folder.glob("*.obj"))) == 2
+        assert len(list(folder.glob("*.code"))) == 2
 
 
 @traced(n=2)

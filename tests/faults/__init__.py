@@ -1,0 +1,1 @@
+"""What goes wrong outside: damaged files, full disks, killed processes, others on the machine."""
