@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from .control import PREDICTIVE, Controller
 from .interrupts import Interrupts, quiet_interrupts
 from .kernels import compiled, interpreting
+from .limits import attempts
 from .methods.engine import Engine, Options, Stepper, checked_slope
 from .methods.lanes import LANES, STOP, LaneCode, lane_code, run_lanes
 from .methods.state import MAX_STEPS, Status
@@ -135,8 +136,7 @@ def solve_many(
     """
     ivp, states, parameters = _runs(problem, t_span, y0, params)
     threads = _thread_count(workers)
-    if int(max_steps) < 1:
-        raise ValueError(f"max_steps must be at least 1, got {max_steps}")
+    most = attempts(max_steps, fixed=False)
     times = np.zeros(0) if t_eval is None else np.atleast_1d(np.asarray(t_eval, dtype=np.float64))
     options: dict[str, Any] = dict(
         method=_Watched(method),
@@ -149,7 +149,7 @@ def solve_many(
         min_step=min_step,
     )
     engine = _probe(ivp, states, parameters, {**options, "t_eval": t_eval})
-    options["max_steps"] = int(max_steps)
+    options["max_steps"] = most
     result = _nothing_yet(ivp, states, times)
     if ivp.t_span[0] == ivp.t_span[1]:
         result.status[:] = Status.FINISHED

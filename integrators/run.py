@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from .events import Occurrence, Tracker
 from .interrupts import Interrupts, quiet_interrupts
+from .limits import RESOLVED
 from .methods.engine import Options, Stepper
 from .methods.state import Status
 from .problem import IVP
@@ -407,6 +408,24 @@ class Run:
             **engine.statistics(),
         )
 
+    def _too_small(self, h: float, where: str) -> str:
+        """Why steps became too small, as far as that is known."""
+        options, resolved = self.engine.options, RESOLVED * abs(self.engine.t)
+        if options.max_step < resolved:
+            return (
+                f"stopped at {where}: max_step = {options.max_step:g} is too short there, since "
+                f"times are rounded to {np.spacing(abs(self.engine.t)):.2g} in double precision; "
+                "make it larger, or shift the clock so that t starts at 0"
+            )
+        text = f"the step size became too small (h = {h:.3g}) at {where}: "
+        if options.min_step > max(h, resolved):
+            text += f"the tolerance needs steps shorter than min_step = {options.min_step:g}; "
+            return text + "lower min_step, or loosen rtol/atol"
+        return text + (
+            "the solution may have a singularity there, or the tolerance cannot be met; loosen "
+            "rtol/atol, or use an implicit method if the problem is stiff"
+        )
+
     def _message(self, status: Status) -> str:
         if status == Status.FINISHED:
             return "reached the end of the interval"
@@ -414,11 +433,7 @@ class Run:
         where = f"t = {engine.t:.9g}"
         cause, h = repr(self.exception), engine.h
         texts = {
-            Status.STEP_TOO_SMALL: (
-                f"the step size became too small (h = {h:.3g}) at {where}: the solution may have "
-                "a singularity there, or the tolerance cannot be met; loosen rtol/atol, or use an "
-                "implicit method if the problem is stiff"
-            ),
+            Status.STEP_TOO_SMALL: self._too_small(h, where),
             Status.NONFINITE: (
                 f"the solution or f became NaN or infinite just after {where}"
                 + ("" if engine.options.fixed else ", however short the step")

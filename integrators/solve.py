@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .control import Controller
+from .limits import attempts, step_limits, step_size
 from .manifold import Manifold
 from .methods.engine import Options, Stepper
 from .problem import IVP, time_span
@@ -26,8 +27,6 @@ __all__ = ["solve"]
 SMALLEST_RTOL = 100 * np.finfo(float).eps
 SMALLEST_ATOL = np.finfo(float).tiny
 NO_TIMES = np.zeros(0)
-MAX_STEPS = 1_000_000
-MOST_FIXED_STEPS = 1_000_000_000
 
 
 def solve(
@@ -101,7 +100,9 @@ def solve(
     norm
         "rms" or "max": how the errors of the components are combined.
     first_step, max_step, min_step
-        Limits of the adaptive step; falling below ``min_step`` ends the run.
+        Limits of the adaptive step; falling below ``min_step`` ends the run. ``max_step`` is
+        never exceeded, and no stop is ever passed: the last step before the end of the interval
+        or one of ``tstops`` may be shorter than ``min_step``.
     max_steps
         Most attempts, rejected ones included; a million by default for adaptive steps.
     callback
@@ -149,6 +150,7 @@ def solve(
         max_steps,
         dense_output,
         output_times,
+        may_end_early=len(ivp.events) > 0 or callback is not None,
     )
     stops = _stops(tstops, ivp.t_span)
     first = _first_step(first_step, ivp.t_span, options)
@@ -195,6 +197,7 @@ def _options(
     max_steps: int | None,
     dense_output: bool,
     output_times: NDArray[np.float64] | None,
+    may_end_early: bool,
 ) -> Options:
     rtol = float(rtol)
     if not (0 <= rtol < np.inf):
@@ -208,25 +211,14 @@ def _options(
             f"use at least {SMALLEST_RTOL:.2g}"
         )
     if step is not None:
-        step = abs(_positive("step", step, allow_negative=_backwards(ivp)))
-        if abs(ivp.t_span[1] - ivp.t_span[0]) / step > MOST_FIXED_STEPS:
-            raise ValueError(f"step = {step:g} means more than {MOST_FIXED_STEPS:,} steps")
+        step = step_size(step, ivp.t_span)
         if controller is not None:
             raise ValueError("a fixed step takes no controller; leave out one of the two")
     if controller is not None and not isinstance(controller, Controller):
         raise TypeError(f"controller must be I(), PI(), PID() or Predictive(), got {controller!r}")
     if norm not in ("rms", "max"):
         raise ValueError(f"norm must be 'rms' or 'max', got {norm!r}")
-    if not 0 <= float(min_step) < np.inf:
-        raise ValueError(f"min_step must be a number ≥ 0, got {min_step}")
-    if not float(max_step) > 0:
-        raise ValueError(f"max_step must be positive, got {max_step}")
-    if float(min_step) > float(max_step):
-        raise ValueError(f"min_step = {min_step} is larger than max_step = {max_step}")
-    if max_steps is None:
-        max_steps = MAX_STEPS if step is None else 2 * MOST_FIXED_STEPS
-    elif int(max_steps) < 1:
-        raise ValueError(f"max_steps must be at least 1, got {max_steps}")
+    shortest, longest = step_limits(min_step, max_step, ivp.t_span, may_end_early)
     every_step = bool(dense_output) or len(ivp.events) > 0
     want_dense = every_step or output_times is not None
     return Options(
@@ -235,9 +227,9 @@ def _options(
         step=step,
         controller=controller,
         max_norm=norm == "max",
-        min_step=float(min_step),
-        max_step=float(max_step),
-        max_steps=int(max_steps),
+        min_step=shortest,
+        max_step=longest,
+        max_steps=attempts(max_steps, step is not None),
         want_dense=want_dense,
         outputs=NO_TIMES if every_step or output_times is None else output_times,
     )
@@ -266,13 +258,9 @@ def _tolerances(atol: Any, n: int) -> tuple[float, NDArray[np.float64]]:
     return least, weights
 
 
-def _backwards(ivp: IVP) -> bool:
-    return ivp.t_span[1] < ivp.t_span[0]
-
-
-def _positive(name: str, value: Any, *, allow_negative: bool = False) -> float:
+def _positive(name: str, value: Any) -> float:
     number = float(value)
-    if not np.isfinite(number) or number == 0 or (number < 0 and not allow_negative):
+    if not (np.isfinite(number) and number > 0):
         raise ValueError(f"{name} must be a positive number, got {value}")
     return number
 
