@@ -72,7 +72,7 @@ def attempts(max_steps: Any, fixed: bool) -> int:
         count = int(max_steps) if whole else 0  # 1e6 is how many people write a million
     if count < 1:
         raise ValueError(
-            f"max_steps must be at least 1, got {max_steps!r}; expected a whole number of attempts, "
-            "or None for the default"
+            f"max_steps must be at least 1, got {max_steps!r}; expected a whole number of "
+            "attempts, or None for the default"
         )
     return count

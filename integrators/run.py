@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .events import Occurrence, Tracker
+from .events import Tracker
+from .instants import Instant, Motion, at_the_start
 from .interrupts import Interrupts, quiet_interrupts
 from .limits import RESOLVED
 from .methods.engine import Options, Stepper
@@ -78,7 +79,7 @@ class Run:
         self.exception: BaseException | None = None
         self.ended: Status | None = None
         self.reporter: _Progress | None = None
-        self.message = ""
+        self.message = self.remark = ""
         self.interrupts = Interrupts()
         # States of all steps for the problem's review, if they are not the output anyway.
         self.steps: list[tuple[NDArray[np.float64], NDArray[Any]]] = []
@@ -154,9 +155,15 @@ class Run:
                 functions = [event.function for event in ivp.events]
                 self.one_by_one = not engine.watch(functions, self.tracker.values)
         engine.begin(slope, first_step)
+        if self.tracker is not None:
+            self.motion = Motion(engine, ivp, self.tracker)
+            instant, self.remark = at_the_start(self.tracker, self.motion, t0, ivp.y0)
+            self.ended = None if instant is None else self._pass(instant)
 
     def _loop(self) -> Status:
         engine = self.engine
+        if self.ended is not None:
+            return self.ended
         for stop in self.stops:
             code = engine.march(stop, self._take, self.one_by_one)
             if self.ended is not None:
@@ -241,59 +248,48 @@ class Run:
                 return engine.from_real(y_new.copy())
             return engine.from_real(engine.move(y, theta**powers @ Q))
 
-        end, ended, jump = t + h, None, None
-        for occurrence in tracker.find(t, h, state):
-            final = tracker.record(occurrence)
-            reset = self.ivp.events[occurrence.event].reset
-            if final:
-                end, ended = occurrence.t, Status.EVENT
-                name = tracker.label(occurrence.event)
-                self.message = f"stopped by event {name} at t = {occurrence.t:.9g}"
-                y_new = engine.to_real(occurrence.y).copy()
+        end, instant = t + h, None
+        found = tracker.find(t, h, state)
+        for i, occurrence in enumerate(found):
+            if tracker.acts(occurrence.event):
+                end, y_end = occurrence.t, occurrence.y
+                instant = Instant(tracker, self.motion, end, y_end.copy(), h, found[i:])
+                y_new = engine.to_real(y_end).copy()
                 break
-            if reset is not None:
-                end = occurrence.t
-                jump = occurrence
-                y_new = engine.to_real(occurrence.y).copy()
-                break
+            tracker.record(occurrence)
         if self.keep_dense:
             self._keep(np.array([t]), np.array([h]), y[None, :], Q[None])
         self.lengths_taken.append(np.array([end - t]))
-        if jump is None and ended is None and self.project is not None:
+        if instant is None and self.project is not None:
             y_new = self._projected(end, y_new)
         if end != t:
             self._emit(t, y, np.array([end]), y_new[None, :], Q[None], h)
-        if jump is not None:
-            ended = self._jump(jump)
-        elif ended is not None:
-            engine.restart(end, engine.from_real(y_new))
+        ended = None if instant is None else self._pass(instant)
         return ended or self._call_back(end, y_new)
 
-    def _jump(self, occurrence: Occurrence) -> Status | None:
+    def _pass(self, instant: Instant) -> Status | None:
+        """Let an instant happen, and go on after it, unless the run ends there."""
         tracker, engine = self.tracker, self.engine
         assert tracker is not None
-        event = self.ivp.events[occurrence.event]
-        assert event.reset is not None
-        value = self.ivp.bind(event.reset)(occurrence.t, occurrence.y.copy())
-        y = np.array(value, dtype=self.ivp.y0.dtype)
-        if y.shape != self.ivp.y0.shape or not np.all(np.isfinite(y)):
-            raise ValueError(
-                f"the reset of event {tracker.label(occurrence.event)} returned {value!r}; "
-                f"expected {self.ivp.n} finite numbers"
-            )
-        gap = tracker.restart(occurrence, y)
-        h = engine.h
-        # A new flight may be as short as the last: look at it closely.
-        engine.restart(occurrence.t, y, h if gap is None or gap == 0 else min(h, gap))
-        if self.output_times is None:
-            self._output(np.array([occurrence.t]), y[None, :])
-        if tracker.accumulates():
+        instant.resolve()
+        t, y, h = instant.t, instant.y, engine.h
+        if instant.changed:
+            gap = tracker.note_reset(t)
+            # A new flight may be as short as the last: look at it closely.
+            engine.restart(t, y, h if gap is None or gap == 0 else min(h, gap))
+            if self.output_times is None:
+                self._output(np.array([t]), y[None, :])
+        else:
+            engine.restart(t, y)
+        self.remark = self.remark or instant.remark
+        if instant.status is None and instant.changed and tracker.accumulates():
             self.message = (
-                f"events accumulate at t = {occurrence.t:.9g} (Zeno): "
+                f"events accumulate at t = {t:.9g} (Zeno): "
                 f"{len(tracker.reset_times)} resets, ever closer together"
             )
             return Status.ZENO
-        return None
+        self.message = instant.message
+        return instant.status
 
     def _projected(self, t: float, y: NDArray[Any]) -> NDArray[Any]:
         assert self.project is not None
@@ -400,7 +396,7 @@ class Run:
             t_events=[np.array(t) for t in tracker.t] if tracker else [],
             y_events=[np.array(y) for y in tracker.y] if tracker else [],
             status=status,
-            message=self.message or self._message(status),
+            message="; ".join(filter(None, (self.message or self._message(status), self.remark))),
             error_estimate=engine.estimate,
             dense_order=engine.dense_order,
             problem=self.ivp,
