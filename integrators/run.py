@@ -97,17 +97,24 @@ class Run:
         t0, t1 = self.ivp.t_span
         status = Status.FINISHED
         if t0 != t1:
-            self._start(first_step)
+            with quiet_interrupts(self.interrupts.wait):
+                self._start(first_step)
+                if self.interrupts.waiting:
+                    raise KeyboardInterrupt  # there is nothing to keep yet
             self.reporter = _Progress(t0, t1) if self.progress else None
             # Machine code returns after some thousand steps; these are put away before a Ctrl-C
             # counts. Python functions are stopped at once.
             held = self.interrupts if self.engine.is_native else contextlib.nullcontext()
             with held:
                 try:
-                    with quiet_interrupts():
+                    with quiet_interrupts(self.interrupts.wait):
                         status = self._loop()
                 except KeyboardInterrupt as interrupt:
                     status, self.exception = Status.INTERRUPTED, interrupt
+                except Exception:
+                    raise
+                except BaseException as stop:  # sys.exit and its like, of an event or a callback
+                    status, self.exception = Status.FUNCTION_RAISED, stop
                 finally:
                     if self.reporter is not None:
                         self.reporter.close()

@@ -1,7 +1,8 @@
 """``solve``: one function for every problem and every method.
 
 It checks the input and binds the method to the problem; :class:`~integrators.run.Run` does the
-rest. Whatever goes wrong on the way, what was computed up to then is returned.
+rest. Whatever goes wrong on the way, what was computed up to then is returned, or goes with the
+exception.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .control import Controller
+from .errors import IntegrationInterrupted, check_choice, pass_on
 from .limits import attempts, step_limits, step_size
 from .manifold import Manifold
 from .methods.engine import Options, Stepper
+from .methods.state import Status
 from .problem import IVP, time_span
 from .run import Run
 from .solution import Solution
@@ -58,6 +61,7 @@ def solve(
     callback: Callable[[float, NDArray[Any]], Any] | None = None,
     progress: bool = False,
     throw: bool = False,
+    on_interrupt: str = "raise",
 ) -> Solution:
     """Solve an initial value problem.
 
@@ -111,11 +115,15 @@ def solve(
         Show a progress bar.
     throw
         Raise :class:`IntegrationError` on failure instead of returning a failed Solution.
+    on_interrupt
+        What Ctrl-C does: "raise" :class:`IntegrationInterrupted`, a KeyboardInterrupt with what was
+        computed as its ``solution``, so that the script stops; or "return" that solution.
 
     Returns
     -------
     Solution
-        Always, with everything computed up to the end of the run; look at ``success``.
+        With everything computed up to the end of the run, also of one that failed; look at
+        ``success``. If a function calls ``sys.exit``, it is the ``solution`` of the SystemExit.
 
     Examples
     --------
@@ -123,6 +131,7 @@ def solve(
     >>> round(float(sol.y[0, -1]), 8)  # e⁻¹
     0.36787944
     """
+    check_choice(on_interrupt)
     changes = {
         "params": params,
         "jac": jac,
@@ -159,6 +168,18 @@ def solve(
     solution = run.run(first)
     solution.method = method_name(method)
     engine.release()
+    return _delivered(solution, run.interrupts.waiting, throw, on_interrupt)
+
+
+def _delivered(solution: Solution, pressed: bool, throw: bool, on_interrupt: str) -> Solution:
+    """Return a solution, or raise with it; `pressed` tells of a Ctrl-C, at the very end perhaps."""
+    error = solution.exception
+    if solution.status == Status.INTERRUPTED or pressed:
+        if on_interrupt == "raise":
+            raise IntegrationInterrupted(solution.message, solution) from error
+        return solution
+    if error is not None and not isinstance(error, Exception):
+        pass_on(error, solution)
     return solution.raise_for_status() if throw else solution
 
 
