@@ -11,7 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .errors import IntegrationError
+from .errors import IntegrationError, IntegrationInterrupted
 from .kernels import compiled, kernel
 from .manifold import Manifold
 from .problem import IVP, Event
@@ -39,6 +39,7 @@ __all__ = [
     "Event",
     "I",
     "IntegrationError",
+    "IntegrationInterrupted",
     "Manifold",
     "ManySolutions",
     "Method",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["IntegrationError", "suggest"]
+__all__ = ["IntegrationError", "IntegrationInterrupted", "suggest"]
 
 
 class IntegrationError(RuntimeError):
@@ -28,6 +29,57 @@ class IntegrationError(RuntimeError):
         self.h = h
         self.y = y
         self.solution = solution
+
+    def __reduce__(self) -> Any:
+        """Survive the way from one process to another; exceptions lose keyword arguments there."""
+        return _integration_error, (str(self), self.t, self.h, self.y, self.solution)
+
+
+def _integration_error(message: str, t: float, h: float, y: Any, solution: Any) -> IntegrationError:
+    return IntegrationError(message, t=t, h=h, y=y, solution=solution)
+
+
+class IntegrationInterrupted(KeyboardInterrupt):
+    """Ctrl-C during a run; it ends the script as any other, unless it is caught.
+
+    Attributes
+    ----------
+    solution
+        Everything computed up to there: a Solution, or ManySolutions of ``solve_many``.
+
+    Examples
+    --------
+    >>> def f(t, y):
+    ...     if t > 0.5:
+    ...         raise KeyboardInterrupt
+    ...     return -y
+    >>> from integrators import solve
+    >>> try:
+    ...     solve(f, (0, 1), [1.0], step=0.25, method="RK4")
+    ... except IntegrationInterrupted as interruption:
+    ...     print(interruption.solution.t)
+    [0.   0.25 0.5 ]
+    """
+
+    def __init__(self, message: str = "interrupted", solution: Any = None) -> None:
+        super().__init__(message)
+        self.solution = solution
+
+    def __reduce__(self) -> Any:
+        return type(self), (str(self), self.solution)
+
+
+def check_choice(on_interrupt: Any) -> None:
+    """Refuse anything but the two ways to deal with Ctrl-C."""
+    if on_interrupt not in ("raise", "return"):
+        raise ValueError(f"on_interrupt must be 'raise' or 'return', got {on_interrupt!r}")
+
+
+def pass_on(error: BaseException, solution: Any) -> None:
+    """Raise again what is to end the script (SystemExit and its like), with what was computed."""
+    with contextlib.suppress(AttributeError):
+        error.solution = solution  # type: ignore[attr-defined]
+    raise error
 
 
 def suggest(name: str, known: Iterable[str]) -> str:

@@ -35,7 +35,10 @@ class Event:
     terminal
         False: record and go on; True: stop at the first; n: stop at the n-th.
     reset
-        ``reset(t, y) -> y_new``: the state jumps and the integration goes on from there.
+        ``reset(t, y) -> y_new``: the state jumps and the integration goes on from there. Events
+        whose zeros lie closer together than rtol times the step (1e-9 of it, if the step is fixed)
+        belong to one instant; their resets see each other's states, in the order of the list,
+        until none is due. With a direction, a start on the surface that leads into it counts.
     name
         For tables and plots.
 

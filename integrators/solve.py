@@ -1,7 +1,8 @@
 """``solve``: one function for every problem and every method.
 
 It checks the input and binds the method to the problem; a :class:`~integrators.stepping.run.Run`
-does the rest. Whatever goes wrong on the way, what was computed up to then is returned.
+does the rest. Whatever goes wrong on the way, what was computed up to then is returned, or goes
+with the exception.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import suggest
+from .errors import IntegrationInterrupted, check_choice, pass_on, suggest
 from .manifold import Manifold
 from .problem import IVP, time_span
 from .stepping.control import Controller
 from .stepping.engine import Options, Stepper
+from .stepping.limits import attempts, step_limits, step_size
 from .stepping.run import Run
 from .stepping.solution import Solution
+from .stepping.state import Status
 from .tableau import Tableau
 
 __all__ = ["solve"]
@@ -26,8 +29,6 @@ __all__ = ["solve"]
 SMALLEST_RTOL = 100 * np.finfo(float).eps
 SMALLEST_ATOL = np.finfo(float).tiny
 NO_TIMES = np.zeros(0)
-MAX_STEPS = 1_000_000
-MOST_FIXED_STEPS = 1_000_000_000
 
 
 def solve(
@@ -59,6 +60,7 @@ def solve(
     callback: Callable[[float, NDArray[Any]], Any] | None = None,
     progress: bool = False,
     throw: bool = False,
+    on_interrupt: str = "raise",
 ) -> Solution:
     """Solve an initial value problem.
 
@@ -101,7 +103,9 @@ def solve(
     norm
         "rms" or "max": how the errors of the components are combined.
     first_step, max_step, min_step
-        Limits of the adaptive step; falling below ``min_step`` ends the run.
+        Limits of the adaptive step; falling below ``min_step`` ends the run. ``max_step`` is
+        never exceeded, and no stop is ever passed: the last step before the end of the interval
+        or one of ``tstops`` may be shorter than ``min_step``.
     max_steps
         Most attempts, rejected ones included; a million by default for adaptive steps.
     callback
@@ -110,11 +114,15 @@ def solve(
         Show a progress bar.
     throw
         Raise :class:`IntegrationError` on failure instead of returning a failed Solution.
+    on_interrupt
+        What Ctrl-C does: "raise" :class:`IntegrationInterrupted`, a KeyboardInterrupt with what was
+        computed as its ``solution``, so that the script stops; or "return" that solution.
 
     Returns
     -------
     Solution
-        Always, with everything computed up to the end of the run; look at ``success``.
+        With everything computed up to the end of the run, also of one that failed; look at
+        ``success``. If a function calls ``sys.exit``, it is the ``solution`` of the SystemExit.
 
     Examples
     --------
@@ -122,6 +130,7 @@ def solve(
     >>> round(float(sol.y[0, -1]), 8)  # e⁻¹
     0.36787944
     """
+    check_choice(on_interrupt)
     changes = {
         "params": params,
         "jac": jac,
@@ -149,6 +158,7 @@ def solve(
         max_steps,
         dense_output,
         output_times,
+        may_end_early=len(ivp.events) > 0 or callback is not None,
     )
     stops = _stops(tstops, ivp.t_span)
     first = _first_step(first_step, ivp.t_span, options)
@@ -157,6 +167,18 @@ def solve(
     solution = run.run(first)
     solution.method = method_name(method)
     engine.release()
+    return _delivered(solution, run.interrupts.waiting, throw, on_interrupt)
+
+
+def _delivered(solution: Solution, pressed: bool, throw: bool, on_interrupt: str) -> Solution:
+    """Return a solution, or raise with it; `pressed` tells of a Ctrl-C, at the very end perhaps."""
+    error = solution.exception
+    if solution.status == Status.INTERRUPTED or pressed:
+        if on_interrupt == "raise":
+            raise IntegrationInterrupted(solution.message, solution) from error
+        return solution
+    if error is not None and not isinstance(error, Exception):
+        pass_on(error, solution)
     return solution.raise_for_status() if throw else solution
 
 
@@ -195,6 +217,7 @@ def _options(
     max_steps: int | None,
     dense_output: bool,
     output_times: NDArray[np.float64] | None,
+    may_end_early: bool,
 ) -> Options:
     rtol = float(rtol)
     if not (0 <= rtol < np.inf):
@@ -208,25 +231,14 @@ def _options(
             f"use at least {SMALLEST_RTOL:.2g}"
         )
     if step is not None:
-        step = abs(_positive("step", step, allow_negative=_backwards(ivp)))
-        if abs(ivp.t_span[1] - ivp.t_span[0]) / step > MOST_FIXED_STEPS:
-            raise ValueError(f"step = {step:g} means more than {MOST_FIXED_STEPS:,} steps")
+        step = step_size(step, ivp.t_span)
         if controller is not None:
             raise ValueError("a fixed step takes no controller; leave out one of the two")
     if controller is not None and not isinstance(controller, Controller):
         raise TypeError(f"controller must be I(), PI(), PID() or Predictive(), got {controller!r}")
     if norm not in ("rms", "max"):
         raise ValueError(f"norm must be 'rms' or 'max', got {norm!r}")
-    if not 0 <= float(min_step) < np.inf:
-        raise ValueError(f"min_step must be a number ≥ 0, got {min_step}")
-    if not float(max_step) > 0:
-        raise ValueError(f"max_step must be positive, got {max_step}")
-    if float(min_step) > float(max_step):
-        raise ValueError(f"min_step = {min_step} is larger than max_step = {max_step}")
-    if max_steps is None:
-        max_steps = MAX_STEPS if step is None else 2 * MOST_FIXED_STEPS
-    elif int(max_steps) < 1:
-        raise ValueError(f"max_steps must be at least 1, got {max_steps}")
+    shortest, longest = step_limits(min_step, max_step, ivp.t_span, may_end_early)
     every_step = bool(dense_output) or len(ivp.events) > 0
     want_dense = every_step or output_times is not None
     return Options(
@@ -235,9 +247,9 @@ def _options(
         step=step,
         controller=controller,
         max_norm=norm == "max",
-        min_step=float(min_step),
-        max_step=float(max_step),
-        max_steps=int(max_steps),
+        min_step=shortest,
+        max_step=longest,
+        max_steps=attempts(max_steps, step is not None),
         want_dense=want_dense,
         outputs=NO_TIMES if every_step or output_times is None else output_times,
     )
@@ -266,13 +278,9 @@ def _tolerances(atol: Any, n: int) -> tuple[float, NDArray[np.float64]]:
     return least, weights
 
 
-def _backwards(ivp: IVP) -> bool:
-    return ivp.t_span[1] < ivp.t_span[0]
-
-
-def _positive(name: str, value: Any, *, allow_negative: bool = False) -> float:
+def _positive(name: str, value: Any) -> float:
     number = float(value)
-    if not np.isfinite(number) or number == 0 or (number < 0 and not allow_negative):
+    if not (np.isfinite(number) and number > 0):
         raise ValueError(f"{name} must be a positive number, got {value}")
     return number
 

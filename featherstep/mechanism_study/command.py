@@ -348,8 +348,9 @@ def _simulate(arguments: argparse.Namespace) -> int:
                 )
         options |= {"stabilise": name, **more}
     solution = simulate(
-        model, what.q0, what.v0, t_end, tau=what.tau, method=method, fps=arguments.fps, **options
-    )
+        model, what.q0, what.v0, t_end, tau=what.tau, method=method, fps=arguments.fps,
+        on_interrupt="return", **options,
+    )  # fmt: skip
     nq = model.nq
     seen = observe(model, solution.t, solution.y[:nq], solution.y[nq:], what.tau)
     if arguments.csv != "-":
@@ -369,7 +370,8 @@ def _simulate(arguments: argparse.Namespace) -> int:
         animate.save(model, solution, arguments.out, fps=min(arguments.fps, 30.0))
         sys.stderr.write(f"wrote {arguments.out}\n")
     if not solution.success:
-        return complain(f"{label}: {solution.message}", FAILURE, False)
+        code = INTERRUPTED if solution.status.name == "INTERRUPTED" else FAILURE
+        return complain(f"{label}: {solution.message}", code, False)
     return 0
 
 

@@ -313,7 +313,8 @@ class _Solver(Program):
     found: list[Solution] = field(default_factory=list)
 
     def solve(self, problem: IVP, step: float) -> Solution:
-        self.found[:] = [solve(problem, method=self.run, **self.options)]
+        found = solve(problem, method=self.run, on_interrupt="return", **self.options)
+        self.found[:] = [found]
         return self.found[0]
 
 

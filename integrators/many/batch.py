@@ -4,7 +4,8 @@ With a traced right-hand side and an explicit method, runs are integrated in the
 registers (``integrators.many.lanes``), a block of runs for each thread. Each run has its own
 adaptive steps, and a run that fails stops nobody else. Other methods run one by one through
 ``solve``: on all cores if they are machine code throughout, which lets other threads run, and in
-the calling thread if they call functions of Python. After Ctrl-C what was computed is returned.
+the calling thread if they call functions of Python. After Ctrl-C what was computed goes with the
+exception.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..errors import IntegrationInterrupted, check_choice, pass_on
 from ..kernels import compiled, interpreting
 from ..problem import IVP
 from ..solve import _bind, _chosen, method_name, solve
 from ..stepping.control import PREDICTIVE, Controller
 from ..stepping.engine import Engine, Options, Stepper, checked_slope
 from ..stepping.interrupts import Interrupts, quiet_interrupts
+from ..stepping.limits import attempts
 from ..stepping.state import MAX_STEPS, Status
 from .lanes import LANES, STOP, LaneCode, lane_code, run_lanes
 
@@ -103,6 +106,7 @@ def solve_many(
     min_step: float = 0.0,
     max_steps: int = 1_000_000,
     workers: int | None = None,
+    on_interrupt: str = "raise",
 ) -> ManySolutions:
     """Solve a problem for many initial values, parameters, or both.
 
@@ -124,6 +128,9 @@ def solve_many(
         Output times, the same for all runs.
     workers
         Threads; by default one for each core.
+    on_interrupt
+        What Ctrl-C does, as in ``solve``: "raise" :class:`IntegrationInterrupted`, whose
+        ``solution`` is what this function would return, or "return" it.
 
     Examples
     --------
@@ -133,10 +140,10 @@ def solve_many(
     >>> bool(np.allclose(many.y[:, 0], np.exp(-np.linspace(1, 3, 5))))
     True
     """
+    check_choice(on_interrupt)
     ivp, states, parameters = _runs(problem, t_span, y0, params)
     threads = _thread_count(workers)
-    if int(max_steps) < 1:
-        raise ValueError(f"max_steps must be at least 1, got {max_steps}")
+    most = attempts(max_steps, fixed=False)
     times = np.zeros(0) if t_eval is None else np.atleast_1d(np.asarray(t_eval, dtype=np.float64))
     options: dict[str, Any] = dict(
         method=_Watched(method),
@@ -149,7 +156,7 @@ def solve_many(
         min_step=min_step,
     )
     engine = _probe(ivp, states, parameters, {**options, "t_eval": t_eval})
-    options["max_steps"] = int(max_steps)
+    options["max_steps"] = most
     result = _nothing_yet(ivp, states, times)
     if ivp.t_span[0] == ivp.t_span[1]:
         result.status[:] = Status.FINISHED
@@ -158,9 +165,11 @@ def solve_many(
     if not interpreting() and not (controller and controller.predictive):
         lanes = _lanes(ivp, options["method"].method, times, norm == "max")
     if lanes is None:
-        _one_by_one(ivp, engine, parameters, result, options, threads)
+        pressed = _one_by_one(ivp, engine, parameters, result, options, threads)
     else:
-        _in_lanes(ivp, lanes, parameters, result, options, threads)
+        pressed = _in_lanes(ivp, lanes, parameters, result, options, threads)
+    if on_interrupt == "raise" and (pressed or np.any(result.status == Status.INTERRUPTED)):
+        raise IntegrationInterrupted(f"interrupted: {result!r}", result)
     return result
 
 
@@ -314,8 +323,7 @@ def _probe(
         raise first
     method: _Watched = options["method"]
     try:
-        if solve(run, max_steps=1, **options).status == Status.INTERRUPTED:
-            raise KeyboardInterrupt  # there is nothing to return yet
+        solve(run, max_steps=1, **options)  # after Ctrl-C there is nothing to keep yet
     except Exception:
         if sound or not method.engines:
             raise
@@ -351,8 +359,8 @@ def _in_lanes(
     result: ManySolutions,
     options: dict[str, Any],
     threads: int,
-) -> None:
-    """Integrate all runs in lanes, a block of them on each thread."""
+) -> bool:
+    """Integrate all runs in lanes, a block of them on each thread; whether Ctrl-C was pressed."""
     m, n = result.y.shape
     order = code.estimate_order
     weights = np.zeros(n) + np.asarray(options["atol"], dtype=np.float64)
@@ -385,8 +393,8 @@ def _in_lanes(
 
     size = max(LANES, min(BLOCK, -(-m // threads)))
     integrate(0, 0)  # compile before the threads start
-    _on_threads(integrate, pairwise([*range(0, m, size), m]), threads, stop)
     result.engine = f"{LANES} lanes, {threads} threads"
+    return _on_threads(integrate, pairwise([*range(0, m, size), m]), threads, stop)
 
 
 def _one_by_one(
@@ -396,13 +404,13 @@ def _one_by_one(
     result: ManySolutions,
     options: dict[str, Any],
     threads: int,
-) -> None:
-    """Integrate each run by ``solve``; `engine` is one of those that do it."""
+) -> bool:
+    """Integrate each run by ``solve``; `engine` is one of those that do it. As `_in_lanes`."""
     from ..tracing import Traced
 
     states, times, method = result.y.copy(), result.t_eval, options["method"]
     forward = 1.0 if ivp.t_span[1] >= ivp.t_span[0] else -1.0
-    options = {**options, "dense_output": times.size > 0}
+    options = {**options, "dense_output": times.size > 0, "on_interrupt": "return"}
     if isinstance(engine.problem.f, Traced):  # some methods trace f themselves; once is enough
         ivp = ivp.with_(f=engine.problem.f)
 
@@ -428,16 +436,21 @@ def _one_by_one(
 
     if engine.is_native:
         threads = min(threads, len(states))
-        _on_threads(integrate, ((k,) for k in range(len(states))), threads, method.stop)
         result.engine = f"one by one, {threads} threads"
-        return
+        tasks = ((k,) for k in range(len(states)))
+        return _on_threads(integrate, tasks, threads, method.stop)
     try:
         for k in range(len(states)):
             integrate(k)
             if result.status[k] == Status.INTERRUPTED:
                 break
     except KeyboardInterrupt:  # it came between two runs
-        pass
+        return True
+    except Exception:
+        raise
+    except BaseException as stop:  # sys.exit and its like
+        pass_on(stop, result)
+    return False
 
 
 def _failure_at_start(run: IVP) -> Status:
@@ -454,8 +467,11 @@ def _on_threads(
     tasks: Iterable[tuple[Any, ...]],
     threads: int,
     stop: Callable[[], None],
-) -> None:
-    """Do all tasks on threads. After Ctrl-C no more are begun, and `stop` is to end the others."""
+) -> bool:
+    """Do all tasks on threads. After Ctrl-C no more are begun, and `stop` is to end the others.
+
+    Returns whether that has happened.
+    """
     waiting = deque(tasks)
 
     def take() -> None:
@@ -469,7 +485,7 @@ def _on_threads(
     # Runs on several threads at once leave Python's hook as one of them found it; here it is
     # put back. The main thread waits in short pieces, since only it is told of Ctrl-C.
     interrupts = Interrupts()
-    with ThreadPoolExecutor(threads) as pool, quiet_interrupts(), interrupts:
+    with ThreadPoolExecutor(threads) as pool, quiet_interrupts(interrupts.wait), interrupts:
         working = [pool.submit(take) for _ in range(threads)]
         try:
             while wait(working, LOOK).not_done and not interrupts.waiting:
@@ -481,3 +497,4 @@ def _on_threads(
                 wait(working, LOOK)
     for future in working:
         future.result()
+    return interrupts.waiting

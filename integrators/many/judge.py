@@ -27,6 +27,7 @@ LARGEST = 1.7976931348623157e308
 SMALLEST_ERROR = 1e-10  # as in control
 NONFINITE_FACTOR = 0.25  # as in loop
 STRETCH = 1.01  # as in loop
+LEEWAY = 1 + 1e-9  # as in loop
 FINISHED = 1.0  # outcome of a run that is done; failures are Status codes, 0 goes on
 
 # Rows behind the vectors; those up to OUTCOME change with every attempt …
@@ -100,10 +101,11 @@ def judge(n: int, k: int, stages: int, fsal: bool) -> Any:
         outcome = where((~accepted & (grown < smallest)) | vanished, reason, outcome)
         outcome = where(accepted & (remaining == 0.0), FINISHED, outcome)
         outcome = where(row["IDLE"] == 0.0, outcome, 0.0)
-        # The next attempt.
-        proposed = np.minimum(grown, row["MAX_STEP"])
-        inner = where(remaining > 0.0, 1.0, -1.0) * np.maximum(proposed, smallest)
-        length = where(STRETCH * proposed >= np.abs(remaining), remaining, inner)
+        # The next attempt. The last may be shorter than any limit; the end is never passed.
+        proposed = np.maximum(np.minimum(grown, row["MAX_STEP"]), smallest)
+        inner = where(remaining > 0.0, proposed, -proposed)
+        longest = np.minimum(STRETCH * proposed, LEEWAY * row["MAX_STEP"])
+        length = where(np.abs(remaining) <= longest, remaining, inner)
         memory_rows = [
             where(accepted, log_error, row["LOG_LAST"]),
             where(accepted, row["LOG_LAST"], row["LOG_BEFORE"]),

@@ -25,7 +25,7 @@ from ..stepping.dense import _hermite_matrix, hermite_order
 from ..stepping.state import Status
 from ..stepping.workspace import Lanes
 from ..tableau import Tableau
-from .judge import ROWS, Block, judge
+from .judge import EPS, LEEWAY, ROWS, STRETCH, Block, judge
 
 LANES = 8  # two AVX registers, or one AVX-512 register, of doubles
 
@@ -39,7 +39,7 @@ T_START, FIRST_STEP, RTOL, EXPONENT = range(4)
 T, H, IDLE = ROWS["T"], ROWS["H"], ROWS["IDLE"]
 LOG_LAST, LOG_BEFORE, OUTCOME = ROWS["LOG_LAST"], ROWS["LOG_BEFORE"], ROWS["OUTCOME"]
 NSTEPS, NREJECTED, REJECTED = ROWS["NSTEPS"], ROWS["NREJECTED"], ROWS["REJECTED"]
-T_END, MAX_STEP = ROWS["T_END"], ROWS["MAX_STEP"]
+T_END, MIN_STEP, MAX_STEP = ROWS["T_END"], ROWS["MIN_STEP"], ROWS["MAX_STEP"]
 
 # Rows of `run` (integers).
 RUN, STARTING, NEXT_OUTPUT = range(3)
@@ -195,12 +195,13 @@ def start(w):
         guess = min(100 * h, guess, length)
         if w.numbers[FIRST_STEP] > 0.0:
             guess = w.numbers[FIRST_STEP]
-        guess = min(guess, w.lane[MAX_STEP, l])
+        smallest = max(w.lane[MIN_STEP, l], 16 * EPS * abs(w.lane[T, l]))
+        guess = max(min(guess, w.lane[MAX_STEP, l]), smallest)
         remaining = w.lane[T_END, l] - w.lane[T, l]
         if not np.isfinite(w.first[2, l]) and not finite_slope(w, l):
             w.h[l] = np.nan  # the judge ends the run, by an attempt that does not count
             w.lane[NREJECTED, l] = -1.0
-        elif 1.01 * guess >= length:
+        elif length <= min(STRETCH * guess, LEEWAY * w.lane[MAX_STEP, l]):
             w.h[l] = remaining
         else:
             w.h[l] = guess if remaining > 0.0 else -guess

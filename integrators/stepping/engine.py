@@ -284,9 +284,11 @@ class Engine(Stepper):
         """Hairer's first guess, as a kernel; on a manifold as everywhere else."""
         if self.move is not operator.add or self.problem.mass is not None:
             return super().initial_step(slope, order, rtol)
-        self._first_step(self.w, self.t, 1.0 / (order + 1))
+        outcome = self._first_step(self.w, self.t, 1.0 / (order + 1))
         error = self.error()  # a trial outside f's domain is no failure of the run
-        if isinstance(error, KeyboardInterrupt):
+        if outcome != at.OK and error is None:
+            raise KeyboardInterrupt  # it hit the callback's entry, where nothing catches it
+        if error is not None and not isinstance(error, Exception):
             raise error
         return float(self.clock[at.H])
 

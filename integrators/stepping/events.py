@@ -5,8 +5,9 @@ step, and a curve that only touches zero, are seen as well as a plain change of 
 then found on the dense output to near machine precision.
 
 Conventions: a zero at the very start (t₀, or just after a reset) is where the event has been left,
-not an occurrence. Several zeros in one step are handled in order of time. After a reset nothing
-of the rest of the step is kept.
+not an occurrence, unless the motion leads into the surface of an event with a direction and a
+reset. Several zeros in one step are handled in order of time, those of one instant together
+(``integrators.stepping.instants``). After a reset nothing of the rest of the step is kept.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ __all__ = ["Occurrence", "Tracker"]
 SAMPLES = np.array(watch.SAMPLES)
 # A step that starts on the event (a ball that has just bounced) may return to it very soon.
 FROM_ZERO = np.array([0.0, 1e-8, 1e-6, 1e-4, 1e-2, 0.1, 0.25, 0.5, 0.75, 1.0])
+EARLIEST = 1e-15  # part of a step below which a flight from the surface and back is not resolved
 TOUCH = 1e-10  # |g| below this fraction of its size in the step counts as touching zero
 ZENO_GAP = 1e-9  # resets closer together than this fraction of the time elapsed …
 ZENO_COUNT = 8  # … so many times in a row are an accumulation point
@@ -34,11 +36,12 @@ ZENO_COUNT = 8  # … so many times in a row are an accumulation point
 
 @dataclass(frozen=True)
 class Occurrence:
-    """One zero of one event."""
+    """One zero of one event, and the sign of g before it."""
 
     event: int
     t: float
     y: NDArray[Any]
+    side: float
 
 
 class Tracker:
@@ -68,6 +71,8 @@ class Tracker:
         self.t0 = t0
         self.reset_times: list[float] = []
         self.values = np.array([self.value(k, t0, y0) for k in range(len(events))])
+        self.departs = np.zeros(len(events))  # where g goes from a value of 0; 0: not known
+        self.quiet_until = np.full(len(events), t0)  # zeros up to then have been dealt with
 
     def value(self, k: int, t: float, y: NDArray[Any]) -> float:
         """g_k(t, y) as a float; says so if the function returns something else."""
@@ -97,12 +102,25 @@ class Tracker:
             def g(theta: float, k: int = k) -> float:
                 return self.value(k, t + theta * h, state(theta))
 
-            nodes = FROM_ZERO if self.values[k] == 0.0 else SAMPLES
+            on_surface = self.values[k] == 0.0
+            nodes = FROM_ZERO if on_surface else SAMPLES
             values = np.array([self.values[k], *(g(theta) for theta in nodes[1:])])
-            for theta in _zeros(g, nodes, values, self.events[k].direction * np.sign(h)):
-                found.append(Occurrence(k, t + theta * h, state(theta)))
-            self.values[k] = float(values[-1])
+            zeros = _zeros(g, nodes, values, self.events[k].direction * np.sign(h))
+            if on_surface and values[1] * self.departs[k] < 0:  # it has been away and come back
+                zeros += _return(
+                    g, nodes[1], self.departs[k], self.events[k].direction * np.sign(h)
+                )
+            for theta, side in sorted(zeros):
+                if (t + theta * h - self.quiet_until[k]) * h > 0 or self.quiet_until[k] == t:
+                    found.append(Occurrence(k, t + theta * h, state(theta), side))
+            self.values[k], self.departs[k] = float(values[-1]), 0.0
         return sorted(found, key=lambda occurrence: occurrence.t * np.sign(h))
+
+    def acts(self, k: int) -> bool:
+        """Whether the next occurrence of an event changes the state or ends the run."""
+        terminal = self.events[k].terminal
+        ends = bool(terminal) and len(self.t[k]) + 1 >= int(terminal)
+        return ends or self.events[k].reset is not None
 
     def record(self, occurrence: Occurrence) -> bool:
         """Keep an occurrence; True if it ends the run."""
@@ -112,13 +130,10 @@ class Tracker:
         terminal = self.events[k].terminal
         return bool(terminal) and len(self.t[k]) >= int(terminal)
 
-    def restart(self, occurrence: Occurrence, y: NDArray[Any]) -> float | None:
-        """Note a reset; returns the time since the reset before, None for the first."""
-        for k in range(len(self.events)):
-            self.values[k] = self.value(k, occurrence.t, y)
-        self.values[occurrence.event] = 0.0  # just been there
-        gap = abs(occurrence.t - self.reset_times[-1]) if self.reset_times else None
-        self.reset_times.append(occurrence.t)
+    def note_reset(self, t: float) -> float | None:
+        """Note an instant with resets; returns the time since the last one, None for the first."""
+        gap = abs(t - self.reset_times[-1]) if self.reset_times else None
+        self.reset_times.append(t)
         return gap
 
     def accumulates(self) -> bool:
@@ -132,9 +147,12 @@ class Tracker:
 
 def _zeros(
     g: Callable[[float], float], samples: NDArray[Any], values: NDArray[Any], direction: float
-) -> list[float]:
-    """Zeros θ in (0, 1] between the samples; `direction` in the sense of growing θ."""
-    zeros: list[float] = []
+) -> list[tuple[float, float]]:
+    """Zeros θ in (0, 1] between the samples, each with the sign of g before it.
+
+    `direction` is in the sense of growing θ.
+    """
+    zeros: list[tuple[float, float]] = []
     size = float(np.max(np.abs(values)))
     if not np.isfinite(size):
         return zeros
@@ -147,15 +165,30 @@ def _zeros(
             if dip * here < 0:
                 nodes.append((theta, dip))
             elif abs(dip) <= TOUCH * size and direction == 0:
-                zeros.append(theta)
+                zeros.append((theta, float(np.sign(here))))
     nodes.sort()
     for (a, value_a), (b, value_b) in pairwise(nodes):
+        side = float(np.sign(value_a))
         if value_b == 0.0 and value_a != 0.0:
             if _wanted(-value_a, direction):
-                zeros.append(b)
-        elif value_a * value_b < 0 and _wanted(value_b, direction):
-            zeros.append(_root(g, a, b))
+                zeros.append((b, side))
+        elif side * value_b < 0 and _wanted(value_b, direction):
+            zeros.append((_root(g, a, b), side))
     return sorted(zeros)
+
+
+def _return(
+    g: Callable[[float], float], b: float, side: float, direction: float
+) -> list[tuple[float, float]]:
+    """Zero before θ = b of a g that has left 0 for one side and is on the other at b."""
+    if not _wanted(-side, direction):
+        return []
+    while b > EARLIEST:
+        a = b / 2
+        if g(a) * side > 0:
+            return [(_root(g, a, b), side)]
+        b = a
+    return [(0.0, side)]  # too short a flight to be seen
 
 
 def _wanted(sign_after: float, direction: float) -> bool:

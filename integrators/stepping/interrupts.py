@@ -1,4 +1,4 @@
-"""Ctrl-C during a run: what was computed up to then is returned."""
+"""Ctrl-C during a run: it stops between two steps, and what was computed up to then is kept."""
 
 from __future__ import annotations
 
@@ -36,6 +36,10 @@ class Interrupts:
             _signal.signal(signal.SIGINT, self.replaced)
             self.replaced = None
 
+    def wait(self) -> None:
+        """Note a Ctrl-C that came where it could not be raised."""
+        self.waiting = True
+
     def _handle(self, number: int, frame: Any) -> None:
         if self.open or self.waiting:
             raise KeyboardInterrupt
@@ -51,10 +55,12 @@ class Interrupts:
 
 
 @contextlib.contextmanager
-def quiet_interrupts() -> Iterator[None]:
-    """Keep Python from printing a Ctrl-C that hits the entry of a callback; the loop notices.
+def quiet_interrupts(notice: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Keep Python from printing, and forgetting, a Ctrl-C where no exception can go.
 
-    Ctrl-C comes to the main thread only; others leave the hook, which all share, alone.
+    That is so at the entry of a callback, which the loop notices, and in the callbacks of Python
+    itself (of its garbage collector, for instance); ``notice`` is told of either. Ctrl-C comes to
+    the main thread only; others leave the hook, which all share, alone.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -62,7 +68,9 @@ def quiet_interrupts() -> Iterator[None]:
     previous = sys.unraisablehook
 
     def hook(unraisable: Any) -> None:
-        if not isinstance(unraisable.exc_value, KeyboardInterrupt):
+        if isinstance(unraisable.exc_value, KeyboardInterrupt):
+            notice()
+        else:
             previous(unraisable)
 
     sys.unraisablehook = hook

@@ -72,7 +72,8 @@ from .watch import zero_possible
 
 EPS = 2.220446049250313e-16
 NONFINITE_FACTOR = 0.25  # a step that gave NaN or Inf is shortened by this much
-STRETCH = 1.01  # a step that ends just short of T_STOP is stretched to it
+STRETCH = 1.01  # a step that ends just short of T_STOP is stretched to it …
+LEEWAY = 1 + 1e-9  # … unless it becomes longer than MAX_STEP, but for the rounding of times
 KEEP_STEP = 1.2  # implicit methods keep h (and their factorisations) if it would grow by less
 
 
@@ -192,15 +193,15 @@ def adaptive_step(w):
     smallest = max(clock[MIN_STEP], 16 * EPS * abs(t))
     while count[NSTEPS] + count[NREJECTED] < count[MAX_STEPS]:
         proposed = min(clock[H], clock[MAX_STEP])
-        last = STRETCH * proposed >= remaining
-        if last:
-            t_new = clock[T_STOP]
-        else:
-            if proposed < smallest:
-                if count[LAST_REJECTED] == 1:
-                    return count[LAST_REASON]
-                proposed = smallest
-            t_new = t + clock[DIRECTION] * proposed
+        if proposed < smallest and STRETCH * proposed < remaining:
+            if count[LAST_REJECTED] == 1:
+                return count[LAST_REASON]
+            if clock[MAX_STEP] < smallest:
+                return STEP_TOO_SMALL  # the clock cannot tell such steps apart
+            proposed = smallest
+        # The last step before T_STOP may be shorter than any limit; T_STOP is never passed.
+        last = remaining <= min(STRETCH * proposed, LEEWAY * clock[MAX_STEP])
+        t_new = clock[T_STOP] if last else t + clock[DIRECTION] * proposed
         h = t_new - t
         if h == 0.0:
             return STEP_TOO_SMALL if count[LAST_REJECTED] == 0 else count[LAST_REASON]

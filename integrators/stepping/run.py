@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from ..problem import IVP
 from .engine import Options, Stepper
-from .events import Occurrence, Tracker
+from .events import Tracker
+from .instants import Instant, Motion, at_the_start
 from .interrupts import Interrupts, quiet_interrupts
+from .limits import RESOLVED
 from .solution import DenseOutput, Solution, polynomials
 from .state import Status
 
@@ -77,7 +79,7 @@ class Run:
         self.exception: BaseException | None = None
         self.ended: Status | None = None
         self.reporter: _Progress | None = None
-        self.message = ""
+        self.message = self.remark = ""
         self.interrupts = Interrupts()
         # States of all steps for the problem's review, if they are not the output anyway.
         self.steps: list[tuple[NDArray[np.float64], NDArray[Any]]] = []
@@ -95,17 +97,24 @@ class Run:
         t0, t1 = self.ivp.t_span
         status = Status.FINISHED
         if t0 != t1:
-            self._start(first_step)
+            with quiet_interrupts(self.interrupts.wait):
+                self._start(first_step)
+                if self.interrupts.waiting:
+                    raise KeyboardInterrupt  # there is nothing to keep yet
             self.reporter = _Progress(t0, t1) if self.progress else None
             # Machine code returns after some thousand steps; these are put away before a Ctrl-C
             # counts. Python functions are stopped at once.
             held = self.interrupts if self.engine.is_native else contextlib.nullcontext()
             with held:
                 try:
-                    with quiet_interrupts():
+                    with quiet_interrupts(self.interrupts.wait):
                         status = self._loop()
                 except KeyboardInterrupt as interrupt:
                     status, self.exception = Status.INTERRUPTED, interrupt
+                except Exception:
+                    raise
+                except BaseException as stop:  # sys.exit and its like, of an event or a callback
+                    status, self.exception = Status.FUNCTION_RAISED, stop
                 finally:
                     if self.reporter is not None:
                         self.reporter.close()
@@ -153,9 +162,15 @@ class Run:
                 functions = [event.function for event in ivp.events]
                 self.one_by_one = not engine.watch(functions, self.tracker.values)
         engine.begin(slope, first_step)
+        if self.tracker is not None:
+            self.motion = Motion(engine, ivp, self.tracker)
+            instant, self.remark = at_the_start(self.tracker, self.motion, t0, ivp.y0)
+            self.ended = None if instant is None else self._pass(instant)
 
     def _loop(self) -> Status:
         engine = self.engine
+        if self.ended is not None:
+            return self.ended
         for stop in self.stops:
             code = engine.march(stop, self._take, self.one_by_one)
             if self.ended is not None:
@@ -240,59 +255,48 @@ class Run:
                 return engine.from_real(y_new.copy())
             return engine.from_real(engine.move(y, theta**powers @ Q))
 
-        end, ended, jump = t + h, None, None
-        for occurrence in tracker.find(t, h, state):
-            final = tracker.record(occurrence)
-            reset = self.ivp.events[occurrence.event].reset
-            if final:
-                end, ended = occurrence.t, Status.EVENT
-                name = tracker.label(occurrence.event)
-                self.message = f"stopped by event {name} at t = {occurrence.t:.9g}"
-                y_new = engine.to_real(occurrence.y).copy()
+        end, instant = t + h, None
+        found = tracker.find(t, h, state)
+        for i, occurrence in enumerate(found):
+            if tracker.acts(occurrence.event):
+                end, y_end = occurrence.t, occurrence.y
+                instant = Instant(tracker, self.motion, end, y_end.copy(), h, found[i:])
+                y_new = engine.to_real(y_end).copy()
                 break
-            if reset is not None:
-                end = occurrence.t
-                jump = occurrence
-                y_new = engine.to_real(occurrence.y).copy()
-                break
+            tracker.record(occurrence)
         if self.keep_dense:
             self._keep(np.array([t]), np.array([h]), y[None, :], Q[None])
         self.lengths_taken.append(np.array([end - t]))
-        if jump is None and ended is None and self.project is not None:
+        if instant is None and self.project is not None:
             y_new = self._projected(end, y_new)
         if end != t:
             self._emit(t, y, np.array([end]), y_new[None, :], Q[None], h)
-        if jump is not None:
-            ended = self._jump(jump)
-        elif ended is not None:
-            engine.restart(end, engine.from_real(y_new))
+        ended = None if instant is None else self._pass(instant)
         return ended or self._call_back(end, y_new)
 
-    def _jump(self, occurrence: Occurrence) -> Status | None:
+    def _pass(self, instant: Instant) -> Status | None:
+        """Let an instant happen, and go on after it, unless the run ends there."""
         tracker, engine = self.tracker, self.engine
         assert tracker is not None
-        event = self.ivp.events[occurrence.event]
-        assert event.reset is not None
-        value = self.ivp.bind(event.reset)(occurrence.t, occurrence.y.copy())
-        y = np.array(value, dtype=self.ivp.y0.dtype)
-        if y.shape != self.ivp.y0.shape or not np.all(np.isfinite(y)):
-            raise ValueError(
-                f"the reset of event {tracker.label(occurrence.event)} returned {value!r}; "
-                f"expected {self.ivp.n} finite numbers"
-            )
-        gap = tracker.restart(occurrence, y)
-        h = engine.h
-        # A new flight may be as short as the last: look at it closely.
-        engine.restart(occurrence.t, y, h if gap is None or gap == 0 else min(h, gap))
-        if self.output_times is None:
-            self._output(np.array([occurrence.t]), y[None, :])
-        if tracker.accumulates():
+        instant.resolve()
+        t, y, h = instant.t, instant.y, engine.h
+        if instant.changed:
+            gap = tracker.note_reset(t)
+            # A new flight may be as short as the last: look at it closely.
+            engine.restart(t, y, h if gap is None or gap == 0 else min(h, gap))
+            if self.output_times is None:
+                self._output(np.array([t]), y[None, :])
+        else:
+            engine.restart(t, y)
+        self.remark = self.remark or instant.remark
+        if instant.status is None and instant.changed and tracker.accumulates():
             self.message = (
-                f"events accumulate at t = {occurrence.t:.9g} (Zeno): "
+                f"events accumulate at t = {t:.9g} (Zeno): "
                 f"{len(tracker.reset_times)} resets, ever closer together"
             )
             return Status.ZENO
-        return None
+        self.message = instant.message
+        return instant.status
 
     def _projected(self, t: float, y: NDArray[Any]) -> NDArray[Any]:
         assert self.project is not None
@@ -399,12 +403,30 @@ class Run:
             t_events=[np.array(t) for t in tracker.t] if tracker else [],
             y_events=[np.array(y) for y in tracker.y] if tracker else [],
             status=status,
-            message=self.message or self._message(status),
+            message="; ".join(filter(None, (self.message or self._message(status), self.remark))),
             error_estimate=engine.estimate,
             dense_order=engine.dense_order,
             problem=self.ivp,
             exception=self.exception,
             **engine.statistics(),
+        )
+
+    def _too_small(self, h: float, where: str) -> str:
+        """Why steps became too small, as far as that is known."""
+        options, resolved = self.engine.options, RESOLVED * abs(self.engine.t)
+        if options.max_step < resolved:
+            return (
+                f"stopped at {where}: max_step = {options.max_step:g} is too short there, since "
+                f"times are rounded to {np.spacing(abs(self.engine.t)):.2g} in double precision; "
+                "make it larger, or shift the clock so that t starts at 0"
+            )
+        text = f"the step size became too small (h = {h:.3g}) at {where}: "
+        if options.min_step > max(h, resolved):
+            text += f"the tolerance needs steps shorter than min_step = {options.min_step:g}; "
+            return text + "lower min_step, or loosen rtol/atol"
+        return text + (
+            "the solution may have a singularity there, or the tolerance cannot be met; loosen "
+            "rtol/atol, or use an implicit method if the problem is stiff"
         )
 
     def _message(self, status: Status) -> str:
@@ -414,11 +436,7 @@ class Run:
         where = f"t = {engine.t:.9g}"
         cause, h = repr(self.exception), engine.h
         texts = {
-            Status.STEP_TOO_SMALL: (
-                f"the step size became too small (h = {h:.3g}) at {where}: the solution may have "
-                "a singularity there, or the tolerance cannot be met; loosen rtol/atol, or use an "
-                "implicit method if the problem is stiff"
-            ),
+            Status.STEP_TOO_SMALL: self._too_small(h, where),
             Status.NONFINITE: (
                 f"the solution or f became NaN or infinite just after {where}"
                 + ("" if engine.options.fixed else ", however short the step")

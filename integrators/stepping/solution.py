@@ -219,7 +219,9 @@ class Solution:
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what often cannot be pickled: the problem's functions and tracebacks."""
         name = getattr(self.problem, "name", self.problem)
-        return {**self.__dict__, "problem": name, "exception": None}
+        state = {**self.__dict__, "problem": name, "exception": None}
+        state.pop("observed", None)  # it holds on to the problem
+        return state
 
     # ------------------------------------------------------------ other containers
 

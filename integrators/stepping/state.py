@@ -117,6 +117,7 @@ class Status(IntEnum):
     INTERRUPTED = -7
     ZENO = -8
     EXTERNAL_FAILED = -9
+    HELD = -10  # an event's reset leaves the state on a surface that f leads it through
 
 
 STEP_TOO_SMALL = int(Status.STEP_TOO_SMALL)

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import multibody
 from featherstep import terminal
 from featherstep.citations import _sources, authors_and_year, citation
 from featherstep.cli import main
@@ -572,6 +573,27 @@ def test_ctrl_c_inside_a_run():
     result = compare(problem, ["RK4", "Heun"], step=0.01)
     assert result.interrupted
     assert [row.status for row in result.rows] == ["interrupted"]
+
+
+def test_ctrl_c_during_a_simulation_shows_what_was_computed(capsys, monkeypatch):
+    whole = multibody.runs.simulate
+
+    def interrupted(*arguments, on_interrupt, **options):
+        assert on_interrupt == "return"
+
+        def press(t, y):
+            if t > 0.5:
+                raise KeyboardInterrupt
+
+        return whole(*arguments, on_interrupt=on_interrupt, callback=press, **options)
+
+    monkeypatch.setattr(multibody, "simulate", interrupted)
+    code, out, err = featherstep(capsys, "simulate pendulum --t-end 2")
+    assert code == 130
+    assert "to t = 0.5" in out
+    assert "at the end" in out
+    assert "interrupted at t = 0.5" in err
+    assert one_line(err)
 
 
 def test_ctrl_c_that_was_swallowed_is_heeded():

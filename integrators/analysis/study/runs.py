@@ -218,7 +218,7 @@ def attempt(
     def once() -> Solution:
         if isinstance(method, Program):
             return method.solve(problem, options["step"])
-        return solve(problem, method=method, **options)
+        return solve(problem, method=method, on_interrupt="return", **options)
 
     # Overflow in a run that diverges is part of the result, not news for the terminal.
     with np.errstate(all="ignore"), warnings.catch_warnings(record=True) as caught:

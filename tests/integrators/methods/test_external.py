@@ -327,7 +327,7 @@ class TestFaults:
                 signal.raise_signal(signal.SIGINT)
             return -y
 
-        sol = self.solve(f, method)
+        sol = self.solve(f, method, on_interrupt="return")
         assert sol.status is Status.INTERRUPTED
         assert 0 < sol.t[-1] <= 0.51
         assert capfd.readouterr() == ("", "")
@@ -337,7 +337,7 @@ class TestFaults:
             if t > 0.5:
                 raise KeyboardInterrupt
 
-        sol = self.solve(oscillator, method, callback=callback)
+        sol = self.solve(oscillator, method, callback=callback, on_interrupt="return")
         assert sol.status is Status.INTERRUPTED
         assert sol.t[-1] > 0.5
 

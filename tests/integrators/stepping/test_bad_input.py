@@ -165,7 +165,7 @@ def test_whichever_evaluation_raises_ends_the_run(method, error):
                 raise error
             return np.array([y[1], 5 * (1 - y[0] ** 2) * y[1] - y[0]])
 
-        run = solve(van_der_pol, (0, 20), [2.0, 0.0], method=method)
+        run = solve(van_der_pol, (0, 20), [2.0, 0.0], method=method, on_interrupt="return")
         assert isinstance(run.exception, error), number
         assert len(calls) == number
         expected = Status.INTERRUPTED if error is KeyboardInterrupt else Status.FUNCTION_RAISED
@@ -196,7 +196,7 @@ def test_control_c_returns_what_was_computed(seconds, method):
         solve(lambda t, y: -y, (0, 1), [1.0], method={method!r}, max_steps=10)
         print("ready", flush=True)
         s = solve(lambda t, y: np.array([y[1], -y[0]]), (0, 1e9), [1.0, 0.0], method={method!r},
-                  max_steps=10**9)
+                  max_steps=10**9, on_interrupt="return")
         assert s.status == Status.INTERRUPTED, s
         assert s.t.size > 10 and s.t[-1] > 0
         print("interrupted after", s.nsteps > 10)
@@ -229,7 +229,7 @@ def test_interrupting_machine_code_loses_no_step():
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
     solve(problem, t_span=(0.0, 1.0), method="DOP853")  # compiles
     timer.start()
-    run = solve(problem, method="DOP853", max_steps=10**9)
+    run = solve(problem, method="DOP853", max_steps=10**9, on_interrupt="return")
     assert run.status == Status.INTERRUPTED
     assert len(run.t) == run.nsteps + 1 > 1
     assert run.message == f"interrupted at t = {run.t[-1]:.9g}"
