@@ -55,6 +55,7 @@ class Engine(Stepper):
     estimate_order: int
     default_controller = Controller()
     degree: int
+    hermite = 3  # order of the interpolant in the workspace's Hermite tables
     waiting: list[Engine] | None = None
 
     def __init__(self, problem: IVP, options: Options) -> None:
@@ -209,7 +210,7 @@ class Engine(Stepper):
             ys=self.ys,
             Qs=self.Qs,
             outputs=self.options.outputs,
-            **hermite_tables(hermite_order(self.order), n),
+            **hermite_tables(self.hermite, n),
         )
         return shared
 
@@ -217,6 +218,7 @@ class Engine(Stepper):
         self.count[at.DENSE] = at.DENSE_HERMITE
         self.dense_order = hermite_order(self.order)
         self.degree = max(3, self.dense_order)
+        self.hermite = self.dense_order if self.options.want_dense else 3
 
     def _use_doubling(self) -> None:
         self.count[at.ESTIMATE] = at.ESTIMATE_DOUBLING

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..extension import hermite_extension, in_powers
 from ..kernels import kernel
 from ..problem import IVP
 from ..tableau import Tableau
-from .common import _hermite_matrix, hermite_order
+from .common import hermite_order
 from .fused import fused_step_function, outputs_size
 from .judge import ROWS, Block, judge
 from .state import Status
@@ -415,7 +416,7 @@ def lane_code(
             P = np.ascontiguousarray(method.dense.P)
         elif method.fsal and method.dense is None and hermite_order(method.order) <= 3:
             # Cubic Hermite from the stages; `solve` would need further evaluations for more.
-            value, start, end = _hermite_matrix([])
+            value, start, end = hermite_extension(3).weights @ in_powers(3).T
             P = np.outer(method.arrays[1], value)
             P[0] += start
             P[-1] += end

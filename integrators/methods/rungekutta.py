@@ -8,18 +8,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..control import Controller, Predictive
+from ..extension import (
+    Extension,
+    explicit_extension,
+    implicit_extension,
+    in_powers,
+    matching_order,
+)
 from ..kernels import address_of
 from ..problem import IVP
-from ..tableau import Tableau
+from ..tableau import ContinuousExtension, Tableau
 from . import state as at
 from .algebra import LARGEST_OWN_LU, JacobianSource, LinearAlgebra
-from .coupled import coupled_accept, coupled_dense, newton_coupled
+from .common import HIGHEST_HERMITE
+from .coupled import coupled_accept, newton_coupled
 from .custom import nothing
 from .diagonal import diagonal_accept, newton_diagonal
 from .engine import Engine, Options
 from .explicit import explicit_accept, explicit_dense, explicit_step
+from .extra_stages import implicit_dense
 from .fused import fused_step, fused_step_function, inputs_size
-from .implicit import implicit_dense, implicit_refine, implicit_step
+from .implicit import implicit_refine, implicit_step
 from .workspace import Explicit, Implicit
 
 __all__ = ["ExplicitEngine", "ImplicitEngine", "engine_for"]
@@ -101,14 +110,24 @@ class ExplicitEngine(Engine):
                 self.estimate = "two embedded methods, combined as in DOP853"
         else:
             self._use_doubling()
-        native = tableau.dense
-        if native is None or count[at.ESTIMATE] == at.ESTIMATE_DOUBLING:
+        self._choose_dense()
+
+    def _choose_dense(self) -> None:
+        """The tableau's own continuous extension, else one found by order conditions."""
+        tableau, count = self.tableau, self.count
+        known = tableau.dense
+        self.extension: ContinuousExtension | None = None
+        # A cubic needs nothing else, and stages at times that are not theirs are of no use.
+        derivable = 3 < tableau.order <= HIGHEST_HERMITE and tableau.simplifying_assumptions()[1]
+        if count[at.ESTIMATE] == at.ESTIMATE_DOUBLING or not (known or derivable):
             self._use_hermite()
-        else:
-            count[at.DENSE] = at.DENSE_NATIVE
-            count[at.EXTRA_STAGES] = len(native.c_extra)
-            self.dense_order = native.order
-            self.degree = native.P.shape[1]
+            return
+        count[at.DENSE] = at.DENSE_NATIVE
+        self.dense_order = known.order if known else matching_order(tableau.order)
+        self.degree = known.P.shape[1] if known else self.dense_order
+        if known or self.options.want_dense:
+            self.extension = known or explicit_extension(tableau, self.dense_order)
+            count[at.EXTRA_STAGES] = len(self.extension.c_extra)
 
     def _kernels(self) -> tuple[Any, ...]:
         self._fuse()
@@ -140,14 +159,16 @@ class ExplicitEngine(Engine):
         nodes = np.zeros(s + extra)
         nodes[:s] = c
         if extra:
-            assert tableau.dense is not None
-            for i, row in enumerate(tableau.dense.A_extra):
+            assert self.extension is not None
+            for i, row in enumerate(self.extension.A_extra):
                 rows[s + i, : len(row)] = row
-            nodes[s:] = tableau.dense.c_extra
+            nodes[s:] = self.extension.c_extra
             is_slope = nodes[s] == 1.0 and np.array_equal(rows[s, :s], b)
             self.count[at.EXTRA_IS_SLOPE] = int(is_slope)
-        if tableau.dense is not None:
-            shared["P"] = np.ascontiguousarray(tableau.dense.P, dtype=np.float64)
+        if self.extension is not None:
+            shared["P"] = np.ascontiguousarray(self.extension.P, dtype=np.float64)
+            derived = self.extension is not tableau.dense
+            shared["basis"] = in_powers(self.degree) if derived else np.zeros((0, 0))
         zeros = np.zeros(s)
         fused = self._fused_arrays(shared)
         return Explicit(
@@ -346,26 +367,39 @@ class ImplicitEngine(Engine):
         tableau, count = self.tableau, self.count
         s = tableau.stages
         self.lagrange: Array = np.zeros((s, s))
-        if tableau.is_dirk or tableau.is_confluent:
-            native = False
-        else:
+        self.extension: Extension | None = None
+        self.plain: Extension | None = None
+        if not (tableau.is_dirk or tableau.is_confluent):
             inverse = np.linalg.inv(np.vander(c, s, increasing=True))
             self.lagrange = np.ascontiguousarray(inverse.T, dtype=np.float64)
-            native = count[at.ESTIMATE] != at.ESTIMATE_DOUBLING and self._is_collocation()
-        if native:
-            count[at.DENSE] = at.DENSE_NATIVE
-            self.degree = s
-            self.P = np.ascontiguousarray(self.lagrange / np.arange(1, s + 1))
-            self.dense_order = min(self.order, s)
-        elif self.problem.mass is None:
-            self._use_hermite()
+        halved = bool(count[at.ESTIMATE] == at.ESTIMATE_DOUBLING)
+        wanted = matching_order(self.order)
+        if self.problem.index is not None and np.max(self.problem.index) > 1:
+            # Multipliers are not what order conditions speak of: no further stages.
+            self.plain = implicit_extension(tableau, wanted, 1.0, halved, further=False)
+            self.extension = self.plain
+        elif self.options.want_dense:
+            block = self._dense_block()
+            gamma = float(self.real_shift[block]) * (0.5 if halved else 1.0)
+            count[at.DENSE_BLOCK], self.clock[at.DENSE_WEIGHT] = block, gamma
+            self.plain = implicit_extension(tableau, wanted, gamma, halved, further=False)
+            self.extension = implicit_extension(tableau, wanted, gamma, halved)
         else:
-            count[at.DENSE] = at.DENSE_SECANT
-            self.degree = self.dense_order = 1
+            self.dense_order = self.degree = wanted
+            return
+        count[at.EXTRA_STAGES] = len(self.extension.nodes)
+        self.dense_order = self.extension.order
+        self.degree = self.extension.weights.shape[1]
 
-    def _is_collocation(self) -> bool:
-        """C(s) holds: the stage values lie on one polynomial, which is the dense output."""
-        return self.tableau.simplifying_assumptions()[1] >= self.tableau.stages
+    def _dense_block(self) -> int:
+        """Which real block M − hγJ solves for further stages; one is added if there is none."""
+        usable = np.flatnonzero(self.real_shift > 1e-12)
+        if usable.size:
+            return int(usable[0])
+        shifts = np.abs(self.complex_shift)
+        gamma = float(shifts[np.argmin(np.abs(self.complex_shift.imag))]) if shifts.size else 0.5
+        self.real_shift = np.append(self.real_shift, gamma)
+        return len(self.real_shift) - 1
 
     def _set_newton(self) -> None:
         clock, count, options = self.clock, self.count, self.options
@@ -388,14 +422,12 @@ class ImplicitEngine(Engine):
     def _kernels(self) -> tuple[Any, ...]:
         if self.count[at.COUPLING] == at.COUPLING_DIAGONAL:
             return Implicit, implicit_step, diagonal_accept, implicit_dense, implicit_refine
-        return Implicit, implicit_step, coupled_accept, coupled_dense, implicit_refine
+        return Implicit, implicit_step, coupled_accept, implicit_dense, implicit_refine
 
     def _workspace(self, shared: dict[str, Any]) -> Implicit:
         tableau, n, s = self.tableau, self.n, self.tableau.stages
         A, b, c = tableau.arrays
         shared["atol"] = self.to_real_weights(self.options.atol)
-        if self.count[at.DENSE] == at.DENSE_NATIVE:
-            shared["P"] = self.P
         self.jacobian = JacobianSource(self)
         external = n > LARGEST_OWN_LU or self.jacobian.is_sparse
         full = self.is_fully_coupled
@@ -409,6 +441,7 @@ class ImplicitEngine(Engine):
             e=self.e,
             J=np.zeros((own, own)),
             M=np.zeros((own, own)),
+            **self._dense_tables(shared),
             W_last=np.zeros((s, n)),
             lagrange=np.ascontiguousarray(self.lagrange),
             newton=np.zeros(2),
@@ -440,6 +473,18 @@ class ImplicitEngine(Engine):
         arrays["jac"] = self.jacobian.address(arrays["J"], self.algebra)
         arrays["algebra"] = self.algebra.address() if self.algebra else arrays["jac"]
         return Implicit(**shared, **arrays)
+
+
+    def _dense_tables(self, shared: dict[str, Any]) -> dict[str, Any]:
+        """Tables of dense output, and room for its rows: the stages, y₁ − y₀, further stages."""
+        names = ("extra_c", "extra_A", "extra_start", "plain_P")
+        if self.extension is None or self.plain is None:
+            return dict(zip(names, (np.zeros(0), *(np.zeros((0, 0)) for _ in range(3)))))
+        found = self.extension
+        shared["K"] = np.zeros((len(found.weights), self.n))
+        shared["P"] = found.weights
+        shared["basis"] = in_powers(found.weights.shape[1])
+        return dict(zip(names, (found.nodes, found.points, found.slopes, self.plain.weights)))
 
 
 def _own(weights: Array | None, default: Array) -> Array:

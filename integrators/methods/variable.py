@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..extension import matching_order
 from ..problem import IVP
 from . import state as at
 from .engine import Engine, Options
@@ -60,7 +61,7 @@ class _OneOrder(ImplicitEngine):
 
     def _choose_dense(self, c: Any) -> None:
         super()._choose_dense(c)
-        self.degree = STAGES[-1]
+        self.degree = matching_order(2 * STAGES[-1] - 1)
 
 
 class VariableEngine(Switching, _OneOrder):
