@@ -23,7 +23,7 @@ Where every stage is of order η, subtrees of up to η vertices may be replaced 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import comb
 
@@ -35,23 +35,21 @@ from .tableau import ContinuousExtension, Tableau
 
 __all__ = [
     "Extension",
+    "dense_extension",
     "explicit_extension",
     "hermite_extension",
     "implicit_extension",
+    "implicit_order",
     "in_powers",
-    "matching_order",
 ]
 
 Array = NDArray[np.float64]
 
+HIGHEST_EXPLICIT = 9  # there are 486 trees up to this order, 1205 up to the next
+HIGHEST_IMPLICIT = 12  # takes 23 further stages beside the seven of Radau IIA
 CANDIDATES = np.arange(1, 41) / 40  # nodes of further rows: never outside the step
 SOLVED = 1e-11  # residual of order conditions that hold; 1e-6 and more where they do not
 DEPENDENT = 1e-11  # what is smaller than this is rounding error
-
-
-def matching_order(order: int) -> int:
-    """Order of the dense output that goes with a method of this order."""
-    return order
 
 
 @dataclass(frozen=True)
@@ -81,6 +79,27 @@ class Extension:
 
 
 # -------------------------------------------------------------------- three kinds of methods
+
+
+def dense_extension(tableau: Tableau) -> ContinuousExtension:
+    """Dense output of an explicit tableau: its own if that is of its order, else a derived one.
+
+    The basis is that of :class:`Extension`. The order is at least 3, for a cubic costs nothing.
+    """
+    own = tableau.dense
+    if own is None or own.order < tableau.order:
+        return explicit_extension(tableau, max(3, min(tableau.order, HIGHEST_EXPLICIT)))
+    P = np.linalg.solve(in_powers(own.P.shape[1]), own.P.T).T
+    return replace(own, P=np.ascontiguousarray(P))
+
+
+def implicit_order(order: int) -> int:
+    """Order of the dense output that goes with an implicit method of this order.
+
+    From order 9 on the last one would take as many stages as all others together, and the error
+    between the steps is that at the steps without it.
+    """
+    return order if order < 9 else min(order - 1, HIGHEST_IMPLICIT)
 
 
 @cache

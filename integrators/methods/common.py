@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..extension import hermite_extension, in_powers, matching_order
+from ..extension import HIGHEST_EXPLICIT, hermite_extension, in_powers
 from ..kernels import kernel
 from .pointers import call
 from .state import (
@@ -34,7 +34,6 @@ from .state import (
 
 Array = NDArray[np.float64]
 
-HIGHEST_HERMITE = 9  # 21 evaluations of f; further orders would cost even more
 TINY = 1e-300  # keeps a state of zeros from dividing by zero
 
 
@@ -245,7 +244,7 @@ def to_powers(basis, Q):
 
 def hermite_order(order: int) -> int:
     """Order of the Hermite interpolant used with a method of this order."""
-    return max(1, min(matching_order(order), HIGHEST_HERMITE))
+    return max(1, min(order, HIGHEST_EXPLICIT))
 
 
 def hermite_tables(order: int, n: int) -> dict[str, Array]:

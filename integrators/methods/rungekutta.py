@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 
 from ..control import Controller, Predictive
 from ..extension import (
+    HIGHEST_EXPLICIT,
     Extension,
-    explicit_extension,
+    dense_extension,
     implicit_extension,
+    implicit_order,
     in_powers,
-    matching_order,
 )
 from ..kernels import address_of
 from ..problem import IVP
 from ..tableau import ContinuousExtension, Tableau
 from . import state as at
 from .algebra import LARGEST_OWN_LU, JacobianSource, LinearAlgebra
-from .common import HIGHEST_HERMITE
 from .coupled import coupled_accept, newton_coupled
 from .custom import nothing
 from .diagonal import diagonal_accept, newton_diagonal
@@ -113,20 +113,19 @@ class ExplicitEngine(Engine):
         self._choose_dense()
 
     def _choose_dense(self) -> None:
-        """The tableau's own continuous extension, else one found by order conditions."""
+        """A cubic for low orders, else a continuous extension of the method's order."""
         tableau, count = self.tableau, self.count
-        known = tableau.dense
         self.extension: ContinuousExtension | None = None
-        # A cubic needs nothing else, and stages at times that are not theirs are of no use.
-        derivable = 3 < tableau.order <= HIGHEST_HERMITE and tableau.simplifying_assumptions()[1]
-        if count[at.ESTIMATE] == at.ESTIMATE_DOUBLING or not (known or derivable):
+        doubled = count[at.ESTIMATE] == at.ESTIMATE_DOUBLING  # and one half step is forgotten
+        astray = tableau.simplifying_assumptions()[1] < 1  # stages at times that are not theirs
+        if doubled or astray or tableau.order <= 3:
             self._use_hermite()
             return
         count[at.DENSE] = at.DENSE_NATIVE
-        self.dense_order = known.order if known else matching_order(tableau.order)
-        self.degree = known.P.shape[1] if known else self.dense_order
-        if known or self.options.want_dense:
-            self.extension = known or explicit_extension(tableau, self.dense_order)
+        self.dense_order = self.degree = min(tableau.order, HIGHEST_EXPLICIT)
+        if self.options.want_dense:
+            self.extension = dense_extension(tableau)
+            self.degree = self.extension.P.shape[1]
             count[at.EXTRA_STAGES] = len(self.extension.c_extra)
 
     def _kernels(self) -> tuple[Any, ...]:
@@ -166,9 +165,8 @@ class ExplicitEngine(Engine):
             is_slope = nodes[s] == 1.0 and np.array_equal(rows[s, :s], b)
             self.count[at.EXTRA_IS_SLOPE] = int(is_slope)
         if self.extension is not None:
-            shared["P"] = np.ascontiguousarray(self.extension.P, dtype=np.float64)
-            derived = self.extension is not tableau.dense
-            shared["basis"] = in_powers(self.degree) if derived else np.zeros((0, 0))
+            shared["P"] = self.extension.P
+            shared["basis"] = in_powers(self.degree)
         zeros = np.zeros(s)
         fused = self._fused_arrays(shared)
         return Explicit(
@@ -373,7 +371,7 @@ class ImplicitEngine(Engine):
             inverse = np.linalg.inv(np.vander(c, s, increasing=True))
             self.lagrange = np.ascontiguousarray(inverse.T, dtype=np.float64)
         halved = bool(count[at.ESTIMATE] == at.ESTIMATE_DOUBLING)
-        wanted = matching_order(self.order)
+        wanted = max(1, implicit_order(self.order))
         if self.problem.index is not None and np.max(self.problem.index) > 1:
             # Multipliers are not what order conditions speak of: no further stages.
             self.plain = implicit_extension(tableau, wanted, 1.0, halved, further=False)
@@ -473,7 +471,6 @@ class ImplicitEngine(Engine):
         arrays["jac"] = self.jacobian.address(arrays["J"], self.algebra)
         arrays["algebra"] = self.algebra.address() if self.algebra else arrays["jac"]
         return Implicit(**shared, **arrays)
-
 
     def _dense_tables(self, shared: dict[str, Any]) -> dict[str, Any]:
         """Tables of dense output, and room for its rows: the stages, y₁ − y₀, further stages."""
