@@ -16,6 +16,14 @@ an interpolant that knows the ends only needs fifteen.
 - Implicit ones solve for one more diagonally implicit stage, k = f(t + ch, u(c) + γh(k − u'(c))).
   In it stiffness does not magnify the errors of u, and a mass matrix is no obstacle.
 
+Stiff components, and algebraic ones, follow the others: z = G(t, y). Their slopes are what the
+tableau makes of stage values, and have expansions ψ of their own, which ask for
+
+    Σᵢ bᵢ(θ) ψᵢ(τ) = θᵏ          for every rooted tree τ of k + 1 ≤ q + 1 vertices.
+
+These are met as well where the method is stiffly accurate, or as many of them as can be, low orders
+first. Where it is not, its steps themselves leave z = G(t, y), and there is nothing to meet.
+
 Where every stage is of order η, subtrees of up to η vertices may be replaced by as many leaves
 (the simplifying assumption C(η)); the conditions of order 12 of Radau IIA are then a few dozen.
 """
@@ -36,6 +44,7 @@ from .tableau import ContinuousExtension, Tableau
 __all__ = [
     "Extension",
     "dense_extension",
+    "doubled_extension",
     "explicit_extension",
     "hermite_extension",
     "implicit_extension",
@@ -48,7 +57,10 @@ Array = NDArray[np.float64]
 HIGHEST_EXPLICIT = 9  # there are 486 trees up to this order, 1205 up to the next
 HIGHEST_IMPLICIT = 12  # takes 23 further stages beside the seven of Radau IIA
 CANDIDATES = np.arange(1, 41) / 40  # nodes of further rows: never outside the step
+LARGEST_WEIGHTS = 40  # sums larger than this come with large errors, whatever the order
 SOLVED = 1e-11  # residual of order conditions that hold; 1e-6 and more where they do not
+MOST_FURTHER = 30  # slopes or stages
+LAGS = 4  # by up to this much less, the order of stiff components may lag behind
 DEPENDENT = 1e-11  # what is smaller than this is rounding error
 
 
@@ -93,13 +105,15 @@ def dense_extension(tableau: Tableau) -> ContinuousExtension:
     return replace(own, P=np.ascontiguousarray(P))
 
 
-def implicit_order(order: int) -> int:
-    """Order of the dense output that goes with an implicit method of this order.
+def implicit_order(tableau: Tableau) -> int:
+    """Order of the dense output that goes with an implicit tableau.
 
-    From order 9 on the last one would take as many stages as all others together, and the error
-    between the steps is that at the steps without it.
+    From order 9 on (10 for those that spend no stages on stiff components) the last order would
+    take as many stages as all others together, and is not missed.
     """
-    return order if order < 9 else min(order - 1, HIGHEST_IMPLICIT)
+    order = max(1, tableau.order)
+    last = 8 if tableau.is_stiffly_accurate else 9
+    return order if order <= last else min(order - 1, HIGHEST_IMPLICIT)
 
 
 @cache
@@ -146,6 +160,27 @@ def hermite_extension(order: int) -> Extension:
 
 
 @cache
+def doubled_extension(tableau: Tableau, order: int) -> Extension:
+    """Dense output of two half steps of an explicit tableau.
+
+    The rows are Δ, the slopes at both ends and the stages of the second half.
+    """
+    A, b, c = tableau.arrays
+    s = tableau.stages
+    trees = _Trees(max(3, order), 1)
+    stages = trees.of_stages(*_two_half_steps(A, b, c))
+    rows = np.vstack([trees.gained, stages[0], np.ones(len(trees)), stages[s:]])
+    return _Search(trees, rows, 0, (1, 2)).grow(order)
+
+
+def _two_half_steps(A: Array, b: Array, c: Array) -> tuple[Array, Array]:
+    """A and c of two half steps taken as one step of twice as many stages."""
+    s = len(b)
+    both = np.block([[A / 2, np.zeros((s, s))], [np.tile(b / 2, (s, 1)), A / 2]])
+    return both, np.concatenate([c / 2, (1 + c) / 2])
+
+
+@cache
 def implicit_extension(
     tableau: Tableau, order: int, gamma: float, halved: bool = False, further: bool = True
 ) -> Extension:
@@ -157,16 +192,22 @@ def implicit_extension(
     """
     A, b, c = tableau.arrays
     s, stage_order = tableau.stages, tableau.simplifying_assumptions()[1]
-    trees = _Trees(order, max(1, stage_order))
+    trees = _Trees(order + 1, max(1, stage_order))
+    if halved:
+        A, c = _two_half_steps(A, b, c)
+    rows = trees.of_stages(A, c)
+    stiff = trees.of_stiff_stages(A, rows) if tableau.is_stiffly_accurate else None
+    if halved:
+        rows, stiff = rows[s:] / 2, None if stiff is None else stiff[s:] / 2
     if stage_order < 1:  # c is not the row sums of A: the stages are of no use
-        rows = np.zeros((s, len(trees)))
-    elif halved:
-        both = np.block([[A / 2, np.zeros((s, s))], [np.tile(b / 2, (s, 1)), A / 2]])
-        rows = trees.of_stages(both, np.concatenate([c / 2, (1 + c) / 2]))[s:] / 2
-    else:
-        rows = trees.of_stages(A, c)
-    search = _Search(trees, np.vstack([rows, trees.gained]), s, (), gamma)
-    return search.grow(order, further)
+        rows, stiff = 0.0 * rows, None
+    rows = np.vstack([rows, trees.gained])
+    stiff = None if stiff is None else np.vstack([stiff, trees.beyond_one])
+    for lag in range(LAGS if stiff is not None and order < 10 else 0):
+        found = _Search(trees, rows, s, (), gamma, stiff, lag).grow(order, further)
+        if found.order == order and np.abs(found.weights).sum(axis=0).max() < LARGEST_WEIGHTS:
+            return found
+    return _Search(trees, rows, s, (), gamma).grow(order, further)
 
 
 @cache
@@ -207,6 +248,7 @@ class _Trees:
         for i, forest in enumerate(children):
             self.children[i, : len(forest)] = forest
         self.gained = 1.0 / self.orders  # φ of Δ
+        self.beyond_one = np.where(self.orders > 1, 1.0, 0.0)  # ψ of Δ
 
     def _forests(self, orders: list[int], most: int, first: int) -> Iterator[tuple[int, ...]]:
         """Multisets of possible children with at most so many vertices."""
@@ -222,6 +264,24 @@ class _Trees:
     def of_stages(self, A: Array, c: Array) -> Array:
         """φ of the stages of a tableau, shape (stages, trees)."""
         return self._of_slopes(A, np.zeros((len(c), len(self))), c)
+
+    def of_stiff_stages(self, A: Array, rows: Array) -> Array | None:
+        """ψ of the stages, from their φ; None if A does not allow it.
+
+        In the limit of stiffness a component is given by the others, z = G(t, y), and so are its
+        stage values, while its slopes are those of which A makes these values: ψ = A⁻¹φ. An
+        explicit first stage has its slope from the step before, which need not be a good one: how
+        the others depend on it takes the place of the single vertex, which has no ψ.
+        """
+        first = int(not A[0].any())
+        try:
+            inverse = np.linalg.inv(A[first:, first:])
+        except np.linalg.LinAlgError:
+            return None
+        psi = np.zeros(rows.shape)
+        psi[:first, 0] = 1.0
+        psi[first:] = inverse @ (self.beyond_one * rows[first:] - A[first:, :first] @ psi[:first])
+        return psi
 
     def of_slopes(self, rows: Array, points: Array, c: Array, gamma: float) -> Array:
         """φ of slopes at the states with weights `points`, to each of which γ times it is added."""
@@ -258,12 +318,24 @@ class _Search:
         Which rows are the slopes at the start and the end; empty if there are none.
     gamma
         Share of the slope in the state of a further row; 0 for explicit methods.
+    stiff
+        ψ of the rows, if stiff components are to be looked at …
+    lag
+        … and by how much their order may be lower.
     """
 
     def __init__(
-        self, trees: _Trees, rows: Array, gain: int, ends: Sequence[int], gamma: float = 0.0
+        self,
+        trees: _Trees,
+        rows: Array,
+        gain: int,
+        ends: Sequence[int],
+        gamma: float = 0.0,
+        stiff: Array | None = None,
+        lag: int = 0,
     ) -> None:
-        self.trees, self.rows, self.gamma = trees, rows, gamma
+        self.lag = lag
+        self.trees, self.rows, self.gamma, self.stiff = trees, rows, gamma, stiff
         theta = Polynomial([0.0, 1.0])
         if ends:
             start, end = ends
@@ -290,11 +362,18 @@ class _Search:
             u, du = self._at(g, c)
             states = u - self.gamma * du
             rows = self.trees.of_slopes(self.rows, states, c, self.gamma)
-            best = self._most_useful(rows, reached + 1)
+            stiff = None
+            if self.stiff is not None:
+                stiff = (self.trees.beyond_one * rows - states @ self.stiff) / self.gamma
+            best = self._most_useful(self._conditions(rows, stiff, reached + 1), reached + 1)
+            if best is None or len(nodes) == MOST_FURTHER:
+                break
             nodes.append(float(c[best]))
             points.append(states[best])
             slopes.append(du[best])
             self.rows = np.vstack([self.rows, rows[best]])
+            if self.stiff is not None and stiff is not None:
+                self.stiff = np.vstack([self.stiff, stiff[best]])
             g = np.vstack([g, np.zeros(g.shape[1])])
         count = len(self.rows)
 
@@ -315,26 +394,45 @@ class _Search:
 
     def _equations(self, order: int) -> tuple[Array, Array]:
         """Order conditions for g, a row for each tree and a column for each coefficient."""
-        upto = self.trees.upto[order]
         right = np.zeros((order + 1, order - self.lowest))
         for k in range(self.lowest + 1, order + 1):
             rest = Polynomial([0.0] * k + [1.0 / k])
             for row, polynomial in self.at_ends.items():
                 rest = rest - self.rows[row, self.trees.upto[k - 1]] * polynomial
             right[k] = _in_legendre((rest // self.inside)(POINTS), order - self.lowest)
-        return self.rows[:, :upto].T, right[self.trees.orders[:upto]]
+        equations = self._conditions(self.rows, self.stiff, order).T
+        trees = self.trees
+        right_sides = right[trees.orders[: trees.upto[order]]]
+        if self.stiff is not None:
+            degrees = trees.orders[self._stiff_trees(order)] - 1
+            right_sides = np.vstack([right_sides, degrees[:, None] * right[degrees]])
+        return equations, right_sides
 
-    def _most_useful(self, candidates: Array, order: int) -> int:
-        """Which new row brings the conditions of this order nearest to a solution."""
+    def _conditions(self, rows: Array, stiff: Array | None, order: int) -> Array:
+        """What the order conditions look at: φ of trees up to the order, ψ of one more."""
+        upto = self.trees.upto
+        parts = [rows[:, : upto[order]]]
+        if stiff is not None:
+            parts.append(stiff[:, self._stiff_trees(order)])
+        return np.hstack(parts)
+
+    def _stiff_trees(self, order: int) -> slice:
+        """Trees whose ψ is looked at for this order."""
+        return slice(0, self.trees.upto[max(1, order + 1 - self.lag)])
+
+    def _most_useful(self, candidates: Array, order: int) -> int | None:
+        """Which new row brings the conditions of this order nearest to a solution, if one does."""
         equations, right = self._equations(order)
         U, sizes, _ = np.linalg.svd(equations, full_matrices=False)
         U = U[:, sizes > DEPENDENT * sizes[0]]
         right = right - U @ (U.T @ right)
-        new = candidates[:, : len(right)].T
+        new = candidates.T
         new = new - U @ (U.T @ new)
         size = np.linalg.norm(new, axis=0)
         usable = size > 1e3 * DEPENDENT
         gain = np.linalg.norm(new.T @ right, axis=1) / np.where(usable, size, np.inf)
+        if gain.max() < 1e3 * SOLVED:
+            return None
         # Of those that do equally well, the one that differs most from what is there.
         best = gain > (1 - 1e-6) * gain.max()
         return int(np.argmax(np.where(best, size, -1.0)))

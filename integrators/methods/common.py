@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..extension import HIGHEST_EXPLICIT, hermite_extension, in_powers
+from ..extension import HIGHEST_EXPLICIT, Extension, in_powers
 from ..kernels import kernel
 from .pointers import call
 from .state import (
@@ -173,7 +173,8 @@ def outputs_done(w):
 def hermite_dense(w):
     """Coefficients of a Hermite interpolant of the last accepted step, for any method.
 
-    Row j of Q multiplies θ^(j+1). The data are y₁−y₀, h f₀, h f₁ and, for the higher degrees,
+    Row j of Q multiplies θ^(j+1). The data are y₁−y₀, h f₀, h f₁, after step doubling the stages
+    of an explicit method that the second half step has left in K, and for the higher degrees
     slopes at interior points of lower interpolants (``integrators.extension``).
     """
     h = w.clock[H_LAST]
@@ -191,14 +192,18 @@ def hermite_dense(w):
         data[0, m] = w.y[m] - w.y_old[m]
         data[1, m] = h * w.f0[m]
         data[2, m] = h * w.f1[m]
+    known = data.shape[0] - w.hermite_nodes.shape[0]
+    for i in range(3, known):
+        for m in range(n):
+            data[i, m] = h * w.K[i - 3, m]
     for k in range(w.hermite_nodes.shape[0]):
-        combine(w.hermite_points[k], data, 3 + k, w.x)
+        combine(w.hermite_points[k], data, known + k, w.x)
         for m in range(n):
             w.x[m] += w.y_old[m]
         if evaluate(w, t + w.hermite_nodes[k] * h) != OK:
             return FUNCTION_RAISED
         for m in range(n):
-            data[3 + k, m] = h * w.dx[m]
+            data[known + k, m] = h * w.dx[m]
     polynomial(w.hermite_P, data, 1.0, w.Q)
     to_powers(w.basis, w.Q)
     return OK
@@ -247,9 +252,8 @@ def hermite_order(order: int) -> int:
     return max(1, min(order, HIGHEST_EXPLICIT))
 
 
-def hermite_tables(order: int, n: int) -> dict[str, Array]:
-    """Return tables for interpolation of this order, at least cubic."""
-    extension = hermite_extension(order)
+def hermite_tables(extension: Extension, n: int) -> dict[str, Array]:
+    """Return the tables of an interpolant for the workspace."""
     return {
         "hermite_nodes": extension.nodes,
         "hermite_points": extension.points,

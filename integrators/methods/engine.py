@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..control import Controller
+from ..extension import Extension, hermite_extension
 from ..kernels import address_of, interpreting
 from ..problem import IVP
 from . import state as at
@@ -55,7 +56,7 @@ class Engine(Stepper):
     estimate_order: int
     default_controller = Controller()
     degree: int
-    hermite = 3  # order of the interpolant in the workspace's Hermite tables
+    hermite: Extension = hermite_extension(3)
     waiting: list[Engine] | None = None
 
     def __init__(self, problem: IVP, options: Options) -> None:
@@ -218,7 +219,8 @@ class Engine(Stepper):
         self.count[at.DENSE] = at.DENSE_HERMITE
         self.dense_order = hermite_order(self.order)
         self.degree = max(3, self.dense_order)
-        self.hermite = self.dense_order if self.options.want_dense else 3
+        if self.options.want_dense:
+            self.hermite = hermite_extension(self.dense_order)
 
     def _use_doubling(self) -> None:
         self.count[at.ESTIMATE] = at.ESTIMATE_DOUBLING

@@ -12,6 +12,7 @@ from ..extension import (
     HIGHEST_EXPLICIT,
     Extension,
     dense_extension,
+    doubled_extension,
     implicit_extension,
     implicit_order,
     in_powers,
@@ -116,10 +117,14 @@ class ExplicitEngine(Engine):
         """A cubic for low orders, else a continuous extension of the method's order."""
         tableau, count = self.tableau, self.count
         self.extension: ContinuousExtension | None = None
-        doubled = count[at.ESTIMATE] == at.ESTIMATE_DOUBLING  # and one half step is forgotten
+        doubled = count[at.ESTIMATE] == at.ESTIMATE_DOUBLING
         astray = tableau.simplifying_assumptions()[1] < 1  # stages at times that are not theirs
         if doubled or astray or tableau.order <= 3:
             self._use_hermite()
+            if doubled and not astray and self.options.want_dense:
+                # The error at the end is that of half the length: a degree more is needed inside.
+                self.degree = min(max(3, tableau.order + 1), HIGHEST_EXPLICIT)
+                self.hermite = doubled_extension(tableau, self.degree)
             return
         count[at.DENSE] = at.DENSE_NATIVE
         self.dense_order = self.degree = min(tableau.order, HIGHEST_EXPLICIT)
@@ -371,7 +376,8 @@ class ImplicitEngine(Engine):
             inverse = np.linalg.inv(np.vander(c, s, increasing=True))
             self.lagrange = np.ascontiguousarray(inverse.T, dtype=np.float64)
         halved = bool(count[at.ESTIMATE] == at.ESTIMATE_DOUBLING)
-        wanted = max(1, implicit_order(self.order))
+        # The error at the end of two half steps is far below that of one step of their length.
+        wanted = implicit_order(tableau) + (halved * (2 if self.order >= 8 else 1))
         if self.problem.index is not None and np.max(self.problem.index) > 1:
             # Multipliers are not what order conditions speak of: no further stages.
             self.plain = implicit_extension(tableau, wanted, 1.0, halved, further=False)
@@ -383,10 +389,10 @@ class ImplicitEngine(Engine):
             self.plain = implicit_extension(tableau, wanted, gamma, halved, further=False)
             self.extension = implicit_extension(tableau, wanted, gamma, halved)
         else:
-            self.dense_order = self.degree = wanted
+            self.dense_order, self.degree = implicit_order(tableau), 1
             return
         count[at.EXTRA_STAGES] = len(self.extension.nodes)
-        self.dense_order = self.extension.order
+        self.dense_order = min(self.extension.order, implicit_order(tableau))
         self.degree = self.extension.weights.shape[1]
 
     def _dense_block(self) -> int:

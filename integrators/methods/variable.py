@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..extension import implicit_order
+from ..extension import HIGHEST_IMPLICIT
 from ..problem import IVP
 from . import state as at
 from .engine import Engine, Options
@@ -61,7 +61,7 @@ class _OneOrder(ImplicitEngine):
 
     def _choose_dense(self, c: Any) -> None:
         super()._choose_dense(c)
-        self.degree = implicit_order(2 * STAGES[-1] - 1)
+        self.degree = HIGHEST_IMPLICIT
 
 
 class VariableEngine(Switching, _OneOrder):
