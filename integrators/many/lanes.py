@@ -21,16 +21,16 @@ from ..kernels import kernel
 from ..kernels.pointers import call_lanes
 from ..methods.runge_kutta.fused import fused_step_function, outputs_size
 from ..problem import IVP
-from ..stepping.dense import _hermite_matrix, hermite_order
 from ..stepping.state import Status
 from ..stepping.workspace import Lanes
-from ..tableau import Tableau
+from ..tableau import ContinuousExtension, Tableau
+from ..tableau.extension import dense_extension
 from .judge import EPS, LEEWAY, ROWS, STRETCH, Block, judge
 
 LANES = 8  # two AVX registers, or one AVX-512 register, of doubles
 
 # Places in `switches`, which all threads share; STOP is set from outside.
-STAGES, FSAL, TWO_ESTIMATES, MAX_NORM, DENSE_DEGREE, STOP = range(6)
+STAGES, FSAL, TWO_ESTIMATES, MAX_NORM, STOP = range(5)
 
 # Places in `numbers`.
 T_START, FIRST_STEP, RTOL, EXPONENT = range(4)
@@ -296,12 +296,42 @@ def norms(switches, numbers, atol, y, y_new, error, out):
 @kernel
 def outputs(w):
     """Values at the output times inside the steps that will be accepted, by dense output."""
+    ready = False
     for l in range(LANES):
         accepted = w.lane[IDLE, l] == 0.0 and w.results[0, l] <= 1.0
         for m in range(w.y.shape[0]):
             accepted = accepted and np.isfinite(w.y_new[m, l])
-        if accepted:
+        if accepted and holds_output(w, l):
+            if not ready:
+                further_slopes(w)
+                ready = True
             output(w, l)
+
+
+@kernel
+def end_of_step(w, l):
+    """Where the step of a lane leads to."""
+    h = w.h[l]
+    t = w.lane[T, l]
+    return w.lane[T_END, l] if h == w.lane[T_END, l] - t else t + h
+
+
+@kernel
+def holds_output(w, l):
+    """Whether there is an output time inside the step of a lane."""
+    k = w.run[NEXT_OUTPUT, l]
+    return k < w.t_eval.shape[0] and (end_of_step(w, l) - w.t_eval[k]) * w.h[l] >= 0.0
+
+
+@kernel
+def further_slopes(w):
+    """Slopes that only dense output needs, of all lanes."""
+    for i in range(w.switches[STAGES], w.P.shape[0]):
+        weigh(w.A[i], i, w.h, w.y, w.K, w.x, 1.0)
+        for l in range(LANES):
+            w.first[0, l] = w.lane[T, l] + w.c[i] * w.h[l]
+        call_lanes(w.f, w.first[0], w.x, w.p, w.dx)
+        copy_lanes(w.dx, w.K[i])
 
 
 @kernel
@@ -310,35 +340,47 @@ def output(w, l):
     run = w.run[RUN, l]
     t = w.lane[T, l]
     h = w.h[l]
-    t_new = w.lane[T_END, l] if h == w.lane[T_END, l] - t else t + h
+    t_new = end_of_step(w, l)
     k = w.run[NEXT_OUTPUT, l]
     while k < w.t_eval.shape[0] and (t_new - w.t_eval[k]) * h >= 0.0:
         theta = (w.t_eval[k] - t) / h
         for m in range(w.y.shape[0]):
             value = 0.0
             for i in range(w.P.shape[0]):
-                weight = 0.0
-                for j in range(w.switches[DENSE_DEGREE] - 1, -1, -1):
-                    weight = (weight + w.P[i, j]) * theta
-                value += weight * w.K[i, m, l]
+                value += dense_weight(w.P[i], theta) * w.K[i, m, l]
             w.y_eval[run, m, k] = w.y_new[m, l] if w.t_eval[k] == t_new else w.y[m, l] + h * value
         k += 1
     w.run[NEXT_OUTPUT, l] = k
+
+
+@kernel
+def dense_weight(coefficients, theta):
+    """Σⱼ coefficientsⱼ θ Lⱼ(θ) with Legendre's polynomials on [0, 1], by their recurrence."""
+    x = 2.0 * theta - 1.0
+    before = 0.0
+    here = 1.0
+    total = 0.0
+    for j in range(coefficients.shape[0]):
+        total += coefficients[j] * here
+        after = ((2 * j + 1) * x * here - j * before) / (j + 1)
+        before = here
+        here = after
+    return theta * total
 
 
 @dataclass
 class LaneCode:
     """Machine code in lanes: the right-hand side, a whole step (or None), and its judge.
 
-    P are the weights of dense output, if there is any; `kept` is the number of stages that a step
-    leaves behind.
+    `dense` is the continuous extension, if it is needed; `kept` is the number of stages that a
+    step leaves behind.
     """
 
     tableau: Tableau
     f: Any
     fused: Any
     judge: Any
-    P: NDArray[np.float64]
+    dense: ContinuousExtension | None
     kept: int
     block: Block
 
@@ -353,7 +395,7 @@ class LaneCode:
         """What the kernels ask for, with STOP not set."""
         t = self.tableau
         two = t.low_error_weights is not None
-        return np.array([t.stages, t.fsal, two, max_norm, self.P.shape[1], 0], dtype=np.int64)
+        return np.array([t.stages, t.fsal, two, max_norm, 0], dtype=np.int64)
 
     def workspace(self, constants: list[float], **shared: Any) -> Lanes:
         """Return the arrays of one thread; `constants` are the rows of a lane from T_END on."""
@@ -365,7 +407,15 @@ class LaneCode:
         block[rows.atol] = shared["atol"][:, None]
         lane = block[rows.lane]
         lane[T_END:] = np.array(constants, dtype=np.float64)[:, None]
-        results = np.zeros((outputs_size(n, kept), LANES))
+        P = np.zeros((0, 0))
+        if self.dense is not None:
+            P, extra = self.dense.P, len(self.dense.c_extra)
+            A = np.pad(A, (0, extra))
+            for i, row in enumerate(self.dense.A_extra):
+                A[s + i, : len(row)] = row
+            c = np.append(c, self.dense.c_extra)
+        room = max(kept, len(P))  # for the slopes that dense output adds, behind the others
+        results = np.zeros((outputs_size(n, room), LANES))
         low = tableau.low_error_weights
         return Lanes(
             f=self.f.address,
@@ -376,7 +426,7 @@ class LaneCode:
             c=c.copy(),
             e=np.array(tableau.error_weights),
             e_low=np.zeros(s) if low is None else np.array(low),
-            P=self.P,
+            P=P,
             **shared,
             run=np.zeros((3, LANES), dtype=np.int64),
             block=block,
@@ -388,7 +438,7 @@ class LaneCode:
             judged=block[rows.changing(tableau.fsal)],
             results=results,
             y_new=results[1 : 1 + n],
-            K=results[1 + n :].reshape(kept, n, LANES),
+            K=results[1 + n :].reshape(room, n, LANES),
             x=np.zeros((n, LANES)),
             dx=np.zeros((n, LANES)),
             first=np.zeros((3, LANES)),
@@ -398,7 +448,7 @@ class LaneCode:
 def lane_code(
     ivp: IVP, method: Any, t_eval: NDArray[np.float64], max_norm: bool
 ) -> LaneCode | None:
-    """Compile what runs in lanes need; None if the method, or its dense output, has no place here.
+    """Compile what runs in lanes need; None if the method has no place here.
 
     Raises whatever tracing or compiling f raises.
     """
@@ -406,18 +456,8 @@ def lane_code(
 
     if not isinstance(method, Tableau) or not method.is_explicit or method.b_hat is None:
         return None
-    P = np.zeros((method.stages, 0))
-    if t_eval.size:
-        if method.dense is not None and not method.dense.c_extra:
-            P = np.ascontiguousarray(method.dense.P)
-        elif method.fsal and method.dense is None and hermite_order(method.order) <= 3:
-            # Cubic Hermite from the stages; `solve` would need further evaluations for more.
-            value, start, end = _hermite_matrix([])
-            P = np.outer(method.arrays[1], value)
-            P[0] += start
-            P[-1] += end
-        else:
-            return None
+    if t_eval.size and method.simplifying_assumptions()[1] < 1:
+        return None  # stages at times that are not theirs
     n, k = ivp.n, ivp.params.size
     f = traced(ivp.f, n=n, params=k or None)
     kept = method.stages if t_eval.size else int(method.fsal)
@@ -429,7 +469,7 @@ def lane_code(
         f.machine_code(LANES),
         None if step is None else step.machine_code(LANES),
         judge(n, k, kept, method.fsal).machine_code(LANES),
-        P,
+        dense_extension(method) if t_eval.size else None,
         kept,
         Block(n, k),
     )

@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import kernel
 from ..kernels.pointers import call
+from ..tableau.extension import HIGHEST_EXPLICIT, Extension, in_powers
 from .state import (
     DIRECTION,
     F0_CURRENT,
@@ -174,8 +173,9 @@ def outputs_done(w):
 def hermite_dense(w):
     """Coefficients of a Hermite interpolant of the last accepted step, for any method.
 
-    Row j of Q multiplies θ^(j+1). The data are y₁−y₀, h f₀, h f₁ and, for the higher degrees,
-    slopes at interior points of a lower interpolant (bootstrapping, Enright et al. 1986).
+    Row j of Q multiplies θ^(j+1). The data are y₁−y₀, h f₀, h f₁, after step doubling the stages
+    of an explicit method that the second half step has left in K, and for the higher degrees
+    slopes at interior points of lower interpolants (``integrators.tableau.extension``).
     """
     h = w.clock[H_LAST]
     t = w.clock[T_PREVIOUS]
@@ -192,15 +192,20 @@ def hermite_dense(w):
         data[0, m] = w.y[m] - w.y_old[m]
         data[1, m] = h * w.f0[m]
         data[2, m] = h * w.f1[m]
+    known = data.shape[0] - w.hermite_nodes.shape[0]
+    for i in range(3, known):
+        for m in range(n):
+            data[i, m] = h * w.K[i - 3, m]
     for k in range(w.hermite_nodes.shape[0]):
-        combine(w.hermite_points[k], data, 3 + k, w.x)
+        combine(w.hermite_points[k], data, known + k, w.x)
         for m in range(n):
             w.x[m] += w.y_old[m]
         if evaluate(w, t + w.hermite_nodes[k] * h) != OK:
             return FUNCTION_RAISED
         for m in range(n):
-            data[3 + k, m] = h * w.dx[m]
+            data[known + k, m] = h * w.dx[m]
     polynomial(w.hermite_P, data, 1.0, w.Q)
+    to_powers(w.basis, w.Q)
     return OK
 
 
@@ -232,59 +237,30 @@ def polynomial(P, rows, scale, Q):
                         Q[j, m] += a * rows[i, m]
 
 
+@kernel
+def to_powers(basis, Q):
+    """Q ← coefficients of powers of θ, from those of other polynomials; basis is triangular."""
+    for j in range(basis.shape[0]):
+        for k in range(j, basis.shape[0]):
+            a = basis[j, k]
+            for m in range(Q.shape[1]):
+                Q[j, m] = a * Q[k, m] if k == j else Q[j, m] + a * Q[k, m]
+
+
 def hermite_order(order: int) -> int:
     """Order of the Hermite interpolant used with a method of this order."""
-    return max(1, min(order, 5))
+    return max(1, min(order, HIGHEST_EXPLICIT))
 
 
-def hermite_tables(order: int, n: int) -> dict[str, Array]:
-    """Return tables for interpolation at the order of the method, at most 5."""
-    nodes, points, P = _hermite_constants(order)
+def hermite_tables(extension: Extension, n: int) -> dict[str, Array]:
+    """Return the tables of an interpolant for the workspace."""
     return {
-        "hermite_nodes": nodes,
-        "hermite_points": points,
-        "hermite_P": P,
-        "hermite_data": np.zeros((P.shape[0], n)),
+        "hermite_nodes": extension.nodes,
+        "hermite_points": extension.points,
+        "hermite_P": extension.weights,
+        "hermite_data": np.zeros((len(extension.weights), n)),
+        "basis": in_powers(extension.weights.shape[1]),
     }
-
-
-@cache
-def _hermite_constants(order: int) -> tuple[Array, Array, Array]:
-    """Interior nodes, how to get there from earlier data, and the final coefficients.
-
-    Degree 3 needs no evaluation beyond the slope at the end, degree 4 one more, degree 5 three
-    more. The interior points avoid 1/2 and 1/2 ± 1/√20, where the conditions are singular.
-    """
-    cubic = _hermite_matrix([])
-    if order <= 3:
-        return np.zeros(0), np.zeros((0, 3)), cubic
-    a, b, c = 1 / 3, 3 / 20, 17 / 20
-    quartic = _hermite_matrix([a])
-    to_a = cubic @ _powers(a, 3)
-    if order == 4:
-        return np.array([a]), to_a[None, :], quartic
-    P = np.zeros((6, 5))
-    P[[0, 1, 2, 4, 5]] = _hermite_matrix([b, c])  # row 3, the slope at a, has served
-    points = np.zeros((3, 5))
-    points[0, :3] = to_a
-    points[1, :4] = quartic @ _powers(b, 4)
-    points[2, :4] = quartic @ _powers(c, 4)
-    return np.array([a, b, c]), points, P
-
-
-def _powers(theta: float, degree: int) -> Array:
-    return np.power(theta, np.arange(1.0, degree + 1.0))
-
-
-def _hermite_matrix(interior: list[float]) -> Array:
-    """P with u(θ) − y₀ = Σⱼ θ^(j+1) Σᵢ P[i, j] dataᵢ, data = (y₁−y₀, h f₀, h f₁, h f(θ)…)."""
-    degree = 3 + len(interior)
-    exponents = np.arange(1.0, degree + 1.0)
-    rows: list[Array] = [np.ones(degree)]
-    for theta in (0.0, 1.0, *interior):
-        rows.append(exponents * np.power(theta, exponents - 1))
-    inverse: Array = np.linalg.inv(np.array(rows)).T  # a constant table, well conditioned
-    return np.ascontiguousarray(inverse)
 
 
 __all__ = [
@@ -301,4 +277,5 @@ __all__ = [
     "polynomial",
     "slope_at_end",
     "slope_at_start",
+    "to_powers",
 ]

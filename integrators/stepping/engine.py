@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ..kernels import address_of, interpreting
 from ..kernels.pointers import SIGNATURE, SlopeTrampoline, Trampoline
 from ..problem import IVP
+from ..tableau.extension import Extension, hermite_extension
 from . import state as at
 from .control import Controller
 from .dense import hermite_order, hermite_tables
@@ -55,6 +56,7 @@ class Engine(Stepper):
     estimate_order: int
     default_controller = Controller()
     degree: int
+    hermite: Extension = hermite_extension(3)
     waiting: list[Engine] | None = None
 
     def __init__(self, problem: IVP, options: Options) -> None:
@@ -209,7 +211,7 @@ class Engine(Stepper):
             ys=self.ys,
             Qs=self.Qs,
             outputs=self.options.outputs,
-            **hermite_tables(hermite_order(self.order), n),
+            **hermite_tables(self.hermite, n),
         )
         return shared
 
@@ -217,6 +219,8 @@ class Engine(Stepper):
         self.count[at.DENSE] = at.DENSE_HERMITE
         self.dense_order = hermite_order(self.order)
         self.degree = max(3, self.dense_order)
+        if self.options.want_dense:
+            self.hermite = hermite_extension(self.dense_order)
 
     def _use_doubling(self) -> None:
         self.count[at.ESTIMATE] = at.ESTIMATE_DOUBLING

@@ -33,6 +33,7 @@ NEWTON_TOLERANCE = next(_place)
 ESTIMATE_WEIGHT = next(_place)  # weight of h f(t, y) in the estimate of implicit methods
 H_TRIED = next(_place)  # step that a method written in Python is asked to take
 DOUBLING_DIVISOR = next(_place)  # 2^p - 1
+DENSE_WEIGHT = next(_place)  # γ of further implicit stages for dense output
 NORM = next(_place)  # norm of the error estimate, if NORM_KNOWN
 CLOCK_SIZE = next(_place)
 
@@ -85,10 +86,11 @@ LOWEST_ORDER = next(_place)  # of a Taylor method with variable order …
 HIGHEST_ORDER = next(_place)  # … and the highest
 STEPS_AT_ORDER = next(_place)  # accepted steps since the last change of order
 ESTIMATE_BLOCK = next(_place)  # which real block filters the error estimate; -1: none
+DENSE_BLOCK = next(_place)  # which real block solves for further stages for dense output
 COUNT_SIZE = next(_place)
 
 ESTIMATE_NONE, ESTIMATE_EMBEDDED, ESTIMATE_TWO, ESTIMATE_DOUBLING = range(4)
-DENSE_NATIVE, DENSE_HERMITE, DENSE_SECANT = range(3)
+DENSE_NATIVE, DENSE_HERMITE = range(2)
 COUPLING_DIAGONAL, COUPLING_TRANSFORMED, COUPLING_FULL = range(3)
 
 # Outcomes of a kernel; negative ones end the run unless a shorter step helps.

@@ -32,6 +32,7 @@ SHARED = {
     "error_low": "f1",  # second estimate, where there is one
     "K": "f2",  # stages, without h for explicit methods, with h for implicit ones
     "P": "f2",  # native dense output: polynomial coefficients of each stage's weight
+    "basis": "f2",  # from the polynomials that P and hermite_P refer to to powers; may be empty
     "outputs": "f1",  # output times; if empty, dense output is made for every step
     "Q": "f2",  # dense output of the last step, row j multiplies θ^(j+1)
     "ts": "f1",  # steps taken by one call of the loop: where they ended …
@@ -86,6 +87,10 @@ class Implicit(Workspace, begins_as=Steps):
         "algebra": "a",  # external linear algebra
         "J": "f2",
         "M": "f2",
+        "extra_c": "f1",  # further stages for dense output, see integrators.methods.runge_kutta.extra_stages …
+        "extra_A": "f2",  # … weights of their states …
+        "extra_start": "f2",  # … and of first guesses of their increments
+        "plain_P": "f2",  # dense output without them
         "W_last": "f2",  # increments of the previous step …
         "lagrange": "f2",  # … and the polynomials ℓⱼ(θ) through them, coefficients of θᵏ
         "newton": "f1",  # size and rate of the last Newton increment

@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ...kernels import kernel
-from ...stepping.dense import combine, copy, evaluate, polynomial
+from ...stepping.dense import combine, copy, evaluate
 from ...stepping.state import (
     COUPLING,
     COUPLING_FULL,
-    DENSE,
-    DENSE_NATIVE,
     EXTERNAL_ALGEBRA,
     FIXED,
     FUNCTION_RAISED,
@@ -34,7 +32,6 @@ from .implicit import (
     TASK_SOLVE_COMPLEX,
     ask_algebra,
     converged,
-    implicit_dense,
     implicit_norm,
     keep_jacobian,
     recall_rate,
@@ -258,12 +255,3 @@ def judge_order(w, h):
     elif w.count[STEPS_AT_ORDER] >= STEPS_BEFORE_CHANGE and rate <= RAISE_RATE:
         if 0.8 < change < 1.2:
             w.count[ORDER_WISH] = 1
-
-
-@kernel
-def coupled_dense(w, t, h):
-    """The collocation polynomial, where there is one."""
-    if w.count[DENSE] == DENSE_NATIVE:
-        polynomial(w.P, w.K, 1.0, w.Q)
-        return OK
-    return implicit_dense(w, t, h)

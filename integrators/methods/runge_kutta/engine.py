@@ -13,14 +13,24 @@ from ...stepping import state as at
 from ...stepping.control import Controller, Predictive
 from ...stepping.engine import Engine, Options
 from ...stepping.workspace import Explicit, Implicit
-from ...tableau import Tableau
+from ...tableau import ContinuousExtension, Tableau
+from ...tableau.extension import (
+    HIGHEST_EXPLICIT,
+    Extension,
+    dense_extension,
+    doubled_extension,
+    implicit_extension,
+    implicit_order,
+    in_powers,
+)
 from ..user.step import nothing
 from .algebra import LARGEST_OWN_LU, JacobianSource, LinearAlgebra
-from .coupled import coupled_accept, coupled_dense, newton_coupled
+from .coupled import coupled_accept, newton_coupled
 from .diagonal import diagonal_accept, newton_diagonal
 from .explicit import explicit_accept, explicit_dense, explicit_step
+from .extra_stages import implicit_dense
 from .fused import fused_step, fused_step_function, inputs_size
-from .implicit import implicit_dense, implicit_refine, implicit_step
+from .implicit import implicit_refine, implicit_step
 
 __all__ = ["ExplicitEngine", "ImplicitEngine", "engine_for"]
 
@@ -101,14 +111,27 @@ class ExplicitEngine(Engine):
                 self.estimate = "two embedded methods, combined as in DOP853"
         else:
             self._use_doubling()
-        native = tableau.dense
-        if native is None or count[at.ESTIMATE] == at.ESTIMATE_DOUBLING:
+        self._choose_dense()
+
+    def _choose_dense(self) -> None:
+        """A cubic for low orders, else a continuous extension of the method's order."""
+        tableau, count = self.tableau, self.count
+        self.extension: ContinuousExtension | None = None
+        doubled = count[at.ESTIMATE] == at.ESTIMATE_DOUBLING
+        astray = tableau.simplifying_assumptions()[1] < 1  # stages at times that are not theirs
+        if doubled or astray or tableau.order <= 3:
             self._use_hermite()
-        else:
-            count[at.DENSE] = at.DENSE_NATIVE
-            count[at.EXTRA_STAGES] = len(native.c_extra)
-            self.dense_order = native.order
-            self.degree = native.P.shape[1]
+            if doubled and not astray and self.options.want_dense:
+                # The error at the end is that of half the length: a degree more is needed inside.
+                self.degree = min(max(3, tableau.order + 1), HIGHEST_EXPLICIT)
+                self.hermite = doubled_extension(tableau, self.degree)
+            return
+        count[at.DENSE] = at.DENSE_NATIVE
+        self.dense_order = self.degree = min(tableau.order, HIGHEST_EXPLICIT)
+        if self.options.want_dense:
+            self.extension = dense_extension(tableau)
+            self.degree = self.extension.P.shape[1]
+            count[at.EXTRA_STAGES] = len(self.extension.c_extra)
 
     def _kernels(self) -> tuple[Any, ...]:
         self._fuse()
@@ -140,14 +163,15 @@ class ExplicitEngine(Engine):
         nodes = np.zeros(s + extra)
         nodes[:s] = c
         if extra:
-            assert tableau.dense is not None
-            for i, row in enumerate(tableau.dense.A_extra):
+            assert self.extension is not None
+            for i, row in enumerate(self.extension.A_extra):
                 rows[s + i, : len(row)] = row
-            nodes[s:] = tableau.dense.c_extra
+            nodes[s:] = self.extension.c_extra
             is_slope = nodes[s] == 1.0 and np.array_equal(rows[s, :s], b)
             self.count[at.EXTRA_IS_SLOPE] = int(is_slope)
-        if tableau.dense is not None:
-            shared["P"] = np.ascontiguousarray(tableau.dense.P, dtype=np.float64)
+        if self.extension is not None:
+            shared["P"] = self.extension.P
+            shared["basis"] = in_powers(self.degree)
         zeros = np.zeros(s)
         fused = self._fused_arrays(shared)
         return Explicit(
@@ -346,26 +370,40 @@ class ImplicitEngine(Engine):
         tableau, count = self.tableau, self.count
         s = tableau.stages
         self.lagrange: Array = np.zeros((s, s))
-        if tableau.is_dirk or tableau.is_confluent:
-            native = False
-        else:
+        self.extension: Extension | None = None
+        self.plain: Extension | None = None
+        if not (tableau.is_dirk or tableau.is_confluent):
             inverse = np.linalg.inv(np.vander(c, s, increasing=True))
             self.lagrange = np.ascontiguousarray(inverse.T, dtype=np.float64)
-            native = count[at.ESTIMATE] != at.ESTIMATE_DOUBLING and self._is_collocation()
-        if native:
-            count[at.DENSE] = at.DENSE_NATIVE
-            self.degree = s
-            self.P = np.ascontiguousarray(self.lagrange / np.arange(1, s + 1))
-            self.dense_order = min(self.order, s)
-        elif self.problem.mass is None:
-            self._use_hermite()
+        halved = bool(count[at.ESTIMATE] == at.ESTIMATE_DOUBLING)
+        # The error at the end of two half steps is far below that of one step of their length.
+        wanted = implicit_order(tableau) + (halved * (2 if self.order >= 8 else 1))
+        if self.problem.index is not None and np.max(self.problem.index) > 1:
+            # Multipliers are not what order conditions speak of: no further stages.
+            self.plain = implicit_extension(tableau, wanted, 1.0, halved, further=False)
+            self.extension = self.plain
+        elif self.options.want_dense:
+            block = self._dense_block()
+            gamma = float(self.real_shift[block]) * (0.5 if halved else 1.0)
+            count[at.DENSE_BLOCK], self.clock[at.DENSE_WEIGHT] = block, gamma
+            self.plain = implicit_extension(tableau, wanted, gamma, halved, further=False)
+            self.extension = implicit_extension(tableau, wanted, gamma, halved)
         else:
-            count[at.DENSE] = at.DENSE_SECANT
-            self.degree = self.dense_order = 1
+            self.dense_order, self.degree = implicit_order(tableau), 1
+            return
+        count[at.EXTRA_STAGES] = len(self.extension.nodes)
+        self.dense_order = min(self.extension.order, implicit_order(tableau))
+        self.degree = self.extension.weights.shape[1]
 
-    def _is_collocation(self) -> bool:
-        """C(s) holds: the stage values lie on one polynomial, which is the dense output."""
-        return self.tableau.simplifying_assumptions()[1] >= self.tableau.stages
+    def _dense_block(self) -> int:
+        """Which real block M − hγJ solves for further stages; one is added if there is none."""
+        usable = np.flatnonzero(self.real_shift > 1e-12)
+        if usable.size:
+            return int(usable[0])
+        shifts = np.abs(self.complex_shift)
+        gamma = float(shifts[np.argmin(np.abs(self.complex_shift.imag))]) if shifts.size else 0.5
+        self.real_shift = np.append(self.real_shift, gamma)
+        return len(self.real_shift) - 1
 
     def _set_newton(self) -> None:
         clock, count, options = self.clock, self.count, self.options
@@ -388,14 +426,12 @@ class ImplicitEngine(Engine):
     def _kernels(self) -> tuple[Any, ...]:
         if self.count[at.COUPLING] == at.COUPLING_DIAGONAL:
             return Implicit, implicit_step, diagonal_accept, implicit_dense, implicit_refine
-        return Implicit, implicit_step, coupled_accept, coupled_dense, implicit_refine
+        return Implicit, implicit_step, coupled_accept, implicit_dense, implicit_refine
 
     def _workspace(self, shared: dict[str, Any]) -> Implicit:
         tableau, n, s = self.tableau, self.n, self.tableau.stages
         A, b, c = tableau.arrays
         shared["atol"] = self.to_real_weights(self.options.atol)
-        if self.count[at.DENSE] == at.DENSE_NATIVE:
-            shared["P"] = self.P
         self.jacobian = JacobianSource(self)
         external = n > LARGEST_OWN_LU or self.jacobian.is_sparse
         full = self.is_fully_coupled
@@ -409,6 +445,7 @@ class ImplicitEngine(Engine):
             e=self.e,
             J=np.zeros((own, own)),
             M=np.zeros((own, own)),
+            **self._dense_tables(shared),
             W_last=np.zeros((s, n)),
             lagrange=np.ascontiguousarray(self.lagrange),
             newton=np.zeros(2),
@@ -440,6 +477,17 @@ class ImplicitEngine(Engine):
         arrays["jac"] = self.jacobian.address(arrays["J"], self.algebra)
         arrays["algebra"] = self.algebra.address() if self.algebra else arrays["jac"]
         return Implicit(**shared, **arrays)
+
+    def _dense_tables(self, shared: dict[str, Any]) -> dict[str, Any]:
+        """Tables of dense output, and room for its rows: the stages, y₁ − y₀, further stages."""
+        names = ("extra_c", "extra_A", "extra_start", "plain_P")
+        if self.extension is None or self.plain is None:
+            return dict(zip(names, (np.zeros(0), *(np.zeros((0, 0)) for _ in range(3)))))
+        found = self.extension
+        shared["K"] = np.zeros((len(found.weights), self.n))
+        shared["P"] = found.weights
+        shared["basis"] = in_powers(found.weights.shape[1])
+        return dict(zip(names, (found.nodes, found.points, found.slopes, self.plain.weights)))
 
 
 def _own(weights: Array | None, default: Array) -> Array:

@@ -14,6 +14,7 @@ from ...stepping.dense import (
     polynomial,
     slope_at_end,
     slope_at_start,
+    to_powers,
 )
 from ...stepping.state import (
     DENSE,
@@ -89,4 +90,5 @@ def explicit_dense(w, t, h):
             return FUNCTION_RAISED
         copy(w.dx, w.K[i])
     polynomial(w.P, w.K, h, w.Q)
+    to_powers(w.basis, w.Q)
     return OK

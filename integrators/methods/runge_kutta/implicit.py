@@ -26,7 +26,6 @@ from ...stepping.dense import (
     copy,
     error_norm,
     evaluate,
-    hermite_dense,
     slope_at_start,
 )
 from ...stepping.state import (
@@ -34,8 +33,6 @@ from ...stepping.state import (
     COUPLING,
     COUPLING_DIAGONAL,
     COUPLING_FULL,
-    DENSE,
-    DENSE_HERMITE,
     ESTIMATE,
     ESTIMATE_BLOCK,
     ESTIMATE_EMBEDDED,
@@ -105,7 +102,7 @@ def explicit_first_stage(w):
 @kernel
 def begin_step(w, t):
     """What every attempt needs first: the slope at the start, if anyone asks for it, and J."""
-    wanted = w.clock[ESTIMATE_WEIGHT] != 0.0 or w.count[DENSE] == DENSE_HERMITE
+    wanted = w.clock[ESTIMATE_WEIGHT] != 0.0
     if (wanted or explicit_first_stage(w)) and slope_at_start(w, t) != OK:
         return FUNCTION_RAISED
     if w.count[HAVE_JACOBIAN] == 0:
@@ -300,7 +297,7 @@ def converged(w, norm, iteration, remembered):
     return 1 if clock[NEWTON_MEMORY] * norm <= tolerance else 0
 
 
-# -------------------------------------------------------------------- error, dense output
+# -------------------------------------------------------------------- error
 
 
 @kernel
@@ -388,14 +385,3 @@ def implicit_refine(w, t, h):
     if w.count[NSTEPS] > 0 and w.count[LAST_REJECTED] == 0:
         return 0
     return 1 if estimate_error(w, t, h, True) == OK else 0
-
-
-@kernel
-def implicit_dense(w, t, h):
-    """Dense output of the last accepted step into Q, where no collocation polynomial is known."""
-    if w.count[DENSE] == DENSE_HERMITE:
-        return hermite_dense(w)
-    for j in range(w.Q.shape[0]):
-        for m in range(w.Q.shape[1]):
-            w.Q[j, m] = w.y[m] - w.y_old[m] if j == 0 else 0.0
-    return OK

@@ -14,6 +14,7 @@ import numpy as np
 from ...problem import IVP
 from ...stepping import state as at
 from ...stepping.engine import Engine, Options
+from ...tableau.extension import HIGHEST_IMPLICIT
 from .engine import ImplicitEngine
 from .switching import Switching
 
@@ -60,7 +61,7 @@ class _OneOrder(ImplicitEngine):
 
     def _choose_dense(self, c: Any) -> None:
         super()._choose_dense(c)
-        self.degree = STAGES[-1]
+        self.degree = HIGHEST_IMPLICIT
 
 
 class VariableEngine(Switching, _OneOrder):
