@@ -399,7 +399,8 @@ class Run:
             t_events=[np.array(t) for t in tracker.t] if tracker else [],
             y_events=[np.array(y) for y in tracker.y] if tracker else [],
             status=status,
-            message=self.message or self._message(status),
+            message=self.message or self.ending(status, engine, self.exception),
+            reached=(engine.t, engine.y),
             error_estimate=engine.estimate,
             dense_order=engine.dense_order,
             problem=self.ivp,
@@ -407,12 +408,13 @@ class Run:
             **engine.statistics(),
         )
 
-    def _message(self, status: Status) -> str:
+    @staticmethod
+    def ending(status: Status, engine: Any, exception: BaseException | None = None) -> str:
+        """Say how a run ended; the engine's t, h, options and failure are asked."""
         if status == Status.FINISHED:
             return "reached the end of the interval"
-        engine = self.engine
         where = f"t = {engine.t:.9g}"
-        cause, h = repr(self.exception), engine.h
+        cause, h = repr(exception), engine.h
         texts = {
             Status.STEP_TOO_SMALL: (
                 f"the step size became too small (h = {h:.3g}) at {where}: the solution may have "

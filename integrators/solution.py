@@ -145,6 +145,8 @@ class Solution:
         ``sol``, events) are no more accurate than that, even where the steps are.
     exception : BaseException or None
         What a user's function raised, with its traceback.
+    reached : tuple
+        Time and state at which the run ended, also where ``t_eval`` leaves them out.
     """
 
     t: NDArray[np.float64]
@@ -166,6 +168,9 @@ class Solution:
         self.dense_order: int = int(fields.pop("dense_order", 0))
         self.problem: Any = fields.pop("problem", None)
         self.exception: BaseException | None = fields.pop("exception", None)
+        self.reached: tuple[float, NDArray[Any]] | None = fields.pop("reached", None)
+        if self.reached is None and t.size:
+            self.reached = float(t[-1]), y[:, -1]
         if fields:
             raise TypeError(f"unknown field {sorted(fields)[0]!r}")
 

@@ -211,7 +211,11 @@ class Lanes(Workspace, shared=False):
         "status": "i1",
         "steps": "i1",
         "rejected": "i1",
+        "h_end": "f1",  # the step that came next
         "y_eval": "f3",
+        "trail_at": "i1",  # where the steps of each run begin in the next two, if they are kept
+        "trail_t": "f1",
+        "trail_y": "f2",
         "run": "i2",  # from here on the lane is the last axis
         "block": "f2",  # see integrators.methods.judge; the next are views of it
         "p": "f2",

@@ -263,8 +263,11 @@ def compile_ir(source: Any, identity: str, lanes: int, size: int, speed_level: i
     """
     with _lock:
         ll, machine, description = _compiler()
+        version = f"{objects.CODE_VERSION}"
+        if lanes > 1:
+            version += f".{objects.LANES_VERSION}"
         key = hashlib.sha256(
-            f"{objects.CODE_VERSION} {description} {identity} {lanes} {speed_level}".encode()
+            f"{version} {description} {identity} {lanes} {speed_level}".encode()
         ).hexdigest()[:40]
         name = f"featherstep_{key}"
         code = objects.load(key)

@@ -29,6 +29,9 @@ __all__ = ["CODE_VERSION", "entry_path", "load", "prune", "store"]
 #: Raise this when the code generator changes.
 CODE_VERSION = 4
 
+#: The same for what concerns code in lanes only.
+LANES_VERSION = 1
+
 #: Bytes of object code that are kept …
 LARGEST_TOTAL = 256 * 1024**2
 #: … and seconds that an entry is kept without being used.
