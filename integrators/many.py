@@ -417,7 +417,7 @@ class _Alone:
         result.t[k], result.y[k] = solution.reached
         if times.size:
             result.y_eval[k, :, : solution.t.size] = solution.y
-        status, result.message[k] = solution.status, solution.message
+        status, result.message[k] = solution.status, solution.ending
         attempts = solution.nsteps + solution.nrejected
         if status == Status.TOO_MANY_STEPS and attempts < self.options["max_steps"]:
             status = Status.INTERRUPTED  # by method.stop

@@ -17,6 +17,7 @@ from .control import Controller
 from .manifold import Manifold
 from .methods.engine import Options, Stepper
 from .problem import IVP, time_span
+from .quality import global_error
 from .run import Run
 from .solution import Solution
 from .tableau import Tableau
@@ -59,6 +60,7 @@ def solve(
     callback: Callable[[float, NDArray[Any]], Any] | None = None,
     progress: bool = False,
     throw: bool = False,
+    check: str | None = None,
 ) -> Solution:
     """Solve an initial value problem.
 
@@ -110,6 +112,9 @@ def solve(
         Show a progress bar.
     throw
         Raise :class:`IntegrationError` on failure instead of returning a failed Solution.
+    check
+        "global": estimate the global error along the run by a second one with a tolerance tighter
+        by 100 (a step shorter by 2), as ``Solution.quality.global_error``.
 
     Returns
     -------
@@ -122,6 +127,8 @@ def solve(
     >>> round(float(sol.y[0, -1]), 8)  # e⁻¹
     0.36787944
     """
+    if check not in (None, "global"):
+        raise ValueError(f"check must be 'global' or None, got {check!r}")
     changes = {
         "params": params,
         "jac": jac,
@@ -157,6 +164,27 @@ def solve(
     solution = run.run(first)
     solution.method = method_name(method)
     engine.release()
+    asked = None if options.fixed else options.rtol
+    error = None
+    if check is not None and solution.success and solution.t.size:
+
+        def again(factor: float, times: NDArray[np.float64]) -> Solution:
+            return solve(
+                ivp,
+                method=method,
+                step=None if step is None else step / factor,
+                rtol=max(options.rtol / factor, SMALLEST_RTOL),
+                atol=np.asarray(atol, dtype=np.float64) / factor,
+                t_eval=times,
+                tstops=tstops,
+                controller=controller,
+                norm=norm,
+                max_step=max_step,
+                max_steps=max_steps,
+            )
+
+        error = global_error(solution, again, asked)
+    solution.judge(asked, error)
     return solution.raise_for_status() if throw else solution
 
 
