@@ -47,7 +47,7 @@ ROUNDING = 1e-12
 SENSITIVE = 1e3
 LOST = 0.1
 
-#: Parts of steps and components for which growth is computed, and random errors that are sent along.
+#: Parts of steps and components for which growth is computed, and random errors sent along.
 MOST_STEPS, MOST_COMPONENTS, ERRORS = 6000, 60, 4
 
 #: Steps are divided into parts h with h |J| at most this, but not too many.
