@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["KNOWN", "Known", "Measure", "ReferenceMotion", "reference_motion"]
 
 #: Formulations and methods for a computed reference, in the order in which they are tried; the
-#: first two that agree as well as is wanted count, or else those that agree best. An explicit and an implicit one, so that stiffness is no
-#: obstacle; eliminated multipliers, and multipliers as unknowns.
+#: first two that agree as well as is wanted count, or else those that agree best. An explicit and
+#: an implicit one, so that stiffness is no obstacle; eliminated multipliers, and multipliers as
+#: unknowns.
 LOOPS = (
     ("projected", "DOP853", 1e-12),
     ("ggl", "RadauIIA5", 1e-11),
