@@ -123,6 +123,11 @@ class IVP:
         (in columns) of its steps; rtol is None for a fixed step. It returns None, or a
         :class:`Status` (or None to leave it) and a text that is added to the solution's message.
         For what only shows afterwards, and what the problem knows better than the method.
+    watch
+        ``watch(problem, t, y)`` returns what should not drift along a run, for
+        :attr:`Solution.quality`: a dictionary of (times, values there, scale, factor), where the
+        scale is what a change is compared with and the factor multiplies what the tolerance
+        allows. By default the invariants.
     observe
         ``observe(solution)`` returns what :attr:`Solution.observed` shows: drift of constraints,
         multipliers, energy, … along a run.
@@ -147,6 +152,7 @@ class IVP:
     state_names: Sequence[str] = ()
     review: Callable[..., Any] | None = None
     observe: Callable[[Any], Any] | None = None
+    watch: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.f):
@@ -156,7 +162,12 @@ class IVP:
                 f"manifold must be an integrators.Manifold, got {self.manifold!r}; a group becomes "
                 "one by group.manifold(velocity)"
             )
-        for name, arguments in (("review", "problem, t, y, rtol"), ("observe", "solution")):
+        functions = {
+            "review": "problem, t, y, rtol",
+            "observe": "solution",
+            "watch": "problem, t, y",
+        }
+        for name, arguments in functions.items():
             function = getattr(self, name)
             if function is not None and not callable(function):
                 raise TypeError(f"{name} must be a function {name}({arguments}), got {function!r}")

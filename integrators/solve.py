@@ -19,6 +19,7 @@ from .problem import IVP, time_span
 from .stepping.control import Controller
 from .stepping.engine import Options, Stepper
 from .stepping.limits import attempts, step_limits, step_size
+from .stepping.quality import global_error
 from .stepping.run import Run
 from .stepping.solution import Solution
 from .stepping.state import Status
@@ -60,6 +61,7 @@ def solve(
     callback: Callable[[float, NDArray[Any]], Any] | None = None,
     progress: bool = False,
     throw: bool = False,
+    check: str | None = None,
     on_interrupt: str = "raise",
 ) -> Solution:
     """Solve an initial value problem.
@@ -114,6 +116,9 @@ def solve(
         Show a progress bar.
     throw
         Raise :class:`IntegrationError` on failure instead of returning a failed Solution.
+    check
+        "global": estimate the global error along the run by a second one with a tolerance tighter
+        by 100 (a step shorter by 2), as ``Solution.quality.global_error``.
     on_interrupt
         What Ctrl-C does: "raise" :class:`IntegrationInterrupted`, a KeyboardInterrupt with what was
         computed as its ``solution``, so that the script stops; or "return" that solution.
@@ -131,6 +136,8 @@ def solve(
     0.36787944
     """
     check_choice(on_interrupt)
+    if check not in (None, "global"):
+        raise ValueError(f"check must be 'global' or None, got {check!r}")
     changes = {
         "params": params,
         "jac": jac,
@@ -167,6 +174,27 @@ def solve(
     solution = run.run(first)
     solution.method = method_name(method)
     engine.release()
+    asked = None if options.fixed else options.rtol
+    estimate = None
+    if check is not None and solution.success and solution.t.size:
+
+        def again(factor: float, times: NDArray[np.float64]) -> Solution:
+            return solve(
+                ivp,
+                method=method,
+                step=None if step is None else step / factor,
+                rtol=max(options.rtol / factor, SMALLEST_RTOL),
+                atol=np.asarray(atol, dtype=np.float64) / factor,
+                t_eval=times,
+                tstops=tstops,
+                controller=controller,
+                norm=norm,
+                max_step=max_step,
+                max_steps=max_steps,
+            )
+
+        estimate = global_error(solution, again, asked)
+    solution.judge(asked, estimate)
     return _delivered(solution, run.interrupts.waiting, throw, on_interrupt)
 
 

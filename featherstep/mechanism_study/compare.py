@@ -38,6 +38,7 @@ __all__ = ["Comparison", "Mechanism", "compare", "find_mechanism"]
 
 TOLERANCES = (1e-6, 1e-9)
 ATOL_OVER_RTOL = 1e-3
+ENOUGH = 10.0  # tolerances: an uncertainty of the reference with which runs can be judged
 AT_ONCE = 1e-3  # of the interval: a run that ends so near to a singular position failed there
 MOST_STEPS = 50_000  # attempts of an adaptive run: one that stalls must not stall the table
 METHODS = {True: ("DOP853", "RADAU5"), False: ("DOPRI5", "DOP853", "RADAU5")}  # loops, or not
@@ -211,7 +212,8 @@ def compare(
     interrupted = False
     try:
         tell(0, 1, "reference")
-        study.find_reference(reference)
+        asked = min((options.get("rtol") or 1.0 for options in settings), default=1.0)
+        study.find_reference(reference, ENOUGH * asked * study.size)
         pairs, left_out = study.pairs(named, chosen)
         for name, label, method in pairs:
             for options in settings:
@@ -376,8 +378,8 @@ class _Study:
             )
         return self.systems[key]
 
-    def find_reference(self, given: Any) -> None:
-        """Take the reference that was given, or compute one."""
+    def find_reference(self, given: Any, wanted: float = 0.0) -> None:
+        """Take the reference that was given, or compute one, if possible as exact as wanted."""
         if given is not None:
             q = given(self.span[1]) if callable(given) else given
             values = self.measure.values(self.span[1], self.what.model.check("q", q))
@@ -389,7 +391,7 @@ class _Study:
             return None if isinstance(made, Exception) else made
 
         self.reference = reference_motion(
-            formulated, self.measure, bool(self.what.model.loops), self._minimal()
+            formulated, self.measure, bool(self.what.model.loops), self._minimal(), wanted
         )
 
     def _minimal(self) -> tuple[IVP, Split] | None:
@@ -458,7 +460,8 @@ class _Study:
             error = self.measure.distance(self.measure.values(float(times[-1]), q[:, -1]),
                                           known.values)  # fmt: skip
         uncertainty = None if known.values is None else known.uncertainty
-        words = verdict(name.partition(":")[0], error, seen, self.size, uncertainty)
+        rtol = None if options.get("step") is not None else options.get("rtol")
+        words = verdict(name.partition(":")[0], error, seen, self.size, uncertainty, rtol)
         return Row(name, run, error, seen, words)
 
 

@@ -3,7 +3,9 @@
 Where a loop-closure function q = γ(y) is known, the motion follows from minimal coordinates, in
 which nothing can drift and singular positions do not exist. Else it is computed with tight
 tolerances by two formulations and two methods that have little in common; how far their results
-are apart is the uncertainty. If they contradict each other, no run can be judged.
+are apart is the uncertainty. Where that is larger than the runs to be judged allow, or one of them
+does not reach the end, further ones are tried, and the two count that agree best. If all contradict
+each other, no run can be judged.
 """
 
 from __future__ import annotations
@@ -24,15 +26,22 @@ if TYPE_CHECKING:
 __all__ = ["KNOWN", "Known", "Measure", "ReferenceMotion", "reference_motion"]
 
 #: Formulations and methods for a computed reference, in the order in which they are tried; the
-#: first two that reach the end count. An explicit and an implicit one, so that stiffness is no
-#: obstacle; eliminated multipliers, and multipliers as unknowns.
+#: first two that agree as well as is wanted count, or else those that agree best. An explicit
+#: and an implicit one, so that stiffness is no obstacle; eliminated multipliers, and multipliers as
+#: unknowns.
 LOOPS = (
     ("projected", "DOP853", 1e-12),
     ("ggl", "RadauIIA5", 1e-11),
     ("index2", "RadauIIA5", 1e-11),
     ("minimal", "DOP853", 1e-12),
+    ("baumgarte", "RadauIIA5", 1e-12),
 )
-TREES = (("ode", "DOP853", 1e-13), ("ode", "RadauIIA5", 1e-12))
+TREES = (
+    ("ode", "DOP853", 1e-13),
+    ("ode", "RadauIIA5", 1e-12),
+    ("ode", "RadauIIA9", 1e-13),
+    ("ode", "DOP853", 1e-11),
+)
 ATOL_OVER_RTOL = 0.1
 MOST_STEPS = 50_000
 
@@ -184,6 +193,7 @@ def reference_motion(
     measure: Measure,
     loops: bool,
     minimal: Any = None,
+    wanted: float = 0.0,
 ) -> ReferenceMotion:
     """Compute a reference.
 
@@ -197,6 +207,9 @@ def reference_motion(
         Whether the mechanism has loops.
     minimal
         (problem, split) in minimal coordinates by a known loop-closure function, or None.
+    wanted
+        Uncertainty, in the measure's unit, with which to be content; with 0 the first two that
+        reach the end count.
     """
     if minimal is not None:
         ends = [_end(minimal, "DOP853", rtol, measure) for rtol in (1e-13, 1e-12)]
@@ -204,21 +217,26 @@ def reference_motion(
             doubt = measure.distance(ends[0], ends[1])  # type: ignore[arg-type]
             return ReferenceMotion(ends[0], "minimal coordinates of a known closure", doubt)
     found: list[tuple[str, Array]] = []
+    best: tuple[float, int, int] | None = None
     for formulation, method, rtol in LOOPS if loops else TREES:
         end = _end(formulated(formulation), method, rtol, measure)
-        if end is not None:
-            label = method if formulation == "ode" else f"{formulation} by {method}"
-            found.append((f"{label} (rtol {rtol:g})", end))
-        if len(found) == 2:
+        if end is None:
+            continue
+        label = method if formulation == "ode" else f"{formulation} by {method}"
+        found.append((f"{label} (rtol {rtol:g})", end))
+        k = len(found) - 1
+        pairs = [(measure.distance(found[j][1], end), j, k) for j in range(k)]
+        best = min([*pairs, *([best] if best else [])], default=None)
+        if best is not None and (wanted == 0.0 or best[0] <= wanted):
             break
     if not found:
         return ReferenceMotion(None, "no formulation reached the end with a tight tolerance")
-    if len(found) == 1:
+    if best is None:
         return ReferenceMotion(
             found[0][1], f"{found[0][0]} alone, which nothing confirms", float("nan")
         )
-    doubt = measure.distance(found[0][1], found[1][1])
-    return ReferenceMotion(found[0][1], f"{found[0][0]}, beside {found[1][0]}", doubt)
+    doubt, first, second = best
+    return ReferenceMotion(found[first][1], f"{found[first][0]}, beside {found[second][0]}", doubt)
 
 
 def _end(made: Any, method: str, rtol: float, measure: Measure) -> Array | None:

@@ -22,6 +22,10 @@ __all__ = ["ACCURATE", "Comparison", "Row", "verdict"]
 #: for energy: the limit for "high precision" in the IFToMM library of benchmarks.
 ACCURATE = 1e-3
 
+#: Error at the end, in parts of the size and in tolerances, up to which a run delivers what was
+#: asked: local errors add up and grow, but a run beyond this is not the one that was ordered.
+AS_ASKED = 100.0
+
 #: Formulations whose gap grows with time by construction, and the gap, in parts of the size, from
 #: which on that is worth a word.
 DRIFTING = ("index1", "index2")
@@ -100,7 +104,12 @@ class Row:
 
 
 def verdict(
-    formulation: str, error: float | None, seen: Observed, size: float, uncertainty: float | None
+    formulation: str,
+    error: float | None,
+    seen: Observed,
+    size: float,
+    uncertainty: float | None,
+    rtol: float | None = None,
 ) -> str:
     """Say what a run that reached its end is worth.
 
@@ -114,11 +123,16 @@ def verdict(
         What was observed along the run.
     size
         Of the mechanism, in the same unit.
+    rtol
+        The tolerance that was asked for; None for a fixed step. An error within ``ACCURATE`` but
+        beyond ``AS_ASKED`` tolerances is not wrong, and not what was asked.
 
     Examples
     --------
     >>> verdict("projected", 1e-8, Observed(1e-14, 1e-14, 1e-9), 1.0, 1e-12)
     'trust'
+    >>> verdict("projected", 5e-5, Observed(1e-14, 1e-14, 1e-9), 1.0, 1e-12, rtol=1e-9)
+    'right to 5e-05 only, 5e+04 tolerances'
     >>> verdict("projected", 1.6, Observed(3e-13, 1e-13, 1e-7), 1.0, 1e-12)
     'wrong although energy and closure are kept'
     """
@@ -139,6 +153,9 @@ def verdict(
             words = f"wrong although {together} kept"
     elif not kept:
         words = "loses energy"
+    elif rtol is not None and error > max(AS_ASKED * rtol * size, 2.0 * uncertainty):
+        part = error / size
+        words = f"right to {part:.0e} only, {part / rtol:.0e} tolerances"
     elif growing:
         words = "drifts slowly"
     else:
@@ -154,6 +171,11 @@ def _singular(seen: Observed) -> str:
         return f"; passed a singular position at {first}"
     many = "a dozen or more" if count >= MOST_DIPS else str(count)
     return f"; passed {many} singular positions from {first} on"
+
+
+def _cost(row: Row) -> float:
+    seconds = row.run.as_dict().get("seconds")
+    return math.inf if seconds is None else float(seconds)
 
 
 @dataclass(frozen=True)
@@ -240,6 +262,24 @@ class Comparison:
         rows = (row.as_dict() for row in self.rows)
         cells = tuple(tuple(row[column.key] for column in columns) for row in rows)
         return Table(tuple(columns), cells, self.error_measure())
+
+    def ranking(self, error: float) -> list[Row]:
+        """Runs that are at least this accurate, the cheapest first: cost at equal error.
+
+        Of each method on each formulation the cheapest run counts.
+
+        Examples
+        --------
+        >>> from featherstep.mechanism_study.compare import compare
+        >>> found = compare("pendulum", ["DOPRI5", "DOP853"], tolerances=[1e-4, 1e-8], t_end=2.0)
+        >>> [row.run.rtol for row in found.ranking(1e-3) if row.method == "DOP853"]
+        [0.0001]
+        """
+        best: dict[tuple[str, str], Row] = {}
+        for row in sorted(self.rows, key=_cost):
+            if row.ok and row.error is not None and row.error <= error:
+                best.setdefault((row.formulation, row.method), row)
+        return sorted(best.values(), key=_cost)
 
     def error_measure(self) -> str:
         """Say in a sentence what the column of errors means."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import suggest
 from ..problem import IVP, time_span
+from ..stepping.quality import samples, watched_invariants
 from ..tracing import GraphTooLargeError, Traced
 from .acceleration import SOLVERS, Eliminated
 from .consistency import projected
@@ -23,6 +24,7 @@ __all__ = ["Formulation", "full_rank", "make_problem", "may_trace", "projector",
 Array = NDArray[np.float64]
 
 LARGE_CORRECTION = 0.1  # relative to q: not to be trusted without pivots
+VELOCITIES = 5.0  # most formulations keep velocities less well than positions
 GAP_SETTLED = 1e-9  # relative size of the last Newton correction of a projection
 
 
@@ -115,8 +117,28 @@ def make_problem(
         mechanical=mechanical,
         formulation=formulation,
         observe=mechanical.observables,
+        watch=_watch_constraints,
         **fields,
     )
+
+
+def _watch_constraints(problem: Any, t: Array, y: Array) -> dict[str, Any]:
+    """Invariants, and constraints compared with how far all coordinates together move them."""
+    some = samples(t)
+    g, rate, reach, speed = [], [], 0.0, 0.0
+    for k in some:
+        q, v = problem.split(float(t[k]), y[:, k])
+        now = problem.mechanical.terms(float(t[k]), q, v, problem.params)
+        g.append(np.abs(now.g).max(initial=0.0))
+        rate.append(np.abs(now.G @ v - now.nu).max(initial=0.0))
+        lever = float(np.abs(now.G).sum(axis=1).max(initial=0.0))
+        reach = max(reach, lever * float(np.abs(q).max(initial=0.0)))
+        speed = max(speed, lever * float(np.abs(v).max(initial=0.0)))
+    return {
+        **watched_invariants(problem, t, y),
+        "the constraints": (t[some], np.array(g), reach, 1.0),
+        "the rate of the constraints": (t[some], np.array(rate), speed, VELOCITIES),
+    }
 
 
 def _normaliser(mechanical: Mechanical) -> Callable[..., Any] | None:

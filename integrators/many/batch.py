@@ -1,11 +1,11 @@
 """``solve_many``: thousands of runs of one problem, side by side and on all cores.
 
 With a traced right-hand side and an explicit method, runs are integrated in the lanes of SIMD
-registers (``integrators.many.lanes``), a block of runs for each thread. Each run has its own
-adaptive steps, and a run that fails stops nobody else. Other methods run one by one through
-``solve``: on all cores if they are machine code throughout, which lets other threads run, and in
-the calling thread if they call functions of Python. After Ctrl-C what was computed goes with the
-exception.
+registers (``in_lanes``), a block of runs for each thread. Each run has its own adaptive steps,
+and a run that fails stops nobody else. What has no place in lanes (other methods, events,
+projections, fixed steps) runs one by one through ``solve``, and ``ManySolutions.engine`` says why:
+on all cores if it is machine code throughout, which lets other threads run, and in the calling
+thread if it calls functions of Python. After Ctrl-C what was computed goes with the exception.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import IntegrationInterrupted, check_choice, pass_on
-from ..kernels import compiled, interpreting
+from ..kernels import interpreting
 from ..problem import IVP
 from ..solve import _bind, _chosen, method_name, solve
-from ..stepping.control import PREDICTIVE, Controller
+from ..stepping.control import Controller
 from ..stepping.engine import Engine, Options, Stepper, checked_slope
 from ..stepping.interrupts import Interrupts, quiet_interrupts
 from ..stepping.limits import attempts
-from ..stepping.state import MAX_STEPS, Status
-from .lanes import LANES, STOP, LaneCode, lane_code, run_lanes
+from ..stepping.state import MAX_STEPS as STEP_LIMIT
+from ..stepping.state import Status
+from .in_lanes import LaneRuns
+from .lanes import LaneCode, lane_code
 
 __all__ = ["ManySolutions", "solve_many"]
 
-BLOCK = 512  # runs that a thread takes at a time
 LOOK = 0.05  # seconds between two looks at the keyboard while threads work
 
 log = logging.getLogger(__name__)
@@ -60,7 +60,11 @@ class ManySolutions:
     t_eval, y_eval : ndarray
         Output times and the states there, shape (m, n, len(t_eval)); NaN beyond a failure.
     engine : str
-        How the runs were done.
+        How the runs were done; after a colon, why not in lanes.
+    message : ndarray of str
+        How each run ended, in the words of ``solve``.
+    t_events, y_events : list
+        For each run, what :class:`Solution` has under these names; empty without events.
     """
 
     y: NDArray[np.float64]
@@ -71,6 +75,9 @@ class ManySolutions:
     t_eval: NDArray[np.float64]
     y_eval: NDArray[np.float64]
     engine: str
+    message: NDArray[np.object_] = field(default_factory=lambda: np.zeros(0, dtype=object))
+    t_events: list[list[NDArray[np.float64]]] = field(default_factory=list)
+    y_events: list[list[NDArray[np.float64]]] = field(default_factory=list)
 
     @property
     def success(self) -> NDArray[np.bool_]:
@@ -96,15 +103,18 @@ def solve_many(
     *,
     params: ArrayLike | None = None,
     method: Any = "DOPRI5",
+    step: float | None = None,
     rtol: float = 1e-6,
     atol: ArrayLike = 1e-9,
     t_eval: ArrayLike | None = None,
+    tstops: ArrayLike = (),
+    events: Any = None,
     controller: Controller | None = None,
     norm: str = "rms",
     first_step: float | None = None,
     max_step: float = np.inf,
     min_step: float = 0.0,
-    max_steps: int = 1_000_000,
+    max_steps: int | None = None,
     workers: int | None = None,
     on_interrupt: str = "raise",
 ) -> ManySolutions:
@@ -122,8 +132,12 @@ def solve_many(
     method
         Explicit tableaux run in SIMD lanes; any other method one run at a time, with a traced
         function on each core.
-    rtol, atol, controller, norm, first_step, max_step, min_step, max_steps
+    step, rtol, atol, tstops, controller, norm, first_step, max_step, min_step, max_steps
         As in ``solve``; each run has its own steps.
+    events
+        As in ``solve``. Runs with events,
+        with a projection, a mass matrix, a fixed step or ``tstops`` are done one by one. A run is
+        reviewed as ``solve`` reviews it, wherever it was done.
     t_eval
         Output times, the same for all runs.
     workers
@@ -141,14 +155,16 @@ def solve_many(
     True
     """
     check_choice(on_interrupt)
-    ivp, states, parameters = _runs(problem, t_span, y0, params)
+    ivp, states, parameters = _runs(problem, t_span, y0, params, events)
     threads = _thread_count(workers)
-    most = attempts(max_steps, fixed=False)
+    most = attempts(max_steps, fixed=step is not None)
     times = np.zeros(0) if t_eval is None else np.atleast_1d(np.asarray(t_eval, dtype=np.float64))
     options: dict[str, Any] = dict(
         method=_Watched(method),
+        step=step,
         rtol=rtol,
         atol=atol,
+        tstops=tstops,
         controller=controller,
         norm=norm,
         first_step=first_step,
@@ -158,16 +174,17 @@ def solve_many(
     engine = _probe(ivp, states, parameters, {**options, "t_eval": t_eval})
     options["max_steps"] = most
     result = _nothing_yet(ivp, states, times)
-    if ivp.t_span[0] == ivp.t_span[1]:
-        result.status[:] = Status.FINISHED
-        return result
-    lanes = None
-    if not interpreting() and not (controller and controller.predictive):
-        lanes = _lanes(ivp, options["method"].method, times, norm == "max")
-    if lanes is None:
+    lanes = _lanes(ivp, options, times)
+    if isinstance(lanes, str):
+        log.info("%s one by one: %s", ivp, lanes)
         pressed = _one_by_one(ivp, engine, parameters, result, options, threads)
+        result.engine += f": {lanes}"
     else:
-        pressed = _in_lanes(ivp, lanes, parameters, result, options, threads)
+        alone = _Alone(ivp, engine, parameters, result, options)
+        runs = LaneRuns(ivp, lanes, parameters, result, options, threads, alone)
+        pressed = runs.integrate(_on_threads)
+        for k in np.flatnonzero(result.message == ""):
+            alone(int(k))
     if on_interrupt == "raise" and (pressed or np.any(result.status == Status.INTERRUPTED)):
         raise IntegrationInterrupted(f"interrupted: {result!r}", result)
     return result
@@ -199,11 +216,16 @@ def _nothing_yet(
     steps, rejected = (np.zeros(m, dtype=np.int64) for _ in range(2))
     status = np.full(m, Status.INTERRUPTED, dtype=np.int64)
     start = np.full(m, ivp.t_span[0])
-    return ManySolutions(states.copy(), start, status, steps, rejected, times, y_eval, "one by one")
+    message = np.full(m, f"interrupted at t = {ivp.t_span[0]:.9g}", dtype=object)
+    nothing: list[list[NDArray[np.float64]]] = [[] for _ in range(m)]
+    return ManySolutions(
+        states.copy(), start, status, steps, rejected, times, y_eval, "one by one", message,
+        nothing, [[] for _ in range(m)],
+    )  # fmt: skip
 
 
 def _runs(
-    problem: Any, t_span: Any, y0: Any, params: Any
+    problem: Any, t_span: Any, y0: Any, params: Any, events: Any
 ) -> tuple[IVP, NDArray[np.float64], NDArray[np.float64]]:
     base_y0 = y0 if y0 is not None else getattr(problem, "y0", None)
     base_p = params if params is not None else getattr(problem, "params", ())
@@ -235,15 +257,13 @@ def _runs(
         changes: dict[str, Any] = {"y0": states[0], "params": parameters[0]}
         if t_span is not None:
             changes["t_span"] = t_span
+        if events is not None:
+            changes["events"] = events
         ivp = problem.with_(**changes)
     else:
         if t_span is None:
             raise TypeError("solve_many(f, t_span, y0) needs the interval")
-        ivp = IVP(problem, states[0], t_span, params=parameters[0])
-    if ivp.events or ivp.project is not None or ivp.mass is not None:
-        raise ValueError(
-            "solve_many knows neither events, projections nor mass matrices; use solve in a loop"
-        )
+        ivp = IVP(problem, states[0], t_span, params=parameters[0], events=events or ())
     return ivp, states, parameters
 
 
@@ -291,7 +311,7 @@ class _Watched:
         self.stopped = True
         for engine in list(self.engines.values()):
             if isinstance(engine, Engine):
-                engine.count[MAX_STEPS] = 0
+                engine.count[STEP_LIMIT] = 0
 
 
 def _probe(
@@ -338,63 +358,79 @@ def _first_slope(run: IVP) -> Any:
         return run.bind(run.f)(run.t_span[0], run.y0.copy())
 
 
-def _lanes(ivp: IVP, method: Any, times: NDArray[np.float64], max_norm: bool) -> LaneCode | None:
-    """Code for running in lanes; None if that is impossible."""
+def _lanes(ivp: IVP, options: dict[str, Any], times: NDArray[np.float64]) -> LaneCode | str:
+    """Code for running in lanes; or why that is impossible."""
     from ..tracing import Traced
 
+    controller = options["controller"]
+    reasons = {
+        "kernels are interpreted": interpreting(),
+        "the interval is empty": ivp.t_span[0] == ivp.t_span[1],
+        "it has events": bool(ivp.events),
+        "it projects after each step": ivp.project is not None,
+        "it has a mass matrix": ivp.mass is not None,
+        "the step is fixed": options["step"] is not None,
+        "there are times to step on": np.size(options["tstops"]) > 0,
+        "a predictive controller looks at steps in Python": controller and controller.predictive,
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            return reason
     try:
-        return lane_code(ivp, method, times, max_norm)
+        return lane_code(ivp, options["method"].method, times, options["norm"] == "max")
     except Exception as error:
         if isinstance(ivp.f, Traced):
             raise
         # Nobody asked for tracing, and on floats f works: `_probe` has called it.
         log.info("%s is called as it is, a run at a time: %s", ivp.f, error)
-        return None
+        return "f cannot be traced"
 
 
-def _in_lanes(
-    ivp: IVP,
-    code: LaneCode,
-    parameters: NDArray[np.float64],
-    result: ManySolutions,
-    options: dict[str, Any],
-    threads: int,
-) -> bool:
-    """Integrate all runs in lanes, a block of them on each thread; whether Ctrl-C was pressed."""
-    m, n = result.y.shape
-    order = code.estimate_order
-    weights = np.zeros(n) + np.asarray(options["atol"], dtype=np.float64)
-    weights = np.maximum(weights, np.finfo(float).tiny)
-    t0, t1 = ivp.t_span
-    first = options["first_step"] or 0.0
-    control = (options["controller"] or Controller()).to_array(order)[:PREDICTIVE]
-    constants = [t1, options["min_step"], options["max_step"], options["max_steps"], *control]
-    shared: dict[str, Any] = dict(
-        switches=code.switches(options["norm"] == "max"),
-        numbers=np.array([t0, first, options["rtol"], 1 / (order + 1)], dtype=np.float64),
-        atol=weights,
-        y0=result.y.copy(),
-        p0=parameters,
-        t_eval=result.t_eval,
-        y_end=result.y,
-        t_end=result.t,
-        status=result.status,
-        steps=result.nsteps,
-        rejected=result.nrejected,
-        y_eval=result.y_eval,
-    )
-    kernel = compiled(run_lanes, nogil=True)
+class _Alone:
+    """Does a run by ``solve`` and enters what it finds; `engine` is one of those that do it."""
 
-    def integrate(first: int, last: int) -> None:
-        kernel(code.workspace(constants, **shared), first, last)
+    def __init__(
+        self,
+        ivp: IVP,
+        engine: Stepper,
+        parameters: NDArray[np.float64],
+        result: ManySolutions,
+        options: dict[str, Any],
+    ) -> None:
+        from ..tracing import Traced
 
-    def stop() -> None:
-        shared["switches"][STOP] = 1
+        # Some methods trace f themselves; once is enough.
+        found = engine.problem.f
+        self.ivp = ivp.with_(f=found) if isinstance(found, Traced) else ivp
+        self.states, self.parameters, self.result = result.y.copy(), parameters, result
+        times = result.t_eval if result.t_eval.size else None
+        self.options = {**options, "t_eval": times, "on_interrupt": "return"}
 
-    size = max(LANES, min(BLOCK, -(-m // threads)))
-    integrate(0, 0)  # compile before the threads start
-    result.engine = f"{LANES} lanes, {threads} threads"
-    return _on_threads(integrate, pairwise([*range(0, m, size), m]), threads, stop)
+    def __call__(self, k: int) -> None:
+        result, times = self.result, self.result.t_eval
+        run = self.ivp.with_(y0=self.states[k], params=self.parameters[k])
+        result.y_eval[k] = np.nan
+        try:
+            solution = solve(run, **self.options)
+        except Exception as error:  # f fails at this run's very start; the others go on
+            result.status[k], result.message[k] = _failure_at_start(run), str(error) or repr(error)
+            if times.size and times[0] == run.t_span[0]:
+                result.y_eval[k, :, 0] = run.y0
+            return
+        finally:
+            self.options["method"].unbind()
+        assert solution.reached is not None
+        result.nsteps[k], result.nrejected[k] = solution.nsteps, solution.nrejected
+        result.t[k], result.y[k] = solution.reached
+        if times.size:
+            result.y_eval[k, :, : solution.t.size] = solution.y
+        status, result.message[k] = solution.status, solution.ending
+        attempts = solution.nsteps + solution.nrejected
+        if status == Status.TOO_MANY_STEPS and attempts < self.options["max_steps"]:
+            status = Status.INTERRUPTED  # by method.stop
+            result.message[k] = f"interrupted at t = {result.t[k]:.9g}"
+        result.status[k] = status
+        result.t_events[k], result.y_events[k] = solution.t_events, solution.y_events
 
 
 def _one_by_one(
@@ -405,43 +441,19 @@ def _one_by_one(
     options: dict[str, Any],
     threads: int,
 ) -> bool:
-    """Integrate each run by ``solve``; `engine` is one of those that do it. As `_in_lanes`."""
+    """Integrate each run by ``solve``; whether Ctrl-C was pressed."""
     from ..tracing import Traced
 
-    states, times, method = result.y.copy(), result.t_eval, options["method"]
-    forward = 1.0 if ivp.t_span[1] >= ivp.t_span[0] else -1.0
-    options = {**options, "dense_output": times.size > 0, "on_interrupt": "return"}
-    if isinstance(engine.problem.f, Traced):  # some methods trace f themselves; once is enough
-        ivp = ivp.with_(f=engine.problem.f)
-
-    def integrate(k: int) -> None:
-        run = ivp.with_(y0=states[k], params=parameters[k])
-        try:
-            solution = solve(run, **options)
-        except Exception:  # f fails at this run's very start; the others go on
-            result.status[k] = _failure_at_start(run)
-            return
-        finally:
-            method.unbind()
-        result.nsteps[k], result.nrejected[k] = solution.nsteps, solution.nrejected
-        result.t[k], result.y[k] = solution.t[-1], solution.y[:, -1]
-        reached = forward * times <= forward * result.t[k]
-        if solution.sol is not None:
-            result.y_eval[k][:, reached] = solution.sol(times[reached])
-        status = solution.status
-        attempts = solution.nsteps + solution.nrejected
-        if status == Status.TOO_MANY_STEPS and attempts < options["max_steps"]:
-            status = Status.INTERRUPTED  # by method.stop
-        result.status[k] = status
-
-    if engine.is_native:
-        threads = min(threads, len(states))
+    alone = _Alone(ivp, engine, parameters, result, options)
+    watched = all(isinstance(event.function, Traced) for event in ivp.events)
+    if engine.is_native and ivp.project is None and watched:
+        threads = min(threads, len(result))
         result.engine = f"one by one, {threads} threads"
-        tasks = ((k,) for k in range(len(states)))
-        return _on_threads(integrate, tasks, threads, method.stop)
+        tasks = ((k,) for k in range(len(result)))
+        return _on_threads(alone, tasks, threads, options["method"].stop)
     try:
-        for k in range(len(states)):
-            integrate(k)
+        for k in range(len(result)):
+            alone(k)
             if result.status[k] == Status.INTERRUPTED:
                 break
     except KeyboardInterrupt:  # it came between two runs

@@ -83,6 +83,8 @@ def run_lanes(w, first, last):
         if w.t_eval.shape[0] > 0:
             outputs(w)
         call_lanes(w.judge, w.lane[T], w.results, w.block, w.judged)
+        if w.trail_t.shape[0] > 0:
+            keep_steps(w)
         ended = False
         for l in range(LANES):
             if w.lane[OUTCOME, l] != 0.0:
@@ -145,6 +147,21 @@ def store(w, l):
     w.status[run] = int(min(w.lane[OUTCOME, l], 0.0))
     w.steps[run] = int(w.lane[NSTEPS, l])
     w.rejected[run] = int(w.lane[NREJECTED, l])
+    w.h_end[run] = w.lane[H, l]
+
+
+@kernel
+def keep_steps(w):
+    """Keep times and states of the steps just accepted, for who looks at runs afterwards."""
+    for l in range(LANES):
+        if w.lane[IDLE, l] != 0.0 or w.lane[REJECTED, l] != 0.0:
+            continue
+        run = w.run[RUN, l]
+        at = w.trail_at[run] + int(w.lane[NSTEPS, l]) - 1
+        if at < w.trail_at[run + 1]:
+            w.trail_t[at] = w.lane[T, l]
+            for m in range(w.y.shape[0]):
+                w.trail_y[at, m] = w.y[m, l]
 
 
 @kernel
@@ -445,19 +462,19 @@ class LaneCode:
         )
 
 
-def lane_code(
-    ivp: IVP, method: Any, t_eval: NDArray[np.float64], max_norm: bool
-) -> LaneCode | None:
-    """Compile what runs in lanes need; None if the method has no place here.
+def lane_code(ivp: IVP, method: Any, t_eval: NDArray[np.float64], max_norm: bool) -> LaneCode | str:
+    """Compile what runs in lanes need; or say why the method, or its output, has no place here.
 
     Raises whatever tracing or compiling f raises.
     """
     from ..tracing import traced
 
-    if not isinstance(method, Tableau) or not method.is_explicit or method.b_hat is None:
-        return None
+    if not isinstance(method, Tableau) or not method.is_explicit:
+        return "lanes are for explicit tableaux"
+    if method.b_hat is None:
+        return f"{method.name} has no embedded error estimate"
     if t_eval.size and method.simplifying_assumptions()[1] < 1:
-        return None  # stages at times that are not theirs
+        return f"stages of {method.name} stand at times that are not theirs"
     n, k = ivp.n, ivp.params.size
     f = traced(ivp.f, n=n, params=k or None)
     kept = method.stages if t_eval.size else int(method.fsal)

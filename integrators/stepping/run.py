@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..problem import IVP
+from .endings import ending
 from .engine import Options, Stepper
 from .events import Tracker
 from .instants import Instant, Motion, at_the_start
 from .interrupts import Interrupts, quiet_interrupts
-from .limits import RESOLVED
 from .solution import DenseOutput, Solution, polynomials
 from .state import Status
 
@@ -403,62 +403,16 @@ class Run:
             t_events=[np.array(t) for t in tracker.t] if tracker else [],
             y_events=[np.array(y) for y in tracker.y] if tracker else [],
             status=status,
-            message="; ".join(filter(None, (self.message or self._message(status), self.remark))),
+            message="; ".join(
+                filter(None, (self.message or ending(status, engine, self.exception), self.remark))
+            ),
+            reached=(engine.t, engine.y),
             error_estimate=engine.estimate,
             dense_order=engine.dense_order,
             problem=self.ivp,
             exception=self.exception,
             **engine.statistics(),
         )
-
-    def _too_small(self, h: float, where: str) -> str:
-        """Why steps became too small, as far as that is known."""
-        options, resolved = self.engine.options, RESOLVED * abs(self.engine.t)
-        if options.max_step < resolved:
-            return (
-                f"stopped at {where}: max_step = {options.max_step:g} is too short there, since "
-                f"times are rounded to {np.spacing(abs(self.engine.t)):.2g} in double precision; "
-                "make it larger, or shift the clock so that t starts at 0"
-            )
-        text = f"the step size became too small (h = {h:.3g}) at {where}: "
-        if options.min_step > max(h, resolved):
-            text += f"the tolerance needs steps shorter than min_step = {options.min_step:g}; "
-            return text + "lower min_step, or loosen rtol/atol"
-        return text + (
-            "the solution may have a singularity there, or the tolerance cannot be met; loosen "
-            "rtol/atol, or use an implicit method if the problem is stiff"
-        )
-
-    def _message(self, status: Status) -> str:
-        if status == Status.FINISHED:
-            return "reached the end of the interval"
-        engine = self.engine
-        where = f"t = {engine.t:.9g}"
-        cause, h = repr(self.exception), engine.h
-        texts = {
-            Status.STEP_TOO_SMALL: self._too_small(h, where),
-            Status.NONFINITE: (
-                f"the solution or f became NaN or infinite just after {where}"
-                + ("" if engine.options.fixed else ", however short the step")
-            ),
-            Status.NEWTON_FAILED: (
-                f"Newton's iteration did not converge at {where}; check jac, shorten the step, "
-                "look for a jump in f, or for constraints that become dependent there"
-            ),
-            Status.SINGULAR_MATRIX: (
-                f"the matrix M − hλJ is singular at {where}; check mass and jac, and the index of "
-                "a differential-algebraic problem"
-            ),
-            Status.TOO_MANY_STEPS: (
-                f"gave up at {where} after max_steps = {engine.options.max_steps} attempts; raise "
-                "max_steps, loosen the tolerances, or use an implicit method if the problem is "
-                "stiff"
-            ),
-            Status.FUNCTION_RAISED: f"a function of the problem raised {cause} after {where}",
-            Status.INTERRUPTED: f"interrupted at {where}",
-            Status.EXTERNAL_FAILED: f"the solver gave up at {where}: {engine.failure}",
-        }
-        return texts.get(status, status.name)
 
 
 def _starts(

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import IntegrationError
 from ..files import replacing
 from ..manifold import kept, lost
+from .quality import Quality
 from .state import Status
 
 __all__ = ["DenseOutput", "Solution", "Status"]
@@ -134,7 +135,8 @@ class Solution:
     status : Status
         How the run ended; negative means failure.
     message : str
-        The same in words.
+        The same in words, with what the problem's review says, and what drifted out of proportion
+        (:attr:`quality`).
     success : bool
         ``status >= 0``.
     error_estimate : str
@@ -146,6 +148,8 @@ class Solution:
         ``sol``, events) are no more accurate than that, even where the steps are.
     exception : BaseException or None
         What a user's function raised, with its traceback.
+    reached : tuple
+        Time and state at which the run ended, also where ``t_eval`` leaves them out.
     """
 
     t: NDArray[np.float64]
@@ -158,7 +162,8 @@ class Solution:
         self.t_events: list[NDArray[np.float64]] = fields.pop("t_events", [])
         self.y_events: list[NDArray[Any]] = fields.pop("y_events", [])
         self.status = Status(fields.pop("status", 0))
-        self.message: str = fields.pop("message", "")
+        self._message: str = fields.pop("message", "")
+        self._asked: tuple[float | None, Any] | None = None  # rtol and global error, of `judge`
         for name in _COUNTERS:
             setattr(self, name, int(fields.pop(name, 0)))
         self.h: NDArray[np.float64] = fields.pop("h", np.zeros(0))
@@ -167,6 +172,9 @@ class Solution:
         self.dense_order: int = int(fields.pop("dense_order", 0))
         self.problem: Any = fields.pop("problem", None)
         self.exception: BaseException | None = fields.pop("exception", None)
+        self.reached: tuple[float, NDArray[Any]] | None = fields.pop("reached", None)
+        if self.reached is None and t.size:
+            self.reached = float(t[-1]), y[:, -1]
         if fields:
             raise TypeError(f"unknown field {sorted(fields)[0]!r}")
 
@@ -181,6 +189,40 @@ class Solution:
     def success(self) -> bool:
         """Whether the run reached its end, or an event that ends it."""
         return self.status >= 0
+
+    @property
+    def message(self) -> str:
+        """How the run ended, in words."""
+        if self._asked is None or not self.success:  # a failure says enough
+            return self._message
+        return "; but ".join([self._message, *self.quality.doubts])
+
+    @message.setter
+    def message(self, text: str) -> None:
+        self._message = text
+
+    @property
+    def ending(self) -> str:
+        """The message without what was found by looking at the run's quality."""
+        return self._message
+
+    def judge(self, rtol: float | None, error: Any = None) -> None:
+        """Say what was asked for, so that the run can be judged; ``solve`` does."""
+        self._asked = rtol, error
+        self.__dict__.pop("quality", None)
+
+    @functools.cached_property
+    def quality(self) -> Quality:
+        """What the run is worth: drift of what should be kept, growth of errors.
+
+        Computed when it, or the message, is first asked for.
+        """
+        if self._asked is None:
+            raise ValueError(
+                f"the quality of {self!r} is not known: expected a solution that solve returned, "
+                "not one that was loaded from a file; its message tells what was found then"
+            )
+        return Quality(self, *self._asked)
 
     @functools.cached_property
     def observed(self) -> Any:
@@ -219,8 +261,10 @@ class Solution:
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what often cannot be pickled: the problem's functions and tracebacks."""
         name = getattr(self.problem, "name", self.problem)
-        state = {**self.__dict__, "problem": name, "exception": None}
-        state.pop("observed", None)  # it holds on to the problem
+        said = {"_message": self.message, "_asked": None, "problem": name, "exception": None}
+        state = {**self.__dict__, **said}
+        for made in ("observed", "quality"):  # they hold on to the problem
+            state.pop(made, None)
         return state
 
     # ------------------------------------------------------------ other containers

@@ -87,7 +87,7 @@ class Implicit(Workspace, begins_as=Steps):
         "algebra": "a",  # external linear algebra
         "J": "f2",
         "M": "f2",
-        "extra_c": "f1",  # further stages for dense output, see integrators.methods.runge_kutta.extra_stages …
+        "extra_c": "f1",  # further stages for dense output, see runge_kutta.extra_stages …
         "extra_A": "f2",  # … weights of their states …
         "extra_start": "f2",  # … and of first guesses of their increments
         "plain_P": "f2",  # dense output without them
@@ -148,7 +148,11 @@ class Lanes(Workspace):
         "status": "i1",
         "steps": "i1",
         "rejected": "i1",
+        "h_end": "f1",  # the step that came next
         "y_eval": "f3",
+        "trail_at": "i1",  # where the steps of each run begin in the next two, if they are kept
+        "trail_t": "f1",
+        "trail_y": "f2",
         "run": "i2",  # from here on the lane is the last axis
         "block": "f2",  # see integrators.many.judge; the next are views of it
         "p": "f2",

@@ -33,6 +33,7 @@ from .forces import external_force_law, joint_force_law
 from .ivp import TRACED_BODIES, _set_forces
 from .observe import over_all_loops
 from .singular import loop_review
+from .watched import mechanism_watch
 
 if TYPE_CHECKING:
     from integrators.dae import Mechanical
@@ -210,7 +211,14 @@ def as_dae(
     return problem.with_(
         review=loop_review(model, conservative, _rates(model, tau, f_ext)),
         observe=lambda solution: over_all_loops(model, system.observables(solution)),
+        watch=mechanism_watch(model, tau, f_ext, split_states),
     )
+
+
+def split_states(problem: Any, t: Array, y: Array) -> tuple[Array, Array]:
+    """Positions and velocities, in columns, of states of a formulation."""
+    parts = [problem.split(float(s), x) for s, x in zip(t, y.T)]
+    return np.array([q for q, _ in parts]).T, np.array([v for _, v in parts]).T
 
 
 def _rates(model: Model, tau: Any, f_ext: Any) -> Callable[..., Array]:

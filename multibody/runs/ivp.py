@@ -31,6 +31,7 @@ from .traced import (
     traced_id,
 )
 from .traced import set_forces as _set_forces
+from .watched import mechanism_watch
 
 if TYPE_CHECKING:
     from integrators import IVP, Solution
@@ -218,6 +219,7 @@ def as_ivp(
         state_names=(*model.q_names, *model.v_names),
         review=loop_review(model, "energy" in invariants) if model.loops else None,
         observe=observe,
+        watch=mechanism_watch(model, tau, f_ext),
     )
 
 

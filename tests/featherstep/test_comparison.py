@@ -226,6 +226,10 @@ def test_energy_is_none_where_something_drives():
 
 def test_verdicts():
     good = Observed(1e-12, 1e-12, 1e-9, 1.0, (2, 2), 0.3, 0.1)
+    assert verdict("ggl", 5e-8, good, 1.0, 1e-12, 1e-9) == "trust"
+    late = verdict("ode", 5e-5, good, 1.0, 1e-12, 1e-9)
+    assert late == "right to 5e-05 only, 5e+04 tolerances"
+    assert verdict("ode", 5e-5, good, 1.0, 4e-5, 1e-9) == "trust"  # the reference is no better
     assert verdict("ggl", 1e-9, good, 1.0, 1e-12) == "trust"
     assert verdict("ggl", None, good, 1.0, None) == "cannot be judged"
     assert verdict("ggl", 1e-9, good, 1.0, float("nan")) == "cannot be judged"
@@ -306,3 +310,22 @@ def test_measures():
     np.testing.assert_allclose(Measure.of("coordinates", model).values(0.0, q)[:, 0], q)
     with pytest.raises(TypeError, match="measure"):
         Measure.of(1.5, model)
+
+
+def test_a_reference_is_found_where_explicit_methods_give_up():
+    """The governor is stiff: DOP853 needs too many steps with the tightest tolerance."""
+    result = compare("governor", "RADAU5", tolerances=1e-6, repeat=1)
+    assert result.reference.uncertainty < 1e-8
+    assert result.rows[0].trusted
+
+
+def test_cost_at_equal_error():
+    result = compare(
+        "pendulum", ["DOPRI5", "DOP853"], tolerances=[1e-3, 1e-10], t_end=2.0, repeat=1
+    )
+    ranked = result.ranking(1e-6)
+    assert {row.method for row in ranked} == {"DOPRI5", "DOP853"}
+    assert all(row.error <= 1e-6 for row in ranked)
+    seconds = [row.run.as_dict()["seconds"] for row in ranked]
+    assert seconds == sorted(seconds)
+    assert result.ranking(0.0) == []

@@ -1,6 +1,6 @@
 """Dense output of implicit methods: their stages, what the step gained, and further stages.
 
-How rows are weighted is found by order conditions (``integrators.tableau.extension``). A further stage is
+How rows are weighted is found by order conditions (``tableau.extension``). A further stage is
 diagonally implicit,
 
     M W = h f(t + ch, y + Σⱼ aⱼ rowⱼ + γW),

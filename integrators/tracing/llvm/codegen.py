@@ -47,6 +47,9 @@ __all__ = [
 #: Raise this when the code generator changes.
 CODE_VERSION = 4
 
+#: The same for what concerns code in lanes only.
+LANES_VERSION = 1
+
 #: Programs of more nodes are refused: LLVM would take minutes.
 LARGEST_GRAPH = 200_000
 
@@ -251,8 +254,9 @@ def compile_ir(source: Any, identity: str, lanes: int, size: int, speed_level: i
     """
     with _lock:
         ll, machine, description = _compiler()
+        version = f"{CODE_VERSION}.{LANES_VERSION}" if lanes > 1 else CODE_VERSION
         key = hashlib.sha256(
-            f"{CODE_VERSION} {description} {identity} {lanes} {speed_level}".encode()
+            f"{version} {description} {identity} {lanes} {speed_level}".encode()
         ).hexdigest()[:40]
         name = f"featherstep_{key}"
         code = disk.load(key)

@@ -8,8 +8,9 @@ fused multiply-adds, to within about one ulp:
 - exp: x = n·ln 2 + r, |r| ≤ ln(2)/2, and the factor 2ⁿ is put into the exponent bits;
 - log: x = 2ᵉ·m with √½ ≤ m ≤ √2 and log m = 2 artanh(s), s = (m − 1)/(m + 1).
 
-If any lane is outside the range where this holds (huge arguments, overflow, zero or negative
-numbers for log, NaN), all lanes take the C library's function: correct, rare, slower.
+Lanes outside the range where this holds (huge arguments, overflow, zero or negative numbers for
+log, NaN) take the C library's function: correct, rare, slower. The others keep their values, so
+that no run depends on which runs are beside it.
 """
 
 from __future__ import annotations
@@ -92,13 +93,13 @@ def _define(e: Emitter, name: str, body: object, slow: tuple[str, ...]) -> None:
     inner.declarations = e.declarations
     result = _pair(e) if len(slow) == 2 else e.T
     for op in slow:
-        careful = type(e)(e.lanes)
-        careful.declarations = e.declarations
-        value = careful.libm(op, "%x")
+        library = type(e)(e.lanes)
+        library.declarations = e.declarations
+        value = library.libm(op, "%x")
         e.declarations[f"@slow_{op}_{e.lanes}"] = "\n".join(
             [
                 f"define internal {e.T} @slow_{op}_{e.lanes}({e.T} %x) noinline cold nounwind {{",
-                *careful.lines,
+                *library.lines,
                 f"  ret {e.T} {value}",
                 "}",
             ]
@@ -113,7 +114,8 @@ def _define(e: Emitter, name: str, body: object, slow: tuple[str, ...]) -> None:
     inner.label("fast")
     inner.do(f"ret {result} {_pack(inner, fast[1:])}")
     inner.label("slow")
-    rare = [inner.new(f"call {e.T} @slow_{op}_{e.lanes}({e.T} %x)") for op in slow]
+    careful = [inner.new(f"call {e.T} @slow_{op}_{e.lanes}({e.T} %x)") for op in slow]
+    rare = [inner.select(fast[0], c, value) for c, value in zip(careful, fast[1:])]
     inner.do(f"ret {result} {_pack(inner, rare)}")
     e.declarations["profile"] = '!0 = !{!"branch_weights", i32 1, i32 1000000}'
     e.declarations[key] = "\n".join(

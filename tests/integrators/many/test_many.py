@@ -84,7 +84,7 @@ def test_untraceable_functions_still_run():
         return -y if y[0] > 0.5 else -0.5 * y
 
     many = solve_many(branching, (0, 1), [[1.0], [0.4]])
-    assert many.engine == "one by one"
+    assert many.engine == "one by one: f cannot be traced"
     assert many.success.all()
 
 
@@ -144,7 +144,7 @@ def test_a_predictive_controller_runs_one_by_one():
     many = solve_many(
         lambda t, y: -y, (0, 1), [[1.0], [2.0]], controller=Predictive(), rtol=1e-9, atol=1e-12
     )
-    assert many.engine == "one by one"
+    assert many.engine.startswith("one by one: a predictive controller")
     assert many.y[:, 0] == pytest.approx(np.exp(-1) * np.array([1.0, 2.0]), rel=1e-7)
 
 

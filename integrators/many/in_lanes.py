@@ -1,0 +1,222 @@
+"""Runs of ``solve_many`` in SIMD lanes, and what is said of them afterwards.
+
+Lanes keep final states only. Where the problem reviews its runs (``IVP.review``), those of a block
+are done a second time, now that their numbers of steps are known and there is a place for each
+step; that is cheap against the review. A run of which the review has something to say is done once
+more by ``solve``: at a singular position rounding decides what is found, and the answer is to be
+that of the run alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels import compiled
+from ..problem import IVP
+from ..stepping.control import PREDICTIVE, Controller
+from ..stepping.endings import ending
+from ..stepping.state import Status
+from .lanes import LANES, STOP, LaneCode, run_lanes
+
+if TYPE_CHECKING:
+    from .batch import ManySolutions
+
+__all__ = ["LaneRuns"]
+
+BLOCK = 512  # runs that a thread takes at a time
+MOST_KEPT = 20_000_000  # numbers of the steps of a block that are kept for a review
+
+Array = NDArray[np.float64]
+OnThreads = Callable[..., bool]
+
+
+@dataclass
+class LaneRuns:
+    """Runs in lanes: the problem, its code, and the rows of results that they fill.
+
+    ``alone(k)`` does run k by ``solve`` and enters what it finds.
+    """
+
+    ivp: IVP
+    code: LaneCode
+    parameters: Array
+    result: ManySolutions
+    options: dict[str, Any]
+    threads: int
+    alone: Callable[[int], None]
+
+    def integrate(self, on_threads: OnThreads) -> bool:
+        """Integrate all runs, a block of them on each thread, and say how each ended.
+
+        Returns whether Ctrl-C was pressed.
+        """
+        result, m = self.result, len(self.result)
+        self.states = result.y.copy()
+        self.h_end = np.zeros(m)
+        pressed = self._pass(range(m), on_threads, result)
+        result.engine = f"{LANES} lanes, {self.threads} threads"
+        for k in range(m):
+            result.message[k] = self._ending(k)
+        if self.ivp.review is not None:
+            pressed = self._review(on_threads) or pressed
+        return pressed
+
+    def _pass(
+        self, runs: range, on_threads: OnThreads, into: Any, trail: _Trail | None = None
+    ) -> bool:
+        """Integrate runs; results go to the arrays of `into`. Whether Ctrl-C was pressed."""
+        code, options = self.code, self.options
+        order = code.estimate_order
+        n = self.states.shape[1]
+        weights = np.zeros(n) + np.asarray(options["atol"], dtype=np.float64)
+        weights = np.maximum(weights, np.finfo(float).tiny)
+        t0, t1 = self.ivp.t_span
+        first = options["first_step"] or 0.0
+        control = (options["controller"] or Controller()).to_array(order)[:PREDICTIVE]
+        constants = [t1, options["min_step"], options["max_step"], options["max_steps"], *control]
+        kept = trail or _Trail.nothing(n)
+        shared: dict[str, Any] = dict(
+            switches=code.switches(options["norm"] == "max"),
+            numbers=np.array([t0, first, options["rtol"], 1 / (order + 1)], dtype=np.float64),
+            atol=weights,
+            y0=self.states,
+            p0=self.parameters,
+            t_eval=into.t_eval,
+            y_end=into.y,
+            t_end=into.t,
+            status=into.status,
+            steps=into.nsteps,
+            rejected=into.nrejected,
+            h_end=self.h_end,
+            y_eval=into.y_eval,
+            trail_at=kept.at,
+            trail_t=kept.t,
+            trail_y=kept.y,
+        )
+        kernel = compiled(run_lanes, nogil=True)
+
+        def integrate(first: int, last: int) -> None:
+            kernel(code.workspace(constants, **shared), first, last)
+
+        def stop() -> None:
+            shared["switches"][STOP] = 1
+
+        size = max(LANES, min(BLOCK, -(-len(runs) // self.threads)))
+        integrate(0, 0)  # compile before the threads start
+        blocks = pairwise([*range(runs.start, runs.stop, size), runs.stop])
+        return on_threads(integrate, blocks, self.threads, stop)
+
+    def _ending(self, k: int) -> str:
+        """How run k ended, in the words of ``solve``."""
+        result = self.result
+        status = Status(int(result.status[k]))
+        if status == Status.NONFINITE and result.nsteps[k] + result.nrejected[k] == 0:
+            return ""  # `solve` refuses to begin such a run: its words are taken
+        limits = {name: self.options[name] for name in ("max_steps", "max_step", "min_step")}
+        options = SimpleNamespace(fixed=False, **limits)
+        there = SimpleNamespace(t=result.t[k], h=self.h_end[k], options=options, failure="")
+        return ending(status, there)
+
+    # ------------------------------------------------------------ what the problem says
+
+    def _review(self, on_threads: OnThreads) -> bool:
+        """Let the problem look at each run; those of which it says something are done alone.
+
+        Returns whether Ctrl-C was pressed.
+        """
+        result = self.result
+        first = 0
+        again: list[int] = []
+        while first < len(result) and not np.all(result.status[first:] == Status.INTERRUPTED):
+            last = self._block(first)
+            trail = _Trail.of(result.nsteps, first, last, self.states.shape[1])
+            if trail is not None:
+                aside = _aside(result)
+                self._pass(range(first, last), on_threads, aside, trail)
+                if (aside.status[first:last] == Status.INTERRUPTED).any():
+                    self._unreviewed(first)
+                    return True
+            for k in range(first, last):
+                if result.status[k] == Status.INTERRUPTED:
+                    continue
+                same = trail is not None and _same(result, aside, k)
+                if not same or self._remarks(k, *trail.steps(k, self)):  # type: ignore[union-attr]
+                    again.append(k)
+            first = last
+        for k in again:
+            self.alone(k)
+            if result.status[k] == Status.INTERRUPTED:
+                return True
+        if again:
+            result.engine += f"; {len(again)} of {len(result)} again alone, after a review"
+        return False
+
+    def _unreviewed(self, first: int) -> None:
+        """Ctrl-C came before these runs could be looked at: they are not known to be good."""
+        self.result.status[first:] = Status.INTERRUPTED
+        self.result.message[first:] = "interrupted before its review"
+
+    def _block(self, first: int) -> int:
+        """The last run, exclusive, whose steps find a place beside those of the first."""
+        sizes = np.cumsum(self.result.nsteps[first:]) * (self.states.shape[1] + 1)
+        return first + max(1, int(np.searchsorted(sizes, MOST_KEPT, side="right")))
+
+    def _remarks(self, k: int, t: Array, y: Array) -> bool:
+        run = self.ivp.with_(y0=self.states[k], params=self.parameters[k])
+        assert run.review is not None
+        try:
+            return run.review(run, t, y, float(self.options["rtol"])) is not None
+        except Exception:  # `solve` tells it
+            return True
+
+
+@dataclass
+class _Trail:
+    """Times and states of the steps of some runs; those of run k from at[k] to at[k + 1]."""
+
+    at: NDArray[np.int64]
+    t: Array
+    y: Array
+
+    @classmethod
+    def nothing(cls, n: int) -> _Trail:
+        return cls(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros((0, n)))
+
+    @classmethod
+    def of(cls, counts: NDArray[np.int64], first: int, last: int, n: int) -> _Trail | None:
+        """Places for the steps of runs first … last − 1; None if there are too many."""
+        held = np.zeros_like(counts)
+        held[first:last] = counts[first:last]
+        at = np.concatenate([[0], np.cumsum(held)])
+        if at[-1] * (n + 1) > MOST_KEPT:
+            return None
+        size = max(int(at[-1]), 1)
+        return cls(at, np.full(size, np.nan), np.zeros((size, n)))
+
+    def steps(self, k: int, runs: LaneRuns) -> tuple[Array, Array]:
+        """Times and states, in columns, of a run with its start."""
+        part = slice(self.at[k], self.at[k + 1])
+        t = np.concatenate([[runs.ivp.t_span[0]], self.t[part]])
+        return t, np.concatenate([runs.states[k][None], self.y[part]]).T
+
+
+def _aside(result: ManySolutions) -> Any:
+    """Arrays like those of the results, without output times."""
+    names = ("y", "t", "status", "nsteps", "nrejected")
+    arrays = {name: getattr(result, name).copy() for name in names}
+    arrays["status"][:] = Status.INTERRUPTED
+    empty = result.y_eval[:, :, :0].copy()
+    return SimpleNamespace(**arrays, t_eval=np.zeros(0), y_eval=empty)
+
+
+def _same(result: ManySolutions, aside: Any, k: int) -> bool:
+    """Whether a run ended the second time as the first time, bit for bit."""
+    names = ("y", "t", "status", "nsteps", "nrejected")
+    return all(np.array_equal(getattr(result, x)[k], getattr(aside, x)[k]) for x in names)

@@ -1,0 +1,377 @@
+"""What a run is worth: whether what the problem keeps was kept, and how errors grew on the way.
+
+An integrator controls local errors and knows nothing of what becomes of them. The problem often
+knows more: invariants, constraints, the books of energy. How far they drifted, relative to their
+scale and to what the tolerance allows, is looked at after the run, at some of its states, when
+``Solution.message`` or ``Solution.quality`` is first asked for; runs that nobody asks about pay
+nothing. A drift out of proportion is told in the message; status and success stay.
+
+Invariants do not see errors along the motion. Two things do: the growth of errors, from Jacobians
+along the run (:attr:`Quality.sensitivity`), and a second run with a tighter tolerance
+(:func:`global_error`, for ``solve(check="global")``).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from .solution import Solution
+
+__all__ = ["GlobalError", "Quality", "Watch", "global_error", "watched_invariants"]
+
+Array = NDArray[np.float64]
+
+#: States of a run that are looked at.
+SAMPLES = 64
+
+#: Drift, in tolerances, that good runs stay below: local errors add up, and ten tolerances are
+#: nothing unusual for a method that holds its tolerance exactly.
+PROPORTION = 20.0
+
+#: Drift, in parts of the scale, that is told at any tolerance and for any fixed step.
+ALWAYS = 5e-3
+
+#: Drift that is rounding.
+ROUNDING = 1e-12
+
+#: Error at the end, in tolerances, that local errors as large as allowed would make, above which a
+#: run counts as sensitive: the digits asked for are not to be had from this tolerance. Where that
+#: error is this part of the solution, no digit is, and the message says so.
+SENSITIVE = 1e3
+LOST = 0.1
+
+#: Parts of steps and components for which growth is computed, and random errors sent along.
+MOST_STEPS, MOST_COMPONENTS, ERRORS = 6000, 60, 4
+
+#: Steps are divided into parts h with h |J| at most this, but not too many.
+LONGEST, MOST_PARTS = 1.0, 8
+
+#: Tighter tolerance, or shorter step, of the second run; and what error, in tolerances, is told.
+TIGHTER, SHORTER = 100.0, 2.0
+FAR_OFF = 100.0
+
+
+@dataclass(frozen=True)
+class Watch:
+    """One thing that should not drift.
+
+    Attributes
+    ----------
+    name
+        Such as "energy" or "loop gap".
+    drift, t
+        Largest change since the start, in the unit of the thing, and when.
+    scale
+        What the drift is compared with: the energy that moves, the size of the mechanism, or how
+        far the value would change if every component did, in parts of it.
+    allowed
+        Drift over scale that the tolerance explains.
+    """
+
+    name: str
+    drift: float
+    t: float
+    scale: float
+    allowed: float
+
+    @property
+    def relative(self) -> float:
+        """Drift over scale."""
+        return self.drift / self.scale
+
+    @property
+    def ok(self) -> bool:
+        """Whether the tolerance explains the drift."""
+        return self.relative <= self.allowed
+
+    def __str__(self) -> str:
+        if not np.isfinite(self.drift):
+            return f"{self.name} became NaN or infinite"
+        return f"{self.name} drifted by {self.drift:.2g}, {self.relative:.1g} of its scale"
+
+
+@dataclass(frozen=True)
+class GlobalError:
+    """Errors along a run, from a second one with a tighter tolerance.
+
+    Attributes
+    ----------
+    t : (m,)
+        Times at which both are known.
+    error : (n, m)
+        First run less second.
+    relative : (m,)
+        Largest component of it, in parts of the component's largest size along the run (of the
+        largest of all, if that is a thousand times larger).
+    source
+        What the second run was, in words.
+    """
+
+    t: Array
+    error: Array
+    relative: Array
+    source: str
+
+    @property
+    def end(self) -> float:
+        """The relative error at the end."""
+        return float(self.relative[-1]) if self.relative.size else float("nan")
+
+
+class Quality:
+    """What can be said of a run; see :attr:`Solution.quality`.
+
+    Attributes
+    ----------
+    watches : tuple of Watch
+        What was watched; empty if the problem keeps nothing that is known.
+    rtol : float or None
+        The tolerance asked for; None for a fixed step.
+    global_error : GlobalError or None
+        With ``solve(check="global")``.
+
+    Examples
+    --------
+    An oscillator that a damping method robs of its energy:
+
+    >>> from integrators import IVP, solve
+    >>> energy = lambda t, y: y[0] ** 2 + y[1] ** 2
+    >>> swing = IVP(lambda t, y: [y[1], -y[0]], [1.0, 0.0], (0, 10), invariants={"E": energy})
+    >>> solve(swing, rtol=1e-8).quality.ok
+    True
+    >>> print(solve(swing, method="ImplicitEuler", step=0.05).quality.verdict)
+    E drifted by 0.39, 0.2 of its scale
+    """
+
+    def __init__(
+        self, solution: Solution, rtol: float | None, error: GlobalError | None = None
+    ) -> None:
+        self.rtol, self.global_error = rtol, error
+        self._problem, self._t, self._y = solution.problem, solution.t, solution.y
+        self._steps, self._jumps = solution.nsteps, any(map(len, solution.t_events))
+        self.watches = _watches(solution, rtol)
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What speaks against the run: what its message says."""
+        found = [str(w) for w in self.watches if not w.ok]
+        error = self.global_error
+        asked = ALWAYS / FAR_OFF if self.rtol is None else self.rtol
+        if error is not None and not error.end <= FAR_OFF * asked:
+            found.append(
+                f"its error at the end is about {error.end:.1g}, relative ({error.source})"
+            )
+        if self._growth * (self.rtol or 0.0) > LOST:
+            found.append(self._grown)
+        return tuple(found)
+
+    @functools.cached_property
+    def sensitivity(self) -> float | None:
+        """Error at the end, in tolerances, if each step made the error that it may make.
+
+        From exact Jacobians at the steps: δ ← Φ δ + ε with Φ = exp(h J) and random ε of the size of
+        the tolerance. None if there are no exact Jacobians, for fixed steps, after jumps, and for
+        output at other times than the steps.
+        """
+        try:
+            return _sensitivity(self._problem, self._t, self._y, self._steps, self._jumps)
+        except (ValueError, ArithmeticError, np.linalg.LinAlgError):
+            return None
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing speaks against the run."""
+        return not self.doubts and not self._growth > SENSITIVE
+
+    @property
+    def _growth(self) -> float:
+        """The sensitivity, where it is known and the error itself is not."""
+        if self.rtol is None or self.global_error is not None:
+            return 0.0
+        growth = self.sensitivity
+        return 0.0 if growth is None else growth
+
+    @property
+    def _grown(self) -> str:
+        return (
+            f"errors grow along it: those that the tolerance allows make about {self._growth:.0e} "
+            "tolerances at the end; solve(check='global') tells more"
+        )
+
+    @property
+    def verdict(self) -> str:
+        """What speaks against the run, in words; "nothing speaks against it"."""
+        said = list(self.doubts)
+        if self._growth > SENSITIVE and self._grown not in said:
+            said.append(self._grown)
+        if said:
+            return "; ".join(said)
+        known = self.watches or self.global_error or self.sensitivity is not None
+        return "nothing speaks against it" if known else "nothing is known that could be watched"
+
+    def __repr__(self) -> str:
+        return f"<Quality: {self.verdict}>"
+
+
+# ---------------------------------------------------------------------- what is kept
+
+
+def _watches(solution: Solution, rtol: float | None) -> tuple[Watch, ...]:
+    problem = solution.problem
+    watch = getattr(problem, "watch", None) or watched_invariants
+    if not solution.t.size or not hasattr(problem, "invariants"):
+        return ()
+    allowed = ALWAYS if rtol is None else float(np.clip(PROPORTION * rtol, ROUNDING, ALWAYS))
+    with np.errstate(all="ignore"):  # a run may have exploded
+        found = watch(problem, solution.t, solution.y)
+    return tuple(
+        Watch(name, *_largest(t, values), scale, factor * allowed)
+        for name, (t, values, scale, factor) in found.items()
+        if scale > 0.0
+    )
+
+
+def _largest(t: Array, values: Array) -> tuple[float, float]:
+    change = np.abs(values - values[..., :1]).reshape(-1, values.shape[-1]).max(axis=0)
+    k = int(np.argmax(np.where(np.isfinite(change), change, np.inf)))
+    return float(change[k]), float(t[k])
+
+
+def samples(t: Array) -> NDArray[np.int64]:
+    """Numbers of the states that are looked at: first and last, and some between."""
+    return np.unique(np.linspace(0, len(t) - 1, min(len(t), SAMPLES)).round().astype(int))
+
+
+Watched = tuple[Array, Array, float, float]  # times, values, scale, and a factor for the allowance
+
+
+def watched_invariants(
+    problem: Any, t: Array, y: Array, leave_out: Sequence[str] = ()
+) -> Mapping[str, Watched]:
+    """Invariants along a run; their scale is their change if every component grew by itself."""
+    some = samples(t)
+    found: dict[str, Watched] = {}
+    for name, function in problem.invariants.items():
+        if name in leave_out:
+            continue
+        g = problem.bind(function)
+        values = np.array([_number(g(float(t[k]), y[:, k])) for k in some])
+        scale = max(_reach(g, float(t[k]), y[:, k]) for k in (some[0], some[len(some) // 2]))
+        if values.ndim == 1 and np.isfinite(scale):
+            found[name] = t[some], values, scale, 1.0
+    return found
+
+
+def _number(value: Any) -> float:
+    return float(np.real(np.asarray(value)).reshape(()))
+
+
+def _reach(g: Callable[..., Any], t: float, y: NDArray[Any]) -> float:
+    """Σ |∂g/∂yᵢ| |yᵢ|, by differences; at least |g|."""
+    here, total = _number(g(t, y)), 0.0
+    for i in np.flatnonzero(y):
+        moved = np.array(y)
+        moved[i] *= 1.0 + 1e-6
+        total += abs(_number(g(t, moved)) - here) / 1e-6
+    return max(total, abs(here))
+
+
+# ---------------------------------------------------------------------- how errors grow
+
+
+def _sensitivity(problem: Any, t: Array, y: Array, steps: int, jumps: bool) -> float | None:
+    jac = getattr(problem, "jac", None)
+    every_step = len(t) == steps + 1 and not jumps
+    if not callable(jac) or problem.mass is not None or not every_step or np.iscomplexobj(y):
+        return None
+    if not (1 < len(t) <= MOST_STEPS and len(y) <= MOST_COMPONENTS and np.isfinite(y).all()):
+        return None
+    scale, n = _sizes(y), len(y)
+    jacobian = problem.bind(jac)
+    ends = np.array([_dense(jacobian(float(s), x)) for s, x in zip(t, y.T)])
+    size = np.abs(ends * scale / scale[:, None]).sum(axis=2).max(axis=1)  # in relative errors
+    parts = np.abs(np.diff(t)) * np.maximum(size[1:], size[:-1]) / LONGEST
+    parts = np.minimum(np.ceil(parts), MOST_PARTS).astype(int).clip(1)
+    if parts.sum() > MOST_STEPS:
+        return None
+    times, states, last = _between(problem, t, y, parts)
+    J = np.array([_dense(jacobian(float(s), x)) for s, x in zip(times, states.T)])
+    A = np.repeat(np.diff(t) / parts, parts)[:, None, None] * J
+    B = np.eye(n) + A @ A / 12.0
+    flow = np.linalg.solve(B - 0.5 * A, B + 0.5 * A)  # Padé's approximation of exp(A)
+    rng = np.random.default_rng(0)
+    delta, step = np.zeros((n, ERRORS)), 0
+    for part, is_last in zip(flow, last):
+        delta = part @ delta
+        if is_last:
+            step += 1
+            allowed = np.abs(y[:, step]) + 1e-3 * scale
+            delta += allowed[:, None] * rng.normal(size=(n, ERRORS)) / np.sqrt(n)
+    return float(np.median(np.sqrt(np.mean((delta / scale[:, None]) ** 2, axis=0))))
+
+
+def _between(problem: Any, t: Array, y: Array, parts: Any) -> tuple[Array, Array, Any]:
+    """Times and states in the middle of the parts of each step, on cubics; the last of each."""
+    step = np.repeat(np.arange(len(parts)), parts)
+    number = np.arange(len(step)) - np.repeat(np.cumsum(parts) - parts, parts)
+    s = (number + 0.5) / parts[step]
+    h = np.diff(t)[step]
+    slope = np.array([problem.rhs(float(a), x) for a, x in zip(t, y.T)]).T
+    start, end = y[:, step], y[:, step + 1]
+    r = 1.0 - s
+    cubic = r * r * (1.0 + 2.0 * s) * start + s * s * (3.0 - 2.0 * s) * end
+    cubic += h * s * r * (r * slope[:, step] - s * slope[:, step + 1])
+    return t[step] + s * h, cubic, number == parts[step] - 1
+
+
+def _dense(matrix: Any) -> Array:
+    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=float)
+
+
+def _sizes(y: NDArray[Any]) -> Array:
+    """Largest size of each component, at least a thousandth of the largest of all."""
+    sizes = np.abs(y).max(axis=1, initial=0.0)
+    return np.maximum(sizes, max(1e-3 * float(sizes.max(initial=0.0)), np.finfo(float).tiny))
+
+
+# ---------------------------------------------------------------------- a second run
+
+
+def global_error(
+    solution: Solution, again: Callable[[float, Array], Solution], rtol: float | None
+) -> GlobalError:
+    """Estimate errors along a run.
+
+    Parameters
+    ----------
+    solution
+        The run.
+    again
+        ``again(factor, times)`` runs the same method with a tolerance tighter, or a step shorter,
+        by a factor, and output at these times.
+    rtol
+        The run's tolerance; None for a fixed step.
+    """
+    factor = SHORTER if rtol is None else TIGHTER
+    times, keep = np.unique(solution.t, return_index=True)
+    last = np.append(np.diff(solution.t) != 0.0, True)  # of two states at a jump, that after it
+    keep = np.array([k if last[k] else k + 1 for k in keep], dtype=int)
+    if solution.t.size > 1 and solution.t[-1] < solution.t[0]:
+        times, keep = times[::-1], keep[::-1]
+    how = f"a second run with a {'step shorter' if rtol is None else 'tolerance tighter'} by "
+    second = again(factor, times)
+    known = min(second.t.size, times.size)
+    if not second.success:
+        how = f"failed: {second.message}; {how}"
+    error = solution.y[:, keep[:known]] - second.y[:, :known]
+    relative = (np.abs(error) / _sizes(solution.y)[:, None]).max(axis=0, initial=0.0)
+    if not second.success:
+        relative = np.append(relative, np.nan)[-max(known, 1) :]
+    return GlobalError(times[:known], error, relative, f"{how}{factor:g}")

@@ -1,0 +1,181 @@
+"""A run gives the same answer alone, among many and in any partition, whatever was asked for."""
+
+import logging
+
+import numpy as np
+import pytest
+
+from integrators import IVP, PI, Event, Status, solve, solve_many, traced
+from multibody import as_ivp, mechanisms
+
+RATE = traced(lambda t, y, p: [y[1], -p[0] * np.sin(y[0]) - 0.1 * y[1] * t], n=2, params=1)
+HEIGHT = traced(lambda t, y, p: y[0] - 0.3, n=2, params=1, outputs=1)
+
+EVENTS = {
+    "none": None,
+    "counted": Event(HEIGHT, direction=-1),
+    "python": Event(lambda t, y: y[0] - 0.3, direction=1),
+    "terminal": Event(HEIGHT, terminal=2),
+    "reset": Event(lambda t, y: y[0] + 0.2, direction=-1, reset=lambda t, y: [y[0], -0.8 * y[1]]),
+}
+
+
+def on_circle(t, y):
+    return y / max(1.0, float(np.hypot(*y)))
+
+
+def combination(seed):
+    """A problem and options, drawn at random from all that there are."""
+    rng = np.random.default_rng(seed)
+    pick = lambda *choices: choices[rng.integers(len(choices))]  # noqa: E731
+    name = pick(*EVENTS)
+    options = {
+        "method": pick("DOPRI5", "DOP853", "Tsit5", "BS23", "RADAU5", "RK4"),
+        "rtol": pick(1e-5, 1e-7),
+        "t_eval": pick(None, [0.0, 0.7, 2.0, 3.0], [1.1]),
+        "norm": pick("rms", "max"),
+        "max_step": pick(np.inf, 0.2),
+        "controller": pick(None, None, PI()),
+        "tstops": pick((), (), [0.5, 1.25]),
+        "max_steps": pick(None, None, 12),
+    }
+    if options["method"] == "RK4" or rng.random() < 0.2:
+        options |= {"step": 0.05, "controller": None}
+    ivp = IVP(
+        RATE,
+        [1.0, 0.0],
+        pick((0.0, 3.0), (0.0, 3.0), (3.0, 0.0)),
+        params=[1.0],
+        project=on_circle if rng.random() < 0.2 else None,
+    )
+    if ivp.t_span[0] == 3.0 and options["t_eval"] is not None:
+        options["t_eval"] = options["t_eval"][::-1]
+    return name, ivp, options
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_run_is_the_same_alone_among_many_and_in_any_partition(seed):
+    name, ivp, options = combination(seed)
+    events = EVENTS[name]
+    rng = np.random.default_rng(1000 + seed)
+    y0, params = rng.uniform(-1, 1, (11, 2)), rng.uniform(0.5, 3.0, (11, 1))
+    many = solve_many(ivp, y0=y0, params=params, events=events, **options)
+    if name != "none" or ivp.project is not None or "step" in options or options["tstops"] != ():
+        assert many.engine.startswith("one by one")
+        assert ": " in many.engine
+    in_lanes = "lanes" in many.engine.partition(":")[0]
+    order = rng.permutation(11)
+    parts = [
+        solve_many(ivp, y0=y0[k], params=params[k], events=events, **options, workers=1)
+        for k in (order[:3], order[3:])
+    ]
+    for name in ("t", "y", "status", "nsteps", "nrejected", "message", "y_eval"):
+        mixed = np.concatenate([getattr(part, name) for part in parts])
+        whole = getattr(many, name)[order]
+        assert np.array_equal(mixed, whole, equal_nan=name == "y_eval"), name
+    for k in range(11):
+        run = ivp.with_(y0=y0[k], params=params[k])
+        alone = solve(run, events=events, **options)
+        assert Status(int(many.status[k])) == alone.status
+        assert many.message[k] == alone.ending
+        assert (many.nsteps[k], many.nrejected[k]) == (alone.nsteps, alone.nrejected)
+        t, y = alone.reached
+        allowed = 1e-12 if in_lanes else 0.0
+        assert abs(many.t[k] - t) <= allowed
+        assert np.abs(many.y[k] - y).max() <= allowed
+        if options["t_eval"] is not None:
+            got = many.y_eval[k]
+            assert np.isnan(got[:, alone.t.size :]).all()
+            assert np.abs(got[:, : alone.t.size] - alone.y).max(initial=0.0) <= allowed
+        assert len(many.t_events[k]) == len(alone.t_events)
+        for ours, theirs in zip(many.t_events[k], alone.t_events):
+            assert np.array_equal(ours, theirs)
+
+
+def test_neighbours_in_lanes_do_not_change_a_run():
+    """Where one lane needs the C library's functions, the others keep theirs."""
+    f = traced(lambda t, y, p: [np.cos(p[0] * y[1]) * y[0], 1.0 + 0 * t], n=2, params=1)
+    usual = np.linspace(0.5, 2.0, 7)[:, None]
+    huge = np.vstack([usual, [[1e9]]])  # the argument of cos is beyond what vector code reduces
+    options = {"t_span": (0.0, 1e-3), "y0": [1.0, 1.0], "max_step": 1e-4, "rtol": 1e-10}
+    alone = solve_many(f, params=usual, **options)
+    beside = solve_many(f, params=huge, **options)
+    assert "lanes" in beside.engine
+    assert np.array_equal(alone.y, beside.y[:7])
+
+
+def test_runs_that_leave_the_lanes_say_so_in_the_log(caplog):
+    with caplog.at_level(logging.INFO, logger="integrators.many"):
+        many = solve_many(RATE, (0, 1), [[1.0, 0.0]], params=[1.0], method="DOP853", t_eval=[0.5])
+    assert many.engine.endswith("output between the steps of DOP853 takes further evaluations")
+    assert "further evaluations" in caplog.text
+
+
+# -------------------------------------------------------------------- the problem's review
+
+
+def test_runs_through_singular_positions_are_reviewed_in_lanes():
+    """All rods of an n-four-bar in a line: ``solve`` rejects the run, and so do lanes."""
+    entry = mechanisms.entry("n_four_bar")
+    model = entry.model()
+    q0, v0 = entry.start(model)
+    problem = as_ivp(model, q0, v0, (0, 4))
+    states = np.concatenate([np.tile(problem.y0, (3, 1)), [[*q0, *(0.2 * v0)]]])
+    many = solve_many(problem, y0=states, method="DOP853", rtol=1e-10)
+    assert "lanes" in many.engine
+    assert "alone, after a review" in many.engine
+    for k in (0, 3):
+        alone = solve(problem.with_(y0=states[k]), method="DOP853", rtol=1e-10)
+        assert Status(int(many.status[k])) == alone.status
+        assert many.message[k] == alone.ending
+        assert np.array_equal(many.y[k], alone.y[:, -1])
+    assert many.status[0] == Status.SINGULAR_MATRIX
+    assert "lost rank" in many.message[0]
+
+
+def test_a_review_of_ones_own_sees_every_step_of_every_lane():
+    seen = []
+
+    def review(problem, t, y, rtol):
+        seen.append((tuple(problem.params), t.copy(), y.copy(), rtol))
+        return (Status.STOPPED, "too fast") if np.abs(y[1]).max() > 1.5 else None
+
+    ivp = IVP(RATE, [1.0, 0.0], (0.0, 3.0), params=[1.0], review=review)
+    params = np.linspace(0.5, 4.0, 21)[:, None]
+    many = solve_many(ivp, params=params, rtol=1e-7)
+    fast = np.array([p > 3.0 for p in params[:, 0]])
+    assert 0 < np.count_nonzero(many.status == Status.STOPPED) < 21
+    assert many.status[fast].max() == many.status[fast].min() == Status.STOPPED
+    lanes = {key: (t, y, rtol) for key, t, y, rtol in seen}
+    for p in params:
+        alone = solve(ivp.with_(params=p, review=None), rtol=1e-7)
+        t, y, rtol = lanes[tuple(p)]
+        assert rtol == 1e-7
+        assert np.allclose(t, alone.t, atol=1e-12)
+        assert np.allclose(y, alone.y, atol=1e-12)
+
+
+def test_a_review_that_raises_fails_its_run_only():
+    def review(problem, t, y, rtol):
+        if problem.params[0] == 2.0:
+            raise RuntimeError("no idea")
+
+    ivp = IVP(RATE, [1.0, 0.0], (0.0, 1.0), params=[1.0], review=review)
+    many = solve_many(ivp, params=[[1.0], [2.0], [3.0]])
+    assert many.failures() == {1: Status.FUNCTION_RAISED}
+    assert "its review raised RuntimeError('no idea')" in many.message[1]
+
+
+def test_quaternions_are_renormalised_as_in_a_single_run():
+    model = mechanisms.satellite()
+    entry = mechanisms.entry("satellite")
+    q0, v0 = entry.start(model)
+    problem = as_ivp(model, q0, v0, (0.0, 1.0))
+    assert problem.project is not None
+    states = np.tile(problem.y0, (2, 1))
+    states[1, model.nq :] *= 0.5
+    many = solve_many(problem, y0=states, rtol=1e-5)
+    assert many.engine == "one by one: it projects after each step"
+    for k in range(2):
+        alone = solve(problem.with_(y0=states[k]), rtol=1e-5)
+        assert np.array_equal(many.y[k], alone.y[:, -1])

@@ -1,0 +1,221 @@
+"""Runs judge themselves: what drifts out of proportion, and what no tolerance can deliver."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from integrators import IVP, Event, Solution, solve, traced
+from integrators.dae import Mechanical
+from multibody import ModelBuilder, Revolute, as_dae, as_ivp, mechanisms, point_mass
+
+SWING = traced(lambda t, y: [y[1], -y[0]], n=2)
+
+
+def energy(t, y):
+    return 0.5 * (y[0] ** 2 + y[1] ** 2)
+
+
+def swing(**changes):
+    return IVP(SWING, [1.0, 0.0], (0.0, 20.0), invariants={"energy": energy}, **changes)
+
+
+def mechanism(name, formulation=None, t_end=None, speed=1.0, **parameters):
+    entry = mechanisms.entry(name)
+    model = entry.model(**parameters)
+    q0, v0 = entry.start(model)
+    span = (0.0, t_end or entry.t_end)
+    if formulation is None:
+        return as_ivp(model, q0, speed * v0, span)
+    return as_dae(model, q0, speed * v0, span, formulation=formulation)
+
+
+# -------------------------------------------------------------------- what is said
+
+
+def test_a_good_run_has_nothing_to_say():
+    run = solve(swing(), method="DOP853", rtol=1e-9)
+    assert run.message == "reached the end of the interval"
+    assert run.quality.ok
+    assert run.quality.verdict == "nothing speaks against it"
+    (watch,) = run.quality.watches
+    assert watch.name == "energy"
+    assert watch.scale == pytest.approx(1.0, rel=1e-5)  # Σ |∂E/∂yᵢ| |yᵢ| = y₀² + y₁²
+    assert watch.drift == pytest.approx(np.ptp(energy(0, run.y)), rel=0.5)
+    assert watch.allowed == pytest.approx(20e-9)
+
+
+def test_a_drift_out_of_proportion_is_told_and_the_status_stays():
+    run = solve(swing(), method="Euler", step=0.01)
+    exact = 0.5 * (1.0 + 0.01**2) ** 2000 - 0.5  # each step multiplies the energy by 1 + h²
+    assert run.success
+    assert not run.quality.ok
+    assert run.quality.watches[0].drift == pytest.approx(exact, rel=1e-9)
+    assert run.message == f"reached the end of the interval; but {run.quality.watches[0]}"
+    assert "energy drifted by 0.11, 0.1 of its scale" in run.message
+
+
+def test_nothing_is_watched_where_nothing_is_known():
+    run = solve(lambda t, y: -y, (0, 1), [1.0])
+    assert run.quality.watches == ()
+    assert run.quality.ok
+    assert run.quality.verdict == "nothing is known that could be watched"
+    assert run.message == "reached the end of the interval"
+
+
+def test_what_was_said_survives_files_and_pickles(tmp_path):
+    run = solve(swing(), method="Euler", step=0.01)
+    for other in (
+        pickle.loads(pickle.dumps(run)),
+        Solution.load(run.save(tmp_path / "run.npz")),
+    ):
+        assert other.message == run.message
+        with pytest.raises(ValueError, match="its message tells"):
+            _ = other.quality
+
+
+def test_runs_that_nobody_asks_about_cost_nothing():
+    calls = []
+
+    def counted(t, y):
+        calls.append(t)
+        return y[0] ** 2 + y[1] ** 2
+
+    run = solve(swing().with_(invariants={"counted": counted}), rtol=1e-6)
+    assert run.success
+    assert calls == []
+    assert run.message
+    assert 0 < len(calls) < 80
+
+
+def test_watch_of_ones_own():
+    def watch(problem, t, y):
+        return {"radius": (t, np.hypot(*y), 1.0, 1.0)}
+
+    run = solve(swing().with_(watch=watch), method="Euler", step=0.01)
+    assert [w.name for w in run.quality.watches] == ["radius"]
+    assert run.quality.watches[0].drift == pytest.approx((1 + 1e-4) ** 1000 - 1, rel=1e-9)
+    with pytest.raises(TypeError, match="watch must be a function"):
+        swing(watch=3)
+
+
+# -------------------------------------------------------------------- growth and global errors
+
+
+def test_sensitivity_is_that_of_the_exact_flow():
+    """y' = y multiplies the first step's error by e^T; the rest adds up to as much."""
+    f = traced(lambda t, y: [y[0], 0 * y[1]], n=2)
+    growing = IVP(f, [1e-6, 1.0], (0.0, 10.0), jac=lambda t, y: np.diag([1.0, 0.0]))
+    run = solve(growing, rtol=1e-6, atol=1e-12)
+    assert 0.1 < run.quality.sensitivity < 100.0  # relative errors do not grow
+    turned = IVP(
+        traced(lambda t, y: [y[1], y[0]], n=2),  # from (1, −1) the solution decays, errors grow
+        [1.0, -1.0],
+        (0.0, 12.0),
+        jac=lambda t, y: np.array([[0.0, 1.0], [1.0, 0.0]]),
+    )
+    run = solve(turned, rtol=1e-6, atol=1e-12)
+    assert 1e4 < run.quality.sensitivity < 1e7  # e¹² = 1.6e5
+    assert not run.quality.ok
+    assert "errors grow along it" in run.quality.verdict
+
+
+def test_global_error_by_a_second_run():
+    run = solve(swing(), method="DOPRI5", rtol=1e-5, check="global")
+    error = run.quality.global_error
+    exact = np.array([np.cos(run.t), -np.sin(run.t)])
+    assert np.array_equal(error.t, run.t)
+    assert np.allclose(error.error, run.y - exact, atol=0.05 * np.abs(run.y - exact).max())
+    assert error.end == pytest.approx(np.abs(run.y - exact)[:, -1].max(), rel=0.1)
+    fixed = solve(swing(), method="RK4", step=0.1, check="global", t_eval=[5.0, 20.0])
+    exact = np.array([np.cos(fixed.t), -np.sin(fixed.t)])
+    assert np.allclose(fixed.quality.global_error.error, fixed.y - exact, rtol=0.1)
+    backwards = solve(swing(), (20.0, 0.0), rtol=1e-5, check="global")
+    assert backwards.quality.global_error.t[-1] == 0.0
+    with pytest.raises(ValueError, match="check must be 'global'"):
+        solve(swing(), check="local")
+
+
+def test_global_error_through_jumps():
+    falling = IVP(
+        lambda t, y: [y[1], -9.81],
+        [1.0, 0.0],
+        (0.0, 1.0),
+        events=Event(lambda t, y: y[0], direction=-1, reset=lambda t, y: [0.0, -0.5 * y[1]]),
+    )
+    run = solve(falling, rtol=1e-6, check="global")
+    assert run.quality.global_error.end < 1e-5
+
+
+# -------------------------------------------------------------------- runs that passed in silence
+
+
+@pytest.mark.parametrize(
+    ("name", "formulation", "method", "rtol", "said"),
+    [
+        ("spatial_slider_crank", "index3", "assimulo:IDA", 1e-4, "energy drifted"),
+        ("lightweight_arm", None, "assimulo:CVode", 1e-6, "errors grow along it"),
+        ("n_four_bar", "index3", "assimulo:IDA", 1e-4, "lost rank"),
+    ],
+)
+def test_runs_of_other_packages_that_passed_in_silence(name, formulation, method, rtol, said):
+    pytest.importorskip("assimulo")
+    run = solve(mechanism(name, formulation), method=method, rtol=rtol)
+    assert said in run.message
+    assert not run.quality.ok
+
+
+def test_cvode_projected_on_the_spatial_slider_crank():
+    pytest.importorskip("assimulo")
+    problem = mechanism("spatial_slider_crank", "projected", t_end=2.0)
+    assert "energy drifted" in solve(problem, method="assimulo:CVode", rtol=1e-4).message
+    assert solve(problem, method="DOP853", rtol=1e-4).quality.ok
+
+
+def test_a_light_cart_pole_at_a_loose_tolerance():
+    model = mechanisms.cart_pole(cart_mass=0.05, pole_mass=1.0)
+    problem = as_ivp(model, [0.0, 3.0], [0.0, 0.0], (0.0, 10.0))
+    loose, tight = (solve(problem, method="DOPRI5", rtol=r) for r in (1e-3, 1e-9))
+    assert "energy drifted" in loose.message
+    assert all(w.ok for w in tight.quality.watches)
+
+
+def test_the_books_are_kept_where_forces_act():
+    """A damped pendulum by a method that takes energy, beside the damper's."""
+    b = ModelBuilder(name="damped")
+    b.add_body("rod", 0, Revolute("y"), inertia=point_mass(1.0, (0, 0, -1)), damping=0.1)
+    problem = as_ivp(b.build(), [1.0], [0.0], (0.0, 5.0), tau=lambda t, q, v: [0.2 * np.sin(t)])
+    bad, good = solve(problem, method="ImplicitEuler", step=0.02), solve(problem, rtol=1e-6)
+    assert [w.name for w in good.quality.watches] == ["balance of the energy"]
+    assert good.quality.ok
+    assert "balance of the energy drifted" in bad.message
+
+
+def test_momentum_is_watched():
+    good = solve(mechanism("satellite"), rtol=1e-8).quality
+    bad = solve(mechanism("satellite"), method="Euler", step=0.01).quality
+    assert [w.name for w in good.watches] == [
+        "energy",
+        "momentum h_y",
+        "momentum p_x",
+        "momentum p_z",
+    ]
+    assert good.ok
+    assert bad.watches[-1].drift > 1e4 * good.watches[-1].drift
+
+
+def test_constraints_of_a_system_of_ones_own_are_watched():
+    def hanging(formulation, **options):
+        system = Mechanical(
+            np.eye(2),
+            lambda t, q, v: np.array([0.0, -9.81]),
+            lambda t, q: np.array([(q[0] ** 2 + q[1] ** 2 - 1) / 2]),
+            q0=[1.0, 0.0],
+            v0=[0.0, 0.0],
+            t_span=(0.0, 10.0),
+        )
+        return solve(system.formulation(formulation), **options)
+
+    drifting = hanging("index1", method="DOPRI5", rtol=1e-3)
+    assert "the constraints drifted" in drifting.message
+    assert hanging("projected", method="DOPRI5", rtol=1e-6).quality.ok
