@@ -17,7 +17,7 @@ from ._checks import Array, ArrayLike, one_of, real_array
 from .closed import Stabilisation, check_consistent, gap_invariants, loop_projection
 from .conserved import invariants as conserved_quantities
 from .dynamics.closed_loop import RANK_TOLERANCE
-from .dynamics.compute import FD, position_rate
+from .dynamics.compute import FD, ForcesLike, position_rate
 from .dynamics.kinematics import position_rates
 from .force_laws import driven_variables, external_force_law, joint_force_law
 from .observed import observables
@@ -60,8 +60,15 @@ JACOBIAN_STATES = 40
 QUATERNION_GAIN = 10.0
 
 
-def FD_x(model: Model, x: ArrayLike, tau: ArrayLike | None = None, *, t: float = 0.0) -> Array:
-    """State-space forward dynamics: ẋ = [q̇; v̇] for x = [q; v].
+def FD_x(
+    model: Model,
+    x: ArrayLike,
+    tau: ArrayLike | None = None,
+    f_ext: ForcesLike = None,
+    *,
+    t: float = 0.0,
+) -> Array:
+    """State-space forward dynamics: ẋ = [q̇; v̇] for x = [q; v]; forces as in :func:`FD`.
 
     Examples
     --------
@@ -70,7 +77,7 @@ def FD_x(model: Model, x: ArrayLike, tau: ArrayLike | None = None, *, t: float =
     array([ 1.  , -9.81])
     """
     q, v = split_state(model, x)
-    return np.concatenate([position_rate(model, q, v, t=t), FD(model, q, v, tau, t=t)])
+    return np.concatenate([position_rate(model, q, v, t=t), FD(model, q, v, tau, f_ext, t=t)])
 
 
 def split_state(model: Model, x: ArrayLike) -> tuple[Array, Array]:

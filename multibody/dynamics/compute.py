@@ -7,15 +7,15 @@ the name says otherwise; external forces are in base coordinates.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from integrators.kernels import OnWorkspace
 
-from .._checks import Array, ArrayLike, exact_array, one_of, real_array
+from .._checks import Array, ArrayLike, one_of
 from .aba import find_singular_body
+from .base_view import ForcesLike, external_forces
 from .compute_kernels import (
     forward_dynamics,
     inverse_dynamics,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FD",
     "ID",
+    "ForcesLike",
     "SingularModelError",
     "aba",
     "bias_forces",
@@ -42,8 +43,6 @@ __all__ = [
     "position_rate",
     "rnea",
 ]
-
-ForcesLike = Any  # None, an array (n_bodies, 6), or {body name: six numbers}
 
 
 class SingularModelError(ArithmeticError):
@@ -78,21 +77,7 @@ def load_forces(model: Model, w: TreeWorkspace, f_ext: ForcesLike) -> None:
             w.f_ext[:] = 0.0
         return
     w.switches[HAVE_FORCES] = 1
-    if isinstance(f_ext, Mapping):
-        w.f_ext[:] = 0.0
-        for name, force in f_ext.items():
-            i = model.number(name)
-            if i == 0:
-                raise ValueError("f_ext: a force on the base moves nothing; leave it out")
-            w.f_ext[i - 1] += exact_array(force, f"f_ext[{name!r}]", (6,))
-        return
-    array = real_array(f_ext, "f_ext")
-    if array.shape != w.f_ext.shape:
-        raise ValueError(
-            f"f_ext: expected a row of 6 numbers for each of {model.n_bodies} bodies, or a "
-            f"dictionary by body names, received shape {array.shape}"
-        )
-    w.f_ext[:] = array
+    w.f_ext[:] = external_forces(model, f_ext)
 
 
 def _vector(model: Model, name: str, value: ArrayLike | None, out: Array) -> None:
