@@ -158,6 +158,7 @@ __all__ = [
     "Inertia",
     "InverseInertia",
     "Joint",
+    "JointReactions",
     "Kinematics",
     "Loop",
     "LoopClosure",
@@ -225,6 +226,7 @@ __all__ = [
     "io",
     "jacobian_rate",
     "joint_forces",
+    "joint_reactions",
     "joints",
     "kernels",
     "kinematics",
@@ -255,6 +257,7 @@ __all__ = [
     "quaternion_drift",
     "quaternions",
     "rates",
+    "reactions_along",
     "rnea",
     "rod",
     "rot",
@@ -281,6 +284,7 @@ __all__ = [
 # Loaded on first use: public name → module that defines it.
 _LATER = {
     "EnergyLedger": "ledger",
+    "JointReactions": "dynamics.reactions",
     "LoopClosure": "dynamics.independent",
     "LoopElement": "dynamics.loop_joints",
     "SparseDynamics": "dynamics.sparse",
@@ -292,12 +296,14 @@ _LATER = {
     "gears": "dynamics.independent",
     "handle_dynamics": "dynamics.handles",
     "independent_coordinates": "dynamics.independent",
+    "joint_reactions": "dynamics.reactions",
     "loop_elements": "dynamics.loop_joints",
     "loop_forces_in": "dynamics.loop_joints",
     "loop_joint_forces": "dynamics.loop_joints",
     "loop_joint_state": "dynamics.loop_joints",
     "observe": "observed",
     "operational_space_inertia": "dynamics.handles",
+    "reactions_along": "dynamics.reactions",
 }
 
 

@@ -28,9 +28,9 @@ from .dynamics.crba import crba_kernel
 from .dynamics.factor import lt_solve, ltl
 from .dynamics.kinematics import position_rates
 from .dynamics.loops import closure_kernel
-from .dynamics.motion import energy
+from .dynamics.motion import totals_along
 from .force_laws import external_force_law, joint_force_law
-from .observed import over_all_loops
+from .observed import over_all_loops, with_reactions
 from .rhs import TRACED_BODIES, _set_forces
 from .singular import loop_review
 
@@ -147,7 +147,9 @@ def as_mechanical(
         position_names=model.q_names,
         velocity_names=model.v_names,
         invariants=(
-            {"energy": lambda t, q, v: energy(model, q, v, t=t).total} if conservative else {}
+            {"energy": lambda t, q, v: float(totals_along(model, q, v, t)[:2].sum())}
+            if conservative
+            else {}
         ),
         trace=traced,
         check_derivatives=False,  # they are exact
@@ -209,7 +211,9 @@ def as_dae(
     conservative = tau is None and f_ext is None and "energy" in system.invariants
     return problem.with_(
         review=loop_review(model, conservative, _rates(model, tau, f_ext)),
-        observe=lambda solution: over_all_loops(model, system.observables(solution)),
+        observe=lambda solution: with_reactions(
+            model, over_all_loops(model, system.observables(solution)), tau, f_ext
+        ),
     )
 
 
@@ -221,6 +225,7 @@ def _rates(model: Model, tau: Any, f_ext: Any) -> Callable[..., Array]:
     def rates(t: float, q: Array, v: Array) -> Array:
         torque = None if tau_law is None else tau_law(t, q, v, params)
         outside = None if force_law is None else force_law(t, q, v)
+        q = model.normalise(q)
         a = FD(model, q, v, torque, outside, t=t)
         return np.concatenate([position_rate(model, q, v, t=t), a])
 

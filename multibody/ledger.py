@@ -22,7 +22,7 @@ import numpy as np
 
 from ._checks import Array
 from .dynamics.closed_loop import constrained_accelerations, constraints, loop_forces
-from .dynamics.compute import FD, joint_forces, load, position_rate
+from .dynamics.compute import FD, load, position_rate, tree_joint_forces
 from .dynamics.loop_joints import LoopElement, acting_elements, placed
 from .dynamics.motion import Kinematics, energy, kinematics, run_forward
 from .force_laws import external_force_law, joint_force_law
@@ -401,7 +401,7 @@ class _Books:
         """Force that a driven joint passes on, times the velocity that time gives it."""
         if not self.tree_drives:
             return
-        passed = joint_forces(self.model, q, v, a, forces, t=t)
+        passed = tree_joint_forces(self.model, load(self.model, q, v, t), a, forces)
         w = load(self.model, q, None, t)
         run_forward(w)
         given = self.model.tree.to_body(w.v_J)

@@ -17,7 +17,7 @@ from ._checks import Array, ArrayLike, one_of, real_array
 from .closed import Stabilisation, check_consistent, gap_invariants, loop_projection
 from .conserved import invariants as conserved_quantities
 from .dynamics.closed_loop import RANK_TOLERANCE
-from .dynamics.compute import FD, ForcesLike, position_rate
+from .dynamics.compute import FD, ForcesLike, position_rate, rate_along, tree_accelerations
 from .dynamics.kinematics import position_rates
 from .force_laws import driven_variables, external_force_law, joint_force_law
 from .observed import observables
@@ -305,7 +305,7 @@ def _right_hand_side(
         joint_force = None if tau_law is None else tau_law(t, q, v, p)
         forces = None if force_law is None else force_law(t, q, v)
         a = _accelerations(model, q, v, joint_force, forces, t, keep)
-        return np.concatenate([stabilised(q, position_rate(model, q, v, t=t)), a])
+        return np.concatenate([stabilised(q, rate_along(model, q, v, t)), a])
 
     untraceable = [b for b in model.bodies if not b.joint.is_traceable]
     wanted = trace is not False
@@ -339,7 +339,7 @@ def _accelerations(
 ) -> Array:
     """Accelerations on floats, of a tree or of closed loops."""
     if keep is None:
-        return FD(model, q, v, tau, f_ext, t=t)
+        return tree_accelerations(model, q, v, tau, f_ext, t)
     return keep.numeric(model, q, v, tau, f_ext, t)
 
 
