@@ -154,6 +154,7 @@ __all__ = [
     "Inertia",
     "InverseInertia",
     "Joint",
+    "JointReactions",
     "Kinematics",
     "Loop",
     "LoopClosure",
@@ -221,6 +222,7 @@ __all__ = [
     "io",
     "jacobian_rate",
     "joint_forces",
+    "joint_reactions",
     "joints",
     "kernels",
     "kinematics",
@@ -251,6 +253,7 @@ __all__ = [
     "quaternion_drift",
     "quaternions",
     "rates",
+    "reactions_along",
     "rnea",
     "rod",
     "rot",
@@ -278,6 +281,7 @@ __all__ = [
 _MODULES = {"animate": "pictures.animate", "mechanisms": "mechanisms", "plot": "pictures.plot"}
 _LATER = {
     "EnergyLedger": "runs.ledger",
+    "JointReactions": "dynamics.loops.reactions",
     "LoopClosure": "dynamics.loops.independent",
     "LoopElement": "dynamics.loops.joints",
     "SparseDynamics": "dynamics.book.sparse",
@@ -288,12 +292,14 @@ _LATER = {
     "gears": "dynamics.loops.independent",
     "handle_dynamics": "dynamics.book.handles",
     "independent_coordinates": "dynamics.loops.independent",
+    "joint_reactions": "dynamics.loops.reactions",
     "loop_elements": "dynamics.loops.joints",
     "loop_forces_in": "dynamics.loops.joints",
     "loop_joint_forces": "dynamics.loops.joints",
     "loop_joint_state": "dynamics.loops.joints",
     "observe": "runs.observe",
     "operational_space_inertia": "dynamics.book.handles",
+    "reactions_along": "dynamics.loops.reactions",
 }
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 __all__ = [
     "INERTIA_TOLERANCE",
+    "QUATERNION_TOLERANCE",
     "ROTATION_TOLERANCE",
     "UNIT_TOLERANCE",
     "Array",
@@ -25,6 +26,7 @@ __all__ = [
     "one_of",
     "real_array",
     "real_scalar",
+    "unit_quaternion",
 ]
 
 Array = npt.NDArray[Any]
@@ -33,6 +35,16 @@ ArrayLike = npt.ArrayLike
 #: Largest |‖q‖ − 1| accepted for a unit vector or quaternion. An integrator that renormalises
 #: after each step stays far below; data typed with seven digits (float32) passes.
 UNIT_TOLERANCE = 1e-6
+
+#: Largest |‖p‖ − 1| of a quaternion p in a position q. Within it the direction counts, and p is
+#: divided by its norm; beyond, no rotation can have been meant. Digits left out by hand (0.707),
+#: dense output between steps and runs that let quaternions drift stay within it.
+QUATERNION_TOLERANCE = 1e-2
+
+#: Squares of norms between these are within the tolerance, and nearer to 1 than the last, unit but
+#: for rounding: such quaternions keep their digits.
+SQUARE_MIN, SQUARE_MAX = (1.0 - QUATERNION_TOLERANCE) ** 2, (1.0 + QUATERNION_TOLERANCE) ** 2
+SQUARE_ROUNDING = 8 * float(np.finfo(float).eps)
 
 #: Largest entry of RᵀR − 1 accepted for a rotation matrix; twice the unit tolerance, because the
 #: norm of a column enters squared.
@@ -152,6 +164,23 @@ def check_unit(value: ArrayLike, name: str, size: int, remedy: str) -> Array:
             f"{remedy}"
         )
     return array
+
+
+def unit_quaternion(p: Array) -> bool:
+    """Divide four numbers of a position by their norm, in place; False if it is too far from 1.
+
+    Examples
+    --------
+    >>> p = np.array([1.001, 0.0, 0.0, 0.0])
+    >>> unit_quaternion(p), p, unit_quaternion(2 * p)
+    (True, array([1., 0., 0., 0.]), False)
+    """
+    square = float(p @ p)
+    if not SQUARE_MIN <= square <= SQUARE_MAX:
+        return False
+    if abs(square - 1.0) > SQUARE_ROUNDING:
+        p /= np.sqrt(square)
+    return True
 
 
 def check_rotation(value: ArrayLike, name: str = "R") -> Array:

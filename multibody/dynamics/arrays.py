@@ -82,6 +82,7 @@ STRUCTURE = {
     "laws": "i1",  # addresses of the laws, 0 for axial joints
     "rates": "i1",  # addresses of q̇ …
     "plain": "i1",  # … and 1 where q̇ = v
+    "quaternions": "i1",  # where in q unit quaternions begin
     "switches": "i1",
     "spring_bodies": "i2",
     "loop_p": "i1",  # predecessor and successor of each loop joint
@@ -230,6 +231,7 @@ class Tree:
         a["parent_v"] = expanded_parents(model)
         self.arrays = {k: as_kind(v, TreeWorkspace.FIELDS[k]) for k, v in a.items()}
         self.arrays["plain"] = np.array([b.joint.rate_is_velocity for b in bodies], dtype=np.int64)
+        self.arrays["quaternions"] = np.array(model.quaternion_places, dtype=np.int64)
         self.law_functions = [
             None if a["axial"][i] else law_function(b) for i, b in enumerate(bodies)
         ]

@@ -7,23 +7,25 @@ the name says otherwise; external forces are in base coordinates.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from integrators.kernels import OnWorkspace
 
-from ..checks import Array, ArrayLike, exact_array, one_of, real_array
+from ..checks import Array, ArrayLike, one_of
 from .aba import find_singular_body
 from .arrays import HAVE_FORCES, TreeWorkspace
+from .book.base_view import ForcesLike, external_forces
 from .crba import crba_kernel
 from .kinematics import position_rates
 from .rnea import rnea_kernel
 from .with_elements import (
     forward_dynamics,
+    forward_dynamics_as_given,
     inverse_dynamics,
     joint_force_elements,
+    onto_sphere,
 )
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FD",
     "ID",
+    "ForcesLike",
     "SingularModelError",
     "aba",
     "bias_forces",
@@ -43,8 +46,6 @@ __all__ = [
     "rnea",
 ]
 
-ForcesLike = Any  # None, an array (n_bodies, 6), or {body name: six numbers}
-
 
 class SingularModelError(ArithmeticError):
     """Accelerations are not determined: some freedom moves no inertia at this position."""
@@ -54,7 +55,10 @@ class SingularModelError(ArithmeticError):
 
 
 def load(model: Model, q: ArrayLike, v: ArrayLike | None = None, t: float = 0.0) -> TreeWorkspace:
-    """Workspace with position, velocity and time filled in; checks shapes, and nothing else."""
+    """Workspace with position, velocity and time filled in; checks shapes, and nothing else.
+
+    For states of a run, between whose steps quaternions leave the sphere a little.
+    """
     w = model.tree.workspace
     if type(q) is np.ndarray and q.shape == w.q.shape and q.dtype == np.float64:
         w.q[:] = q
@@ -70,6 +74,16 @@ def load(model: Model, q: ArrayLike, v: ArrayLike | None = None, t: float = 0.0)
     return w
 
 
+def load_given(
+    model: Model, q: ArrayLike, v: ArrayLike | None = None, t: float = 0.0
+) -> TreeWorkspace:
+    """The same for a position that a user gives: quaternions are brought to norm 1, or refused."""
+    w = load(model, q, v, t)
+    if len(w.quaternions) and _run_onto_sphere(w) != 0.0:
+        model.check("q", w.q)  # raises with the name of the quaternion
+    return w
+
+
 def load_forces(model: Model, w: TreeWorkspace, f_ext: ForcesLike) -> None:
     """Enter external forces, in base coordinates."""
     if f_ext is None:
@@ -78,21 +92,7 @@ def load_forces(model: Model, w: TreeWorkspace, f_ext: ForcesLike) -> None:
             w.f_ext[:] = 0.0
         return
     w.switches[HAVE_FORCES] = 1
-    if isinstance(f_ext, Mapping):
-        w.f_ext[:] = 0.0
-        for name, force in f_ext.items():
-            i = model.number(name)
-            if i == 0:
-                raise ValueError("f_ext: a force on the base moves nothing; leave it out")
-            w.f_ext[i - 1] += exact_array(force, f"f_ext[{name!r}]", (6,))
-        return
-    array = real_array(f_ext, "f_ext")
-    if array.shape != w.f_ext.shape:
-        raise ValueError(
-            f"f_ext: expected a row of 6 numbers for each of {model.n_bodies} bodies, or a "
-            f"dictionary by body names, received shape {array.shape}"
-        )
-    w.f_ext[:] = array
+    w.f_ext[:] = external_forces(model, f_ext)
 
 
 def _vector(model: Model, name: str, value: ArrayLike | None, out: Array) -> None:
@@ -110,6 +110,8 @@ _run_elements = OnWorkspace(joint_force_elements, TreeWorkspace)
 _run_rnea = OnWorkspace(rnea_kernel, TreeWorkspace)
 _run_crba = OnWorkspace(crba_kernel, TreeWorkspace)
 _run_rates = OnWorkspace(position_rates, TreeWorkspace)
+_run_onto_sphere = OnWorkspace(onto_sphere, TreeWorkspace, returns=True)
+_run_as_given = OnWorkspace(forward_dynamics_as_given, TreeWorkspace, returns=True)
 
 
 # ---------------------------------------------------------------------- dynamics
@@ -133,8 +135,8 @@ def FD(
         The mechanism. If it has loops, they are kept closed (K v̇ = γ); for multipliers, rank and
         stabilisation see :func:`~multibody.constrained_accelerations`.
     q, v
-        Position and velocity variables. Quaternions in q are taken to be unit ones and not
-        checked, for integrators leave the sphere a little; ``model.normalise(q)`` makes them so.
+        Position and velocity variables. Quaternions in q are divided by their norms; one whose
+        norm is farther than 0.01 from 1 is refused. ``model.normalise(q)`` takes any.
     tau
         Joint forces; zero if not given.
     f_ext
@@ -169,14 +171,11 @@ def FD(
             return run(q, v, tree.zeros if tau is None else tau)
         if model.loops:
             method = "loops"
-    w = load(model, q, v, t)
+    w = load_given(model, q, v, t)
+    if method is None or method == "aba":
+        return _by_articulated_bodies(model, w, tau, f_ext)
     _vector(model, "tau", tau, w.tau)
     load_forces(model, w, f_ext)
-    if method is None or method == "aba":
-        total = _run_forward_dynamics(w)
-        if total - total != 0.0:
-            _explain(model, w)
-        return w.a_q.copy()
     one_of(method, "method", ("aba", "crba", "loops"))
     if method == "loops":
         from .loops.closed_loop import fast_constrained_accelerations
@@ -194,10 +193,36 @@ def FD(
     try:
         L = ltl(H, parent)
     except np.linalg.LinAlgError:
-        load(model, position, speed, t)
+        load_given(model, position, speed, t)
         _explain(model, w)
         raise
     return ltl_solve(L, parent, given - C)
+
+
+def _by_articulated_bodies(
+    model: Model, w: TreeWorkspace, tau: ArrayLike | None, f_ext: ForcesLike
+) -> Array:
+    """Accelerations of a tree at the state in a workspace."""
+    _vector(model, "tau", tau, w.tau)
+    load_forces(model, w, f_ext)
+    total = _run_forward_dynamics(w)
+    if total - total != 0.0:
+        _explain(model, w)
+    return w.a_q.copy()
+
+
+def tree_accelerations(
+    model: Model, q: Array, v: Array, tau: ArrayLike | None, f_ext: ForcesLike, t: float
+) -> Array:
+    """`FD` of a tree at a state of a run, whose quaternions are taken as they are."""
+    return _by_articulated_bodies(model, load(model, q, v, t), tau, f_ext)
+
+
+def rate_along(model: Model, q: Array, v: Array, t: float) -> Array:
+    """`position_rate` at a state of a run, whose quaternions are taken as they are."""
+    w = load(model, q, v, t)
+    _run_rates(w)
+    return w.q_dot.copy()
 
 
 def _shortest_way(model: Model) -> Any:
@@ -220,7 +245,7 @@ def _shortest_way(model: Model) -> Any:
     # Forces of springs are gathered in f_ext, which the long way clears.
     if compiled and not model.springs:
         w = model.tree.make_workspace()  # at time 0, without external forces
-        function = _run_forward_dynamics
+        function = _run_as_given if len(w.quaternions) else _run_forward_dynamics
         if model.loops:
             from .loops.closed_loop import constrained_function
 
@@ -292,7 +317,7 @@ def ID(
     >>> np.allclose(ID(model, q, v, FD(model, q, v, tau)), tau)
     True
     """
-    w = load(model, q, v, t)
+    w = load_given(model, q, v, t)
     _vector(model, "a", a, w.a_q)
     load_forces(model, w, f_ext)
     if method is not None and one_of(method, "method", ("newton_euler", "rnea")) == "rnea":
@@ -320,7 +345,11 @@ def crba(model: Model, q: ArrayLike, *, t: float = 0.0) -> Array:
     >>> crba(mechanisms.pendulum(), [0.4])
     array([[1.]])
     """
-    w = load(model, q, None, t)
+    return loaded_inertia(load_given(model, q, None, t))
+
+
+def loaded_inertia(w: TreeWorkspace) -> Array:
+    """H at the position in a workspace."""
     _run_crba(w)
     return w.H.copy()
 
@@ -341,7 +370,7 @@ def gravity_forces(model: Model, q: ArrayLike, *, t: float = 0.0) -> Array:
     >>> gravity_forces(mechanisms.pendulum(), [np.pi / 2]).round(6)
     array([9.81])
     """
-    w = load(model, q, None, t)
+    w = load_given(model, q, None, t)
     w.a_q[:] = 0.0
     load_forces(model, w, None)
     _run_rnea(w)
@@ -363,7 +392,7 @@ def coriolis_forces(model: Model, q: ArrayLike, v: ArrayLike, *, t: float = 0.0)
     >>> coriolis_forces(mechanisms.double_pendulum(), [0.0, np.pi / 2], [1.0, 0.0]).round(6)
     array([0., 1.])
     """
-    w = load(model, q, v, t)
+    w = load_given(model, q, v, t)
     w.a_q[:] = 0.0
     load_forces(model, w, None)
     return _without_gravity(w)
@@ -391,12 +420,31 @@ def joint_forces(
 ) -> Array:
     """Force that each joint passes on to its body: bearing loads and actuator force together.
 
+    For given accelerations of a tree. With given forces, and with loops, see
+    :func:`~multibody.joint_reactions`.
+
     Returns
     -------
     array (n_bodies, 6)
         Couple and force at the origin of each body, in its coordinates.
+
+    Raises
+    ------
+    ValueError
+        If the model has loops: their joints carry a part of the load, which accelerations do not
+        tell.
     """
-    w = load(model, q, v, t)
+    if model.loops:
+        raise ValueError(
+            f"joint_forces: expected a model without loops, received {model.name!r} with "
+            f"{model.loops[0].name!r}; use joint_reactions(model, q, v, tau, f_ext), which gives "
+            "the wrench in every joint, those of loops included"
+        )
+    return tree_joint_forces(model, load_given(model, q, v, t), a, f_ext)
+
+
+def tree_joint_forces(model: Model, w: TreeWorkspace, a: ArrayLike, f_ext: ForcesLike) -> Array:
+    """The same at the state in a workspace, loops cut open: their forces are in f_ext."""
     _vector(model, "a", a, w.a_q)
     load_forces(model, w, f_ext)
     if model.tree.has_elements:
@@ -407,6 +455,6 @@ def joint_forces(
 
 def position_rate(model: Model, q: ArrayLike, v: ArrayLike, *, t: float = 0.0) -> Array:
     """q̇ from v, joint by joint."""
-    w = load(model, q, v, t)
+    w = load_given(model, q, v, t)
     _run_rates(w)
     return w.q_dot.copy()

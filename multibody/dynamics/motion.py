@@ -14,7 +14,7 @@ from integrators.kernels import OnWorkspace
 from ..algebra.se3 import Pose
 from ..checks import Array, ArrayLike, exact_array, one_of, real_array
 from .arrays import TreeWorkspace
-from .functions import _vector, load
+from .functions import _vector, load, load_given
 from .kinematics import forward
 from .with_elements import accelerations_kernel, energy_kernel
 
@@ -77,7 +77,7 @@ def kinematics(
     >>> kinematics(mechanisms.double_pendulum(), [0.0, 0.0]).poses[2].p
     array([ 0.,  0., -1.])
     """
-    w = load(model, q, v, t)
+    w = load_given(model, q, v, t)
     _vector(model, "a", a, w.a_q)
     _run_accelerations(w)
     tree = model.tree
@@ -104,7 +104,7 @@ def point_position(
 
 
 def _loaded_forward(model: Model, q: ArrayLike, v: ArrayLike | None, t: float) -> TreeWorkspace:
-    w = load(model, q, v, t)
+    w = load_given(model, q, v, t)
     run_forward(w)
     return w
 
@@ -238,6 +238,13 @@ _run_energy = OnWorkspace(energy_kernel, TreeWorkspace)
 
 
 def _totals(model: Model, q: ArrayLike, v: ArrayLike | None, t: float) -> Array:
+    w = load_given(model, q, v, t)
+    _run_energy(w)
+    return w.totals.copy()
+
+
+def totals_along(model: Model, q: Array, v: Array | None, t: float) -> Array:
+    """Energies, mass, first moment and momentum at a state of a run, quaternions as they are."""
     w = load(model, q, v, t)
     _run_energy(w)
     return w.totals.copy()
@@ -262,7 +269,7 @@ def energy(model: Model, q: Any, v: ArrayLike | None = None, *, t: float = 0.0) 
     if hasattr(q, "t") and hasattr(q, "y"):
         states = np.ascontiguousarray(np.asarray(q.y, dtype=float).T)
         found = [
-            _totals(model, x[: model.nq], x[model.nq :], float(s)) for s, x in zip(q.t, states)
+            totals_along(model, x[: model.nq], x[model.nq :], float(s)) for s, x in zip(q.t, states)
         ]
         return Energy(*np.array(found).reshape(-1, 12)[:, :2].T)
     kinetic, potential = _totals(model, q, v, t)[:2]

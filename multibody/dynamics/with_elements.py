@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from integrators.kernels import kernel
 
+from ..checks import SQUARE_MAX, SQUARE_MIN, SQUARE_ROUNDING
 from .aba import aba_kernel
 from .arrays import HAVE_ELEMENTS
 from .forces import element_energy, element_forces
@@ -16,8 +19,10 @@ __all__ = [
     "accelerations_kernel",
     "energy_kernel",
     "forward_dynamics",
+    "forward_dynamics_as_given",
     "inverse_dynamics",
     "joint_force_elements",
+    "onto_sphere",
 ]
 
 
@@ -32,6 +37,31 @@ def forward_dynamics(w: Any) -> Any:
     for k in range(w.a_q.shape[0]):
         total = total + w.a_q[k]
     return total
+
+
+@kernel
+def onto_sphere(w: Any) -> Any:
+    """Bring quaternions in q to norm 1; 0, or NaN if one is so far from it that none was meant."""
+    for k in range(w.quaternions.shape[0]):
+        at = w.quaternions[k]
+        square = 0.0
+        for m in range(at, at + 4):
+            square = square + w.q[m] * w.q[m]
+        if not (square >= SQUARE_MIN and square <= SQUARE_MAX):
+            return np.nan
+        if abs(square - 1.0) > SQUARE_ROUNDING:
+            norm = np.sqrt(square)
+            for m in range(at, at + 4):
+                w.q[m] = w.q[m] / norm
+    return 0.0
+
+
+@kernel
+def forward_dynamics_as_given(w: Any) -> Any:
+    """`forward_dynamics` of a position that a user gives: quaternions are checked."""
+    if onto_sphere(w) != 0.0:
+        return np.nan
+    return forward_dynamics(w)
 
 
 @kernel

@@ -28,7 +28,7 @@ import numpy as np
 
 from ..algebra import quaternions, se3
 from ..algebra.plucker import Plucker
-from ..checks import Array, ArrayLike, direction, real_array
+from ..checks import Array, ArrayLike, direction, real_array, unit_quaternion
 
 __all__ = [
     "REGISTRY",
@@ -42,10 +42,6 @@ __all__ = [
 
 #: Joint classes by the name that model files use.
 REGISTRY: dict[str, type[Joint]] = {}
-
-#: Quaternions whose norm is farther than this from 1 are mistakes. Integrators and difference
-#: quotients leave the sphere, too, but by less than a thousandth.
-OFF_SPHERE = 1e-2
 
 #: Axes of joints to try: along z, against it, along others, and along none.
 SAMPLE_AXES: tuple[ArrayLike, ...] = ("z", "-z", "x", (0.0, -1.0, 0.0), (1.0, -2.0, 0.5))
@@ -299,15 +295,14 @@ class Joint:
     def check_position(self, q: ArrayLike) -> Array:
         """Return q as floats, or raise with the names of what is expected.
 
-        Quaternions may be a little off the unit sphere, but not so far that no rotation is meant.
+        Quaternions that are a little off the unit sphere are brought back, others refused.
         """
         array = self._check(q, "q", self.coordinates)
         for at in self.quaternion_places:
-            norm = float(np.linalg.norm(array[at : at + 4]))
-            if abs(norm - 1.0) > OFF_SPHERE:
+            if not unit_quaternion(array[at : at + 4]):
                 raise ValueError(
                     f"{type(self).__name__}: expected a unit quaternion as q[{at}:{at + 4}], "
-                    f"received norm {norm:.9g}; divide it by its norm"
+                    f"received norm {np.linalg.norm(array[at : at + 4]):.9g}; divide it by its norm"
                 )
         return array
 

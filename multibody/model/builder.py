@@ -103,6 +103,8 @@ class ModelBuilder:
         armature, damping, stiffness, rest
             One number, or one for each velocity variable: rotor inertia seen at the joint,
             viscous damping, spring constant and the position where the spring is at rest.
+            Armature and springs need velocities that are derivatives of positions (armature only
+            where the joint has several): not those of Planar, Spherical, Free, RollingSphere.
         limits
             (lower, upper) or (lower, upper, stiffness, damping) of elastic stops; for joints
             with several freedoms a row for each. Stiffness defaults to 1e4, damping to 1e2.

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..algebra.inertia import RigidInertia
 from ..algebra.plucker import Plucker
-from ..checks import UNIT_TOLERANCE, Array, ArrayLike, real_array
+from ..checks import QUATERNION_TOLERANCE, Array, ArrayLike, real_array, unit_quaternion
 from ..joints import Joint
 from .rules import (
     FORCES,
@@ -288,7 +288,11 @@ class Model:
         )
 
     def check(self, name: str, value: ArrayLike, unit: bool = True) -> Array:
-        """Return q, v, tau or a as a fresh float vector; raise with what is expected otherwise."""
+        """Return q, v, tau or a as a fresh float vector; raise with what is expected otherwise.
+
+        Quaternions in q that are a little off the unit sphere are brought back, others refused,
+        unless `unit` is False; see ``docs/conventions.md``.
+        """
         names = self.q_names if name == "q" else self.v_names
         array = np.atleast_1d(real_array(value, name)).astype(float)
         if array.shape != (len(names),):
@@ -299,11 +303,11 @@ class Model:
             )
         if name == "q" and unit:
             for at in self.quaternion_places:
-                norm = float(np.linalg.norm(array[at : at + 4]))
-                if abs(norm - 1.0) > UNIT_TOLERANCE:
+                if not unit_quaternion(array[at : at + 4]):
                     raise ValueError(
                         f"q: the quaternion of {names[at].rsplit('.', 1)[0]!r} (q[{at}:{at + 4}]) "
-                        f"has norm {norm:.9g}, expected 1; use model.normalise(q)"
+                        f"has norm {np.linalg.norm(array[at : at + 4]):.9g}, expected 1 within "
+                        f"{QUATERNION_TOLERANCE:g}; use model.normalise(q)"
                     )
         return array
 

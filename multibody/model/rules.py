@@ -14,7 +14,15 @@ import numpy as np
 from ..algebra.inertia import CentralInertia, RigidInertia
 from ..algebra.plucker import Plucker
 from ..algebra.se3 import Pose
-from ..checks import ROTATION_TOLERANCE, Array, ArrayLike, exact_array, real_array, real_scalar
+from ..checks import (
+    INERTIA_TOLERANCE,
+    ROTATION_TOLERANCE,
+    Array,
+    ArrayLike,
+    exact_array,
+    real_array,
+    real_scalar,
+)
 from ..joints import REGISTRY, Joint
 from .graph import BASE
 
@@ -113,6 +121,13 @@ def force_elements(
     for key in ("armature", "damping"):
         if np.any(forces[key] < 0.0):
             raise ValueError(f"{name}: expected {key} ≥ 0, received {forces[key]}")
+    if np.any(forces["armature"] != 0.0) and joint.nv > 1 and not joint.rate_is_velocity:
+        raise ValueError(
+            f"{name}: armature stands for rotors that turn with the derivatives of positions, "
+            f"which the {joint.nv} velocities of {type(joint).__name__} are not; a rotor there "
+            "needs gyroscopic terms, so add it to the body's inertia, make it a body of its own, "
+            "or use joints of one freedom, or AngleSequence"
+        )
     if np.any(forces["stiffness"] != 0.0) and not joint.rate_is_velocity:
         raise ValueError(
             f"{name}: a joint spring needs velocities that are the derivatives of positions, "
@@ -242,7 +257,7 @@ def check_masses(model: Model) -> None:
     body = model.bodies[found[0] - 1]
     for other in _carried(model, found[0]):
         values = np.linalg.eigvalsh(model.bodies[other - 1].inertia.matrix())
-        if values[0] < 0.0:
+        if values[0] < -INERTIA_TOLERANCE * values[-1]:  # a point mass has zeros, but for rounding
             whose = model.bodies[other - 1]
             raise ValueError(
                 f"body {body.name!r} has no positive inertia at its joint {body.joint!r}, because "

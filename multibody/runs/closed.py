@@ -20,6 +20,7 @@ from ..dynamics.loops.closed_loop import (
     REGULARISATION,
     REGULARISATION_INDEPENDENT,
     constraints,
+    constraints_at,
     fast_constrained_accelerations,
     mobility,
     solved,
@@ -168,10 +169,10 @@ def gap_invariants(model: Model) -> dict[str, Callable[..., float]]:
     nq = model.nq
 
     def gap(t: float, x: Array) -> float:
-        return float(np.abs(constraints(model, x[:nq], t=t).delta).max(initial=0.0))
+        return float(np.abs(constraints_at(model, x[:nq], None, t).delta).max(initial=0.0))
 
     def rate(t: float, x: Array) -> float:
-        c = constraints(model, x[:nq], x[nq:], t=t)
+        c = constraints_at(model, x[:nq], x[nq:], t)
         return float(np.abs(c.K @ x[nq:] - c.nu).max(initial=0.0))
 
     return {"loop gap": gap, "loop gap rate": rate}

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..checks import Array
-from ..dynamics.motion import energy, momentum
+from ..dynamics.motion import totals_along
 
 if TYPE_CHECKING:
     from ..model import Body, Model
@@ -66,7 +66,7 @@ def invariants(model: Model, driven: Array | None = None) -> dict[str, Callable[
     found: dict[str, Callable[..., float]] = {}
     nq = model.nq
     if driven is None and not model.is_rheonomic and not model.is_damped:
-        found["energy"] = lambda t, x: float(energy(model, x[:nq], x[nq:], t=t).total)
+        found["energy"] = lambda t, x: float(totals_along(model, x[:nq], x[nq:], t)[:2].sum())
     space = conserved_motions(model, driven)
     for name, motion in {**_rotations(model, space), **_translations(space)}.items():
         found[f"momentum {name}"] = _component(model, motion)
@@ -75,7 +75,7 @@ def invariants(model: Model, driven: Array | None = None) -> dict[str, Callable[
 
 def _component(model: Model, motion: Array) -> Callable[..., float]:
     nq = model.nq
-    return lambda t, x: float(momentum(model, x[:nq], x[nq:], t=t) @ motion)
+    return lambda t, x: float(totals_along(model, x[:nq], x[nq:], t)[6:] @ motion)
 
 
 def conserved_motions(model: Model, driven: Array | None = None) -> Array:

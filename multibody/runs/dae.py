@@ -27,11 +27,11 @@ from ..dynamics.loops.closed_loop import (
 )
 from ..dynamics.loops.gaps import closure_kernel
 from ..dynamics.loops.multipliers import unconstrained_forces
-from ..dynamics.motion import energy
+from ..dynamics.motion import totals_along
 from .closed import TRACED_CONSTRAINTS, check_consistent
 from .forces import external_force_law, joint_force_law
 from .ivp import TRACED_BODIES, _set_forces
-from .observe import over_all_loops
+from .observe import over_all_loops, with_reactions
 from .singular import loop_review
 from .watched import mechanism_watch
 
@@ -148,7 +148,9 @@ def as_mechanical(
         position_names=model.q_names,
         velocity_names=model.v_names,
         invariants=(
-            {"energy": lambda t, q, v: energy(model, q, v, t=t).total} if conservative else {}
+            {"energy": lambda t, q, v: float(totals_along(model, q, v, t)[:2].sum())}
+            if conservative
+            else {}
         ),
         trace=traced,
         check_derivatives=False,  # they are exact
@@ -210,7 +212,9 @@ def as_dae(
     conservative = tau is None and f_ext is None and "energy" in system.invariants
     return problem.with_(
         review=loop_review(model, conservative, _rates(model, tau, f_ext)),
-        observe=lambda solution: over_all_loops(model, system.observables(solution)),
+        observe=lambda solution: with_reactions(
+            model, over_all_loops(model, system.observables(solution)), tau, f_ext
+        ),
         watch=mechanism_watch(model, tau, f_ext, split_states),
     )
 
@@ -229,6 +233,7 @@ def _rates(model: Model, tau: Any, f_ext: Any) -> Callable[..., Array]:
     def rates(t: float, q: Array, v: Array) -> Array:
         torque = None if tau_law is None else tau_law(t, q, v, params)
         outside = None if force_law is None else force_law(t, q, v)
+        q = model.normalise(q)
         a = FD(model, q, v, torque, outside, t=t)
         return np.concatenate([position_rate(model, q, v, t=t), a])
 

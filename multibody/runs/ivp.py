@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..checks import Array, ArrayLike, one_of, real_array
-from ..dynamics.functions import FD, position_rate
+from ..dynamics.functions import FD, ForcesLike, position_rate, rate_along, tree_accelerations
 from ..dynamics.kinematics import position_rates
 from ..dynamics.loops.closed_loop import RANK_TOLERANCE
 from .closed import Stabilisation, check_consistent, gap_invariants, loop_projection
@@ -61,8 +61,15 @@ JACOBIAN_STATES = 40
 QUATERNION_GAIN = 10.0
 
 
-def FD_x(model: Model, x: ArrayLike, tau: ArrayLike | None = None, *, t: float = 0.0) -> Array:
-    """State-space forward dynamics: ẋ = [q̇; v̇] for x = [q; v].
+def FD_x(
+    model: Model,
+    x: ArrayLike,
+    tau: ArrayLike | None = None,
+    f_ext: ForcesLike = None,
+    *,
+    t: float = 0.0,
+) -> Array:
+    """State-space forward dynamics: ẋ = [q̇; v̇] for x = [q; v]; forces as in :func:`FD`.
 
     Examples
     --------
@@ -71,7 +78,7 @@ def FD_x(model: Model, x: ArrayLike, tau: ArrayLike | None = None, *, t: float =
     array([ 1.  , -9.81])
     """
     q, v = split_state(model, x)
-    return np.concatenate([position_rate(model, q, v, t=t), FD(model, q, v, tau, t=t)])
+    return np.concatenate([position_rate(model, q, v, t=t), FD(model, q, v, tau, f_ext, t=t)])
 
 
 def split_state(model: Model, x: ArrayLike) -> tuple[Array, Array]:
@@ -300,7 +307,7 @@ def _right_hand_side(
         joint_force = None if tau_law is None else tau_law(t, q, v, p)
         forces = None if force_law is None else force_law(t, q, v)
         a = _accelerations(model, q, v, joint_force, forces, t, keep)
-        return np.concatenate([stabilised(q, position_rate(model, q, v, t=t)), a])
+        return np.concatenate([stabilised(q, rate_along(model, q, v, t)), a])
 
     untraceable = [b for b in model.bodies if not b.joint.is_traceable]
     wanted = trace is not False
@@ -334,7 +341,7 @@ def _accelerations(
 ) -> Array:
     """Accelerations on floats, of a tree or of closed loops."""
     if keep is None:
-        return FD(model, q, v, tau, f_ext, t=t)
+        return tree_accelerations(model, q, v, tau, f_ext, t)
     return keep.numeric(model, q, v, tau, f_ext, t)
 
 

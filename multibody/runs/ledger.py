@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..checks import Array
-from ..dynamics.functions import FD, joint_forces, load, position_rate
+from ..dynamics.functions import FD, load, position_rate, tree_joint_forces
 from ..dynamics.loops.closed_loop import constrained_accelerations, constraints, loop_forces
 from ..dynamics.loops.joints import LoopElement, acting_elements, placed
 from ..dynamics.motion import Kinematics, energy, kinematics, run_forward
@@ -401,7 +401,7 @@ class _Books:
         """Force that a driven joint passes on, times the velocity that time gives it."""
         if not self.tree_drives:
             return
-        passed = joint_forces(self.model, q, v, a, forces, t=t)
+        passed = tree_joint_forces(self.model, load(self.model, q, v, t), a, forces)
         w = load(self.model, q, None, t)
         run_forward(w)
         given = self.model.tree.to_body(w.v_J)

@@ -6,10 +6,14 @@ can keep its energy and its loops to many digits and yet move wrongly from there
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from integrators.dae.observe import Observables
 
 from ..checks import Array
 from ..dynamics.loops.closed_loop import constrained_accelerations, constraints
@@ -18,11 +22,10 @@ from .forces import external_force_law, joint_force_law
 from .singular import NEAR_SINGULAR, singular_positions, singular_value_ratios
 
 if TYPE_CHECKING:
-    from integrators.dae import Observables
-
+    from ..dynamics.loops.reactions import JointReactions
     from ..model import Model
 
-__all__ = ["NEAR_SINGULAR", "Observed", "observables", "observe"]
+__all__ = ["NEAR_SINGULAR", "MechanismObservables", "Observed", "observables", "observe"]
 
 MOST_STATES = 600  # of a run that are looked at; more would take longer than the run
 MOST_DIPS = 12  # passages from which on a table just says that there are many
@@ -110,6 +113,39 @@ def observe(
     )
 
 
+@dataclass(frozen=True)
+class MechanismObservables(Observables):
+    """What can be seen along a run of a mechanism; see :class:`integrators.dae.Observables`."""
+
+    find_reactions: Callable[[MechanismObservables], JointReactions] | None = field(
+        default=None, repr=False
+    )
+
+    @cached_property
+    def reactions(self) -> JointReactions:
+        """Wrench in every joint at each time, in joint coordinates; computed when asked for.
+
+        In other coordinates, and with elements in loop joints: :func:`~multibody.reactions_along`.
+        """
+        if self.find_reactions is None:
+            raise ValueError("reactions: the forces that acted are not known; use reactions_along")
+        return self.find_reactions(self)
+
+
+def with_reactions(
+    model: Model, seen: Observables, tau: Any = None, f_ext: Any = None
+) -> MechanismObservables:
+    """The same with reactions under the forces that acted."""
+
+    def find(states: Observables) -> JointReactions:
+        from ..dynamics.loops.reactions import reactions_along
+
+        return reactions_along(model, states, tau, f_ext)
+
+    given = {name: getattr(seen, name) for name in Observables.__dataclass_fields__}
+    return MechanismObservables(**given, find_reactions=find)
+
+
 def observables(model: Model, solution: Any, tau: Any = None, f_ext: Any = None) -> Observables:
     """Drift, multipliers, rank and invariants at every time of a solution of ``as_ivp``.
 
@@ -134,8 +170,6 @@ def observables_of_states(
     model: Model, solution: Any, q: Array, v: Array, tau: Any = None, f_ext: Any = None
 ) -> Observables:
     """The same for a solution in other variables, with positions and velocities in columns."""
-    from integrators.dae import Observables
-
     t, count = solution.t, len(solution.t)
     rows = int(model.tree.arrays["loop_at"][-1])
     gap, speed, multipliers = (np.zeros((rows, count)) for _ in range(3))
@@ -149,7 +183,7 @@ def observables_of_states(
         for name, g in solution.problem.invariants.items()
         if not name.startswith("loop gap")  # that is the drift
     }
-    return Observables(
+    seen = Observables(
         t=t,
         q=q,
         v=v,
@@ -163,6 +197,7 @@ def observables_of_states(
         singularity=singularity,
         invariants=invariants,
     )
+    return with_reactions(model, seen, tau, f_ext)
 
 
 def over_all_loops(model: Model, seen: Observables) -> Observables:

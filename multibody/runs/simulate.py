@@ -184,7 +184,7 @@ def poses(model: Model, solution: Any) -> tuple[Array, Array]:
     R = np.broadcast_to(np.eye(3), (len(times), n + 1, 3, 3)).copy()
     p = np.zeros((len(times), n + 1, 3))
     for k, t in enumerate(times):
-        w = load(model, np.ascontiguousarray(states[:nq, k]), None, float(t))
+        w = load(model, model.normalise(states[:nq, k]), None, float(t))
         run_forward(w)
         R[k, 1:] = np.swapaxes(w.E_0, 1, 2) @ turn
         p[k, 1:] = w.r_0

@@ -86,12 +86,16 @@ def loop_review(
         if not (np.isfinite(y).all() and len(t) > 1):
             return None
         if rates is None:
-            q, v = np.ascontiguousarray(y[: model.nq]), np.ascontiguousarray(y[model.nq :])
+            q, v = np.array(y[: model.nq]), np.array(y[model.nq :])
         else:
             states = [problem.split(float(s), x) for s, x in zip(t, y.T)]
             q, v = (np.ascontiguousarray(np.transpose(part)) for part in zip(*states))
         rate = rates or (lambda s, x, u: problem.rhs(s, np.append(x, u)))
         with np.errstate(all="ignore"):  # a run may have exploded
+            for at in model.quaternion_places:  # or have let quaternions drift
+                q[at : at + 4] /= np.linalg.norm(q[at : at + 4], axis=0)
+            if not np.isfinite(q).all():
+                return None
             return _remark(model, conservative, rate, t, q, v, rtol)
 
     return review

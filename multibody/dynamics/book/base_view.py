@@ -7,19 +7,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...algebra.rotations import skew
-from ...checks import Array, ArrayLike, real_array
+from ...checks import Array, ArrayLike, exact_array, real_array
 
 if TYPE_CHECKING:
     from ...model import Body, Model
 
 __all__ = [
     "BaseCoordinates",
+    "ForcesLike",
     "applied_forces",
     "base_coordinates",
     "body_joint",
@@ -31,6 +33,7 @@ __all__ = [
     "numbers",
 ]
 
+ForcesLike = Any  # None, an array (n_bodies, 6), or {body name: six numbers}
 
 # ---------------------------------------------------------------------- small tools
 
@@ -58,16 +61,33 @@ def body_joint(body: Body, q: Array, v: Array, t: float) -> tuple[Array, Array, 
     return X_J @ body.placement.matrix(), S, v_J, c_J
 
 
-def external_forces(model: Model, f_ext: ArrayLike | None) -> Array:
-    """External forces as an array (n_bodies, 6) in base coordinates."""
+def external_forces(model: Model, f_ext: ForcesLike) -> Array:
+    """External forces as an array (n_bodies, 6) in base coordinates.
+
+    Examples
+    --------
+    >>> from multibody import mechanisms
+    >>> external_forces(mechanisms.double_pendulum(), {2: [0, 0, 0, 1, 0, 0]})
+    array([[0., 0., 0., 0., 0., 0.],
+           [0., 0., 0., 1., 0., 0.]])
+    """
+    forces = np.zeros((model.n_bodies, 6))
     if f_ext is None:
-        return np.zeros((model.n_bodies, 6))
-    forces = real_array(f_ext, "f_ext").astype(float)
-    if forces.shape != (model.n_bodies, 6):
+        return forces
+    if isinstance(f_ext, Mapping):
+        for name, force in f_ext.items():
+            i = model.number(name)
+            if i == 0:
+                raise ValueError("f_ext: a force on the base moves nothing; leave it out")
+            forces[i - 1] += exact_array(force, f"f_ext[{name!r}]", (6,))
+        return forces
+    array = real_array(f_ext, "f_ext")
+    if array.shape != forces.shape:
         raise ValueError(
-            f"f_ext: expected a row of 6 numbers for each of {model.n_bodies} bodies, received "
-            f"shape {forces.shape}"
+            f"f_ext: expected a row of 6 numbers for each of {model.n_bodies} bodies, or a "
+            f"dictionary by body names, received shape {array.shape}"
         )
+    forces[:] = array
     return forces
 
 
@@ -214,7 +234,7 @@ def applied_forces(
     q: ArrayLike,
     v: ArrayLike,
     tau: ArrayLike | None,
-    f_ext: ArrayLike | None,
+    f_ext: ForcesLike,
     t: float,
     seen: BaseCoordinates | None = None,
 ) -> tuple[Array, Array]:

@@ -11,6 +11,10 @@ q, v and results are those of the model with its `Free` joint, so the two ways c
 number by number: the six velocities of that joint are v₀ in body coordinates, and because
 v₀ × v₀ = 0 their derivatives are the *spatial* acceleration a₀. Springs, dampers and stops of the
 model act as they do in `FD` and `ID`.
+
+Loops are kept closed by :func:`floating_forward_dynamics`, as by `FD`. The other functions say what
+holds for the tree, as `crba` and `ID` do; where a loop holds the mechanism to the ground, its base
+does not give way freely, and inverse dynamics and Jacobian are refused.
 """
 
 from __future__ import annotations
@@ -20,7 +24,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...checks import Array, ArrayLike, one_of
-from .base_view import applied_forces, body_joint, cross_force, cross_motion
+from ..loops.response import loop_response, loops_to_the_ground
+from .base_view import ForcesLike, applied_forces, body_joint, cross_force, cross_motion
 
 if TYPE_CHECKING:
     from ...model import Model
@@ -109,11 +114,19 @@ def _check(model: Model) -> None:
                 f"floating base: expected all bodies to hang on {first.name!r}, received "
                 f"{body.name!r} on the ground"
             )
-    if first.armature.any():
-        raise ValueError("floating base: expected no armature at the Free joint")
 
 
-def _bodies(model: Model, q: Array, v: Array, f_ext: ArrayLike | None, t: float) -> _Bodies:
+def _check_afloat(model: Model, where: str) -> None:
+    held = loops_to_the_ground(model)
+    if held:
+        raise ValueError(
+            f"{where}: expected a mechanism that floats, received one that the loop {held[0]!r} "
+            "holds to the ground, so that its base does not give way freely; use ID, body_jacobian "
+            "and closed_loop_inverse_dynamics"
+        )
+
+
+def _bodies(model: Model, q: Array, v: Array, f_ext: ForcesLike, t: float) -> _Bodies:
     elements, known = applied_forces(model, q, v, None, f_ext, t)
     out = _Bodies([], [], [], [], [], [], [], np.zeros(6), elements[6:])
     X_ref = np.eye(6)
@@ -169,11 +182,13 @@ def floating_equation(
     model: Model,
     q: ArrayLike,
     v: ArrayLike,
-    f_ext: ArrayLike | None = None,
+    f_ext: ForcesLike = None,
     *,
     t: float = 0.0,
 ) -> FloatingEquation:
     """Coefficients of Eq 9.13 by composite bodies and Newton–Euler (first half of Table 9.5).
+
+    They are those of the tree: with loops, the multipliers' Kᵀλ are added to the right-hand side.
 
     Examples
     --------
@@ -226,7 +241,7 @@ def floating_forward_dynamics(
     q: ArrayLike,
     v: ArrayLike,
     tau: ArrayLike | None = None,
-    f_ext: ArrayLike | None = None,
+    f_ext: ForcesLike = None,
     *,
     t: float = 0.0,
     form: str = "aba",
@@ -236,13 +251,14 @@ def floating_forward_dynamics(
     Parameters
     ----------
     model
-        First body on a `Free` joint, all others on it.
+        First body on a `Free` joint, all others on it; loops, if there are any, are kept closed.
     q, v
         As for `FD`.
     tau
         Joint forces, nv − 6 numbers.
     f_ext
-        External forces in ground coordinates, an array (n_bodies, 6).
+        External forces in ground coordinates: an array (n_bodies, 6), or a dictionary by names of
+        bodies.
     form
         "aba" (Table 9.4) or "crba" (Table 9.5).
 
@@ -260,11 +276,20 @@ def floating_forward_dynamics(
     _check(model)
     q, v = model.check("q", q), model.check("v", v)
     tau = _joint_vector(model, "tau", tau)
-    if form == "crba":
-        e = floating_equation(model, q, v, f_ext, t=t)
-        joints = np.linalg.solve(e.H_fl, tau - e.C_fl) if tau.size else tau
-        return FloatingMotion(-np.linalg.solve(e.I_c, e.p_c + e.F @ joints), joints)
-    return _articulated(model, _bodies(model, q, v, f_ext, t), tau)
+    if form == "aba":
+        found = _articulated(model, _bodies(model, q, v, f_ext, t), tau)
+        return _with_loops(model, q, v, found, t) if model.loops else found
+    e = floating_equation(model, q, v, f_ext, t=t)
+    joints = np.linalg.solve(e.H_fl, tau - e.C_fl) if tau.size else tau
+    found = FloatingMotion(-np.linalg.solve(e.I_c, e.p_c + e.F @ joints), joints)
+    return _with_loops(model, q, v, found, t) if model.loops else found
+
+
+def _with_loops(model: Model, q: Array, v: Array, free: FloatingMotion, t: float) -> FloatingMotion:
+    """Accelerations with the loops kept closed, from those with the loops cut open."""
+    H = floating_equation(model, q, v, t=t).matrix
+    a = loop_response(model, q, v, H, t).accelerations(H @ free.array)
+    return FloatingMotion(a[:6], a[6:])
 
 
 def _articulated(model: Model, w: _Bodies, tau: Array) -> FloatingMotion:
@@ -301,7 +326,7 @@ def floating_inverse_dynamics(
     q: ArrayLike,
     v: ArrayLike,
     a: ArrayLike,
-    f_ext: ArrayLike | None = None,
+    f_ext: ForcesLike = None,
     *,
     t: float = 0.0,
 ) -> tuple[Array, Array]:
@@ -310,14 +335,21 @@ def floating_inverse_dynamics(
     Parameters
     ----------
     a
-        Joint accelerations, nv − 6 numbers.
+        Joint accelerations, nv − 6 numbers; with loops, ones that these allow.
 
     Returns
     -------
     a_0, tau
-        Spatial acceleration of the base in its coordinates; joint forces, nv − 6 numbers.
+        Spatial acceleration of the base in its coordinates; joint forces, nv − 6 numbers. Loops
+        inside the mechanism do not change a_0; the forces are those of the tree, as of `ID`.
+
+    Raises
+    ------
+    ValueError
+        If a loop holds the mechanism to the ground.
     """
     _check(model)
+    _check_afloat(model, "floating_inverse_dynamics")
     q, v = model.check("q", q), model.check("v", v)
     a = _joint_vector(model, "a", a)
     w = _bodies(model, q, v, f_ext, t)
@@ -345,7 +377,8 @@ def floating_inverse_dynamics(
 def floating_jacobian(model: Model, q: ArrayLike, body: str | int, *, t: float = 0.0) -> Array:
     """J_i^fl = J_i − ⁱX₀ (I₀^c)⁻¹ F (Ex 9.4): what joints do to a body when the base gives way.
 
-    J^fl q̇ is the velocity of the body, in its coordinates, while the momentum of the whole is zero.
+    J^fl q̇ is the velocity of the body, in its coordinates, while the momentum of the whole is zero;
+    with loops inside the mechanism, for those q̇ that they allow.
 
     Examples
     --------
@@ -357,6 +390,8 @@ def floating_jacobian(model: Model, q: ArrayLike, body: str | int, *, t: float =
     >>> floating_jacobian(model, model.neutral(), "boat")[3]
     array([-0.25])
     """
+    _check(model)
+    _check_afloat(model, "floating_jacobian")
     e = floating_equation(model, q, np.zeros(model.nv), t=t)
     w = _bodies(model, model.check("q", q), np.zeros(model.nv), None, t)
     i = model.number(body) - 1

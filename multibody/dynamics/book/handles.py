@@ -8,7 +8,8 @@ A *handle* is a body at which a mechanism is touched. Force and acceleration the
 and both descriptions can be found in two ways:
 
 - by *projection* of the equation of motion, Φ^A = J H⁻¹ Jᵀ (§7.2.1): :func:`handle_dynamics` for
-  any handles of a tree on its base, :func:`subtree_dynamics` for a tree that is cut off;
+  any handles of a mechanism on its base, with loops if it has any; :func:`subtree_dynamics` for a
+  tree that is cut off;
 - by *assembly*, joining two articulated bodies at a time (§7.2.2): :func:`assemble` in the
   standard form, :func:`assemble_constraint` and :func:`assemble_inverse` in the two alternatives
   of §7.4, :func:`assemble_two_handles` for bodies with two handles (§7.5), the step of
@@ -19,14 +20,16 @@ Operational-space inertia is the same thing: :func:`operational_space_inertia`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ...algebra.inertia import ArticulatedInertia
 from ...checks import Array, ArrayLike, exact_array, one_of
+from ..loops.response import loop_response
 from .base_view import (
+    ForcesLike,
     applied_forces,
     base_coordinates,
     body_joint,
@@ -109,19 +112,22 @@ def handle_dynamics(
     handles: str | int | Sequence[str | int],
     v: ArrayLike | None = None,
     tau: ArrayLike | None = None,
-    f_ext: ArrayLike | None = None,
+    f_ext: ForcesLike = None,
     *,
     t: float = 0.0,
 ) -> InverseForm:
     """Φ^A and b^A of one or several bodies of a mechanism, by projection (Eq 7.5–7.14).
 
-    Φ^A = J H⁻¹ Jᵀ and b^A = J̇ v + J H⁻¹ (τ − C), with the Jacobians of the handles stacked.
+    Φ^A = J H⁻¹ Jᵀ and b^A = J̇ v + J H⁻¹ (τ − C), with the Jacobians of the handles stacked. Loops
+    are kept closed: for H⁻¹ stands what they leave of it, Ψ of :func:`loop_response`, and b^A
+    contains the accelerations that they ask for. (Gears are a loop-closure function beside the
+    model, and not seen here.)
 
     Parameters
     ----------
     model, q, v, tau, f_ext, t
-        As for `FD`, with f_ext as an array. Gravity, external forces and the model's springs,
-        dampers and stops are part of b^A.
+        As for `FD`. Gravity, external forces and the model's springs, dampers and stops are part
+        of b^A.
     handles
         A body, or several. Each has six rows, in the coordinates of that body.
 
@@ -140,8 +146,8 @@ def handle_dynamics(
     J, bias = _stacked(model, q, v_all, handles, t)
     H = inertia_by_definition(model, q, t)
     C = rnea_base(model, q, v_all, np.zeros(model.nv), f_ext, t)
-    solved = np.linalg.solve(H, np.column_stack([J.T, tau_all - C]))
-    return InverseForm(_symmetric(J @ solved[:, :-1]), bias + J @ solved[:, -1])
+    found = loop_response(model, q, v_all, H, t)
+    return InverseForm(_symmetric(found.felt(J)), bias + J @ found.accelerations(tau_all - C))
 
 
 def _stacked(
@@ -172,7 +178,8 @@ def operational_space_inertia(
 ) -> Array:
     """Inertia felt at a body, 6×6 in its coordinates, or at one of its points, 3×3 in base axes.
 
-    Λ = (J H⁻¹ Jᵀ)⁻¹. At a point it is the apparent mass in each direction.
+    Λ = (J H⁻¹ Jᵀ)⁻¹, with Ψ of :func:`loop_response` for H⁻¹ where there are loops. At a point it
+    is the apparent mass in each direction.
 
     Raises
     ------
@@ -194,8 +201,8 @@ def operational_space_inertia(
         R = base_coordinates(model, q, None, t).X[i][:3, :3].T
         p = exact_array(point, "point", (3,))
         J = R @ (J[3:] - np.cross(p, J[:3], axisb=0, axisc=0))
-    Phi = J @ np.linalg.solve(inertia_by_definition(model, q, t), J.T)
-    return InverseForm(_symmetric(Phi), np.zeros(len(J))).forward().I
+    found = loop_response(model, q, v, inertia_by_definition(model, q, t), t)
+    return InverseForm(_symmetric(found.felt(J)), np.zeros(len(J))).forward().I
 
 
 def subtree_dynamics(
@@ -204,7 +211,7 @@ def subtree_dynamics(
     body: str | int,
     v: ArrayLike | None = None,
     tau: ArrayLike | None = None,
-    f_ext: ArrayLike | None = None,
+    f_ext: ForcesLike = None,
     *,
     t: float = 0.0,
 ) -> ForwardForm:
@@ -213,6 +220,12 @@ def subtree_dynamics(
     This is what the articulated-body algorithm computes by assembly. In body coordinates;
     velocities are those in the mechanism, and so are the forces of springs, dampers and stops;
     gravity is left out, as in Table 7.1.
+
+    Raises
+    ------
+    ValueError
+        If a loop holds one of these bodies: what it does there depends on the rest of the
+        mechanism, or has to be assembled with the loop's constraint.
     """
     q, v_all, _ = numbers(model, q, v, None, "tau")
     w = base_coordinates(model, q, v_all, t)
@@ -221,6 +234,7 @@ def subtree_dynamics(
     if root < 0:
         raise ValueError("body: expected a moving body, received the base")
     members = [i for i in range(model.n_bodies) if root in w.support(i)]
+    _refuse_loops(model, "subtree_dynamics", members)
     inside = np.concatenate([np.arange(model.nv)[model.v_index[i]] for i in members[1:]] + [[]])
     columns = inside.astype(int)
     n = len(columns)
@@ -244,6 +258,17 @@ def subtree_dynamics(
     found = InverseForm(_symmetric(Phi), b).forward()
     X = np.linalg.inv(w.X[root])
     return ForwardForm(_symmetric(X.T @ found.I @ X), X.T @ found.p)
+
+
+def _refuse_loops(model: Model, where: str, bodies: Iterable[int]) -> None:
+    """Raise if a loop holds one of the bodies (counted from 0)."""
+    held = {i + 1 for i in bodies}
+    for loop in model.loops:
+        if held & {loop.predecessor, loop.successor}:
+            raise ValueError(
+                f"{where}: expected bodies that no loop holds, received a model in which "
+                f"{loop.name!r} does; use handle_dynamics, which keeps loops closed"
+            )
 
 
 # ---------------------------------------------------------------------- assembly (§7.2.2, §7.4)
@@ -356,7 +381,7 @@ def articulated_bodies(
     q: ArrayLike,
     v: ArrayLike | None = None,
     tau: ArrayLike | None = None,
-    f_ext: ArrayLike | None = None,
+    f_ext: ForcesLike = None,
     *,
     t: float = 0.0,
     form: str = "standard",
@@ -366,7 +391,7 @@ def articulated_bodies(
     Parameters
     ----------
     model, q, v, tau, f_ext, t
-        As for `FD`, with f_ext as an array; gravity is left out.
+        As for `FD`, of a model without loops; gravity is left out.
     form
         "standard" (§7.2.2), "inverse" or "constraint" (§7.4, variants 1 and 2). The last two
         need bodies whose own inertia is regular, and no armature.
@@ -377,6 +402,7 @@ def articulated_bodies(
         Entry i belongs to body i + 1 and is in its coordinates.
     """
     one_of(form, "form", ("standard", "inverse", "constraint"))
+    _refuse_loops(model, "articulated_bodies", range(model.n_bodies))
     q, v_all, _ = numbers(model, q, v, None, "tau")
     w = base_coordinates(model, q, v_all, t)
     tau_all, known = applied_forces(model, q, v_all, tau, f_ext, t, w)

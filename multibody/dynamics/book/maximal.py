@@ -19,7 +19,10 @@ the motions that joints allow are a = G v̇ + g, and the equations of free bodie
 them, GᵀIG v̇ = τ + Gᵀ(f − p − I g).
 
 Supported by both: all joints, reversed or not, without freedom or with six, moved by time;
-armature; external forces; springs, dampers and stops. Loop joints are left out, as by `FD`.
+armature; external forces; springs, dampers and stops; loop joints, which `FD` keeps closed, too.
+Here a loop joint is one more constraint between two bodies: T(a_s − a_p) = γ + T(a_s⁰ − a_p⁰), with
+T, γ of ``loops`` and the accelerations a⁰ that the tree has when v̇ = 0. Where constraints are
+redundant, the multipliers of all joints together are the smallest that do.
 """
 
 from __future__ import annotations
@@ -30,7 +33,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...checks import Array, ArrayLike
-from .base_view import applied_forces
+from ..functions import load
+from ..loops.closed_loop import _run_closure
+from ..loops.response import loop_response
+from .base_view import ForcesLike, applied_forces
 from .oracles import (
     BaseCoordinates,
     base_coordinates,
@@ -53,6 +59,10 @@ __all__ = [
 #: From this number of bodies the sparse solver is used; below, it costs more than it saves.
 SPARSE_FROM = 30
 
+#: Singular values of the system of a model with loops below this part of the largest count as zero:
+#: constraints that follow from others.
+REDUNDANT = 1e-12
+
 
 class MaximalSystem(NamedTuple):
     """The linear system of Eq 3.74, with what is needed to read its solution.
@@ -63,7 +73,7 @@ class MaximalSystem(NamedTuple):
         Nonzero blocks of the matrix: (row, column, array). :attr:`matrix` and :meth:`sparse` are
         made of them; blocks at the same place add up.
     right
-        Right-hand side, 6 N_B + Σ (6 − n_i) numbers.
+        Right-hand side, 6 N_B + Σ (6 − n_i) numbers, and one for each constraint of a loop.
     T, T_active, bias
         For each joint in base coordinates: constraint forces, active forces, c_J + v_s × v_J.
     ends
@@ -72,6 +82,9 @@ class MaximalSystem(NamedTuple):
         Place of λ of each joint among the unknowns.
     tau
         Joint forces, those of joint springs, dampers and stops included.
+    T_loops
+        Constraint forces of loop joints on their successors, a row each; their λ are the last
+        unknowns.
     """
 
     blocks: list[tuple[int, int, Array]]
@@ -82,6 +95,7 @@ class MaximalSystem(NamedTuple):
     ends: list[tuple[int, int]]
     rows: list[slice]
     tau: Array
+    T_loops: Array
 
     @property
     def matrix(self) -> Array:
@@ -119,12 +133,15 @@ class MaximalMotion(NamedTuple):
         λ of each joint: 6 − nv numbers.
     joint_forces
         T_a τ + T λ: what the joint passes on to its body from the parent.
+    loop_multipliers
+        λ of the loop constraints, as ``constrained_accelerations`` counts them.
     """
 
     accelerations: Array
     joint_accelerations: Array
     multipliers: list[Array]
     joint_forces: Array
+    loop_multipliers: Array
 
 
 def maximal_system(
@@ -132,7 +149,7 @@ def maximal_system(
     q: ArrayLike,
     v: ArrayLike,
     tau: ArrayLike | None = None,
-    f_ext: ArrayLike | None = None,
+    f_ext: ForcesLike = None,
     t: float = 0.0,
 ) -> MaximalSystem:
     """Assemble Eq 3.74 in base coordinates.
@@ -148,12 +165,12 @@ def maximal_system(
     w, v, tau_all, forces = _known(model, q, v, tau, f_ext, t)
     n = model.n_bodies
     q = model.check("q", q)
+    T_loops, gamma = _loop_constraints(model, q, v, t)
     sizes = [6 - body.joint.nv for body in model.bodies]
     starts = 6 * n + np.concatenate([[0], np.cumsum(sizes)]).astype(int)
-    right = np.zeros(starts[-1])
-    system = MaximalSystem(
-        [], right, [], [], [], [], [slice(a, b) for a, b in pairwise(starts)], tau_all
-    )
+    right = np.zeros(starts[-1] + len(gamma))
+    rows = [slice(a, b) for a, b in pairwise(starts)]
+    system = MaximalSystem([], right, [], [], [], [], rows, tau_all, T_loops)
     for i in range(n):
         system.blocks.append((6 * i, 6 * i, w.inertia[i]))
         right[6 * i : 6 * i + 6] = forces[i]
@@ -192,7 +209,28 @@ def maximal_system(
         system.T_active.append(T_active)
         system.bias.append(c)
         system.ends.append((predecessor, successor))
+    right[starts[-1] :] = gamma
+    at = model.tree.arrays["loop_at"]
+    for l, loop in enumerate(model.loops):
+        here = slice(at[l], at[l + 1])
+        place = int(starts[-1] + at[l])
+        for number, sign in ((loop.successor, 1.0), (loop.predecessor, -1.0)):
+            if number:
+                T = sign * T_loops[here]
+                at_rest = sum((w.c[j] for j in w.support(number - 1)), np.zeros(6))
+                right[starts[-1] :][here] += T @ at_rest
+                system.blocks.append((6 * (number - 1), place, T.T))
+                system.blocks.append((place, 6 * (number - 1), T))
     return system
+
+
+def _loop_constraints(model: Model, q: Array, v: Array, t: float) -> tuple[Array, Array]:
+    """Rows of T in base coordinates, and γ."""
+    if not model.loops:
+        return np.zeros((0, 6)), np.zeros(0)
+    w = load(model, q, v, t)
+    _run_closure(w)
+    return w.T_0.copy(), w.gamma.copy()
 
 
 def _known(
@@ -200,7 +238,7 @@ def _known(
     q: ArrayLike,
     v: ArrayLike,
     tau: ArrayLike | None,
-    f_ext: ArrayLike | None,
+    f_ext: ForcesLike,
     t: float,
 ) -> tuple[BaseCoordinates, Array, Array, Array]:
     """Positions and velocities, v, joint forces and f − p of all bodies, elements included."""
@@ -218,7 +256,7 @@ def forward_dynamics_maximal(
     q: ArrayLike,
     v: ArrayLike,
     tau: ArrayLike | None = None,
-    f_ext: ArrayLike | None = None,
+    f_ext: ForcesLike = None,
     *,
     t: float = 0.0,
     sparse: bool | None = None,
@@ -228,9 +266,11 @@ def forward_dynamics_maximal(
     Parameters
     ----------
     model, q, v, tau, f_ext, t
-        As for `FD`; external forces are an array (n_bodies, 6) in base coordinates.
+        As for `FD`.
     sparse
-        Whether to factorise sparsely; by default for 30 bodies and more. A tree then costs O(n).
+        Whether to factorise sparsely; by default for trees of 30 bodies and more, which then cost
+        O(n). Models with loops are not (their constraints may be redundant): see
+        :class:`~multibody.SparseDynamics`.
 
     Examples
     --------
@@ -244,12 +284,19 @@ def forward_dynamics_maximal(
     (array([1.5]), np.float64(0.25))
     """
     system = maximal_system(model, q, v, tau, f_ext, t)
+    if sparse and model.loops:
+        raise ValueError(
+            "sparse: expected False or None for a model with loops, received True; use "
+            "SparseDynamics(model), whose factors bear redundant constraints"
+        )
     if sparse is None:
-        sparse = model.n_bodies >= SPARSE_FROM
+        sparse = model.n_bodies >= SPARSE_FROM and not model.loops
     if sparse:
         from scipy.sparse.linalg import splu
 
         x = splu(system.sparse()).solve(system.right)
+    elif model.loops:
+        x = np.linalg.lstsq(system.matrix, system.right, rcond=REDUNDANT)[0]
     else:
         x = np.linalg.solve(system.matrix, system.right)
     n = model.n_bodies
@@ -266,7 +313,8 @@ def forward_dynamics_maximal(
         active = system.T_active[j] @ (system.tau[at] - body.armature * v_dot[at])
         force = active + system.T[j] @ multipliers[j]
         forces[j] = -force if body.reverse else force
-    return MaximalMotion(accelerations, v_dot, multipliers, forces)
+    lam = -x[len(x) - len(system.T_loops) :]
+    return MaximalMotion(accelerations, v_dot, multipliers, forces, lam)
 
 
 def forward_dynamics_projected(
@@ -274,7 +322,7 @@ def forward_dynamics_projected(
     q: ArrayLike,
     v: ArrayLike,
     tau: ArrayLike | None = None,
-    f_ext: ArrayLike | None = None,
+    f_ext: ForcesLike = None,
     *,
     t: float = 0.0,
 ) -> Array:
@@ -288,7 +336,7 @@ def forward_dynamics_projected(
     >>> (forward_dynamics_projected(b.build(), [0.0], [0.0]) / 9.81).round(9)
     array([1.5])
     """
-    w, _, tau_all, forces = _known(model, q, v, tau, f_ext, t)
+    w, v, tau_all, forces = _known(model, q, v, tau, f_ext, t)
     armature = np.concatenate([np.zeros(0), *[body.armature for body in model.bodies]])
     H, right = np.diag(armature), tau_all.copy()
     for i in range(model.n_bodies):
@@ -296,4 +344,4 @@ def forward_dynamics_projected(
         g = sum((w.c[j] for j in w.support(i)), np.zeros(6))
         H += G.T @ w.inertia[i] @ G
         right += G.T @ (forces[i] - w.inertia[i] @ g)
-    return np.asarray(np.linalg.solve(H, right))
+    return loop_response(model, model.check("q", q), v, H, t).accelerations(right)

@@ -25,6 +25,7 @@ import numpy as np
 from ...checks import Array, ArrayLike
 from .base_view import (
     BaseCoordinates,
+    ForcesLike,
     applied_forces,
     base_coordinates,
     body_joint,
@@ -75,7 +76,7 @@ def rnea_base(
     q: ArrayLike,
     v: ArrayLike,
     a: ArrayLike,
-    f_ext: ArrayLike | None = None,
+    f_ext: ForcesLike = None,
     t: float = 0.0,
 ) -> Array:
     """Inverse dynamics in base coordinates (Eq 5.7–5.11), with the model's force elements, as `ID`.

@@ -24,7 +24,7 @@ import numpy as np
 from ...algebra.inertia import RigidInertia
 from ...checks import Array, ArrayLike
 from ..arrays import HAVE_FORCES, TreeWorkspace
-from ..functions import ForcesLike, _run_elements, _vector, load, load_forces
+from ..functions import ForcesLike, _run_elements, _vector, load_forces, load_given
 from ..loops.closed_loop import _run_closure, check_stabilisation
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class SparseDynamics:
         """Matrix (with −ε) and right-hand side; transforms from parents and T_a of the joints."""
         model = self.model
         alpha, beta = check_stabilisation(alpha, beta)
-        w = load(model, q, v, t)
+        w = load_given(model, q, v, t)
         _vector(model, "tau", tau, w.tau)
         joint_force = w.tau.copy()
         load_forces(model, w, f_ext)

@@ -108,8 +108,7 @@ def assemble(
     (0.9, True)
     """
     need_loops(model)
-    start = model.neutral() if guess is None else model.check("q", guess, unit=False)
-    start = model.normalise(start)
+    start = model.neutral() if guess is None else model.check("q", guess)
     limit = real_scalar(tolerance, "tolerance")
     if not 0.0 < limit <= MOST_OPEN:
         raise ValueError(

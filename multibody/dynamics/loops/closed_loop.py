@@ -23,12 +23,13 @@ from integrators.kernels import OnWorkspace, compiled
 from ...checks import Array, ArrayLike, check_rank_tolerance, one_of
 from ..arrays import TreeWorkspace
 from ..factor import lt_solve, ltl
-from ..functions import ForcesLike, _vector, crba, load, load_forces
+from ..functions import ForcesLike, _vector, crba, load, load_forces, load_given, loaded_inertia
 from .gaps import closure_kernel
 from .multipliers import (
     ALPHA,
     BETA,
     EPSILON,
+    constrained_as_given,
     constrained_kernel,
     ranks_kernel,
     unconstrained_forces,
@@ -68,6 +69,7 @@ REGULARISATION_INDEPENDENT = 1e-12
 _run_closure = OnWorkspace(closure_kernel, TreeWorkspace)
 _run_forces = OnWorkspace(unconstrained_forces, TreeWorkspace)
 _run_constrained = OnWorkspace(constrained_kernel, TreeWorkspace, returns=True)
+_run_as_given = OnWorkspace(constrained_as_given, TreeWorkspace, returns=True)
 
 
 class Constraints(NamedTuple):
@@ -111,7 +113,19 @@ def constraints(
     array([ 0. ,  0. , -1.5,  0. ,  0. ])
     """
     need_loops(model)
-    w = load(model, q, v, t)
+    load_given(model, q, v, t)
+    return loaded_constraints(model)
+
+
+def constraints_at(model: Model, q: Array, v: Array | None, t: float) -> Constraints:
+    """The same at a state of a run, whose quaternions are taken as they are."""
+    load(model, q, v, t)
+    return loaded_constraints(model)
+
+
+def loaded_constraints(model: Model) -> Constraints:
+    """The same at the state in the workspace."""
+    w = model.tree.workspace
     _run_closure(w)
     return Constraints(w.delta.copy(), w.K.copy(), w.nu.copy(), w.gamma.copy(), _row_names(model))
 
@@ -173,7 +187,7 @@ def constrained_accelerations(
     one_of(method, "method", ("lambda", "kkt", "projection"))
     alpha, beta = check_stabilisation(alpha, beta)
     tolerance = check_rank_tolerance(rank_tolerance)
-    return solved(model, q, v, tau, f_ext, t, method, alpha, beta, tolerance)
+    return solved(model, model.check("q", q), v, tau, f_ext, t, method, alpha, beta, tolerance)
 
 
 def solved(
@@ -234,14 +248,14 @@ def _by_kkt(
 def _pieces(
     model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None, f_ext: ForcesLike, t: float
 ) -> tuple[Array, Array, Constraints]:
-    """tau − C, H and the constraints."""
+    """tau − C, H and the constraints, of a state whose quaternions are taken as they are."""
     w = load(model, q, v, t)
     _vector(model, "tau", tau, w.tau)
     load_forces(model, w, f_ext)
     _run_forces(w)
     z = w.z.copy()
-    c = constraints(model, w.q.copy(), w.v.copy(), t=t)
-    return z, crba(model, w.q.copy(), t=t), c
+    c = loaded_constraints(model)
+    return z, loaded_inertia(w), c
 
 
 def check_stabilisation(alpha: float, beta: float | None) -> tuple[float, float]:
@@ -256,9 +270,9 @@ def check_stabilisation(alpha: float, beta: float | None) -> tuple[float, float]
 
 
 def constrained_function(w: TreeWorkspace) -> OnWorkspace:
-    """Compiled accelerations of closed loops, unstabilised, for a workspace of its own."""
+    """Compiled accelerations of closed loops as `FD` gives them, for a workspace of its own."""
     w.stabilise[ALPHA], w.stabilise[BETA], w.stabilise[EPSILON] = 0.0, 0.0, REGULARISATION
-    return _run_constrained
+    return _run_as_given if len(w.quaternions) else _run_constrained
 
 
 def fast_constrained_accelerations(
@@ -324,7 +338,7 @@ def loop_forces(
     from .joints import loop_forces_in
 
     need_loops(model)
-    w = load(model, q, None, t)
+    w = load_given(model, q, None, t)
     _run_closure(w)
     lam = np.asarray(multipliers, dtype=float)
     at = model.tree.arrays["loop_at"]

@@ -18,19 +18,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from integrators.kernels import kernel
 
 from ..arrays import HAVE_ELEMENTS
 from ..crba import crba_kernel
 from ..factor import l_solve_kernel, lt_solve_kernel, ltdl_kernel
 from ..newton_euler import newton_euler_kernel
-from ..with_elements import joint_force_elements
+from ..with_elements import joint_force_elements, onto_sphere
 from .gaps import closure_kernel
 
 __all__ = [
     "ALPHA",
     "BETA",
     "EPSILON",
+    "constrained_as_given",
     "constrained_kernel",
     "rank_kernel",
     "ranks_kernel",
@@ -98,6 +101,14 @@ def constrained_kernel(w: Any) -> Any:
     for k in range(n):
         check = check + w.a_q[k]
     return check
+
+
+@kernel
+def constrained_as_given(w: Any) -> Any:
+    """`constrained_kernel` of a position that a user gives: quaternions are checked."""
+    if onto_sphere(w) != 0.0:
+        return np.nan
+    return constrained_kernel(w)
 
 
 @kernel

@@ -262,9 +262,9 @@ def test_driven_to_what_is_no_rotation():
     b.build()
 
 
-def test_a_little_off_the_sphere_is_what_integrators_do():
+def test_a_little_off_the_sphere_is_brought_back():
     q = np.array([1.0005, 0.0, 0.0, 0.0])
-    assert mb.Spherical().position_rate(q, [1.0, 0, 0])[1] == pytest.approx(0.50025)
+    assert mb.Spherical().position_rate(q, [1.0, 0, 0])[1] == 0.5
 
 
 # --- identity ----------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from scipy.integrate import solve_ivp
 
 from integrators import solve
 from multibody import (
+    Cylindrical,
     Driven,
     Fixed,
     Free,
@@ -62,7 +63,8 @@ CASES = {
     "free": (body(Free()), MOMENTA),
     "free, reversed": (body(Free(), reverse=True), MOMENTA),
     "free, damped": (body(Free(), damping=0.5), []),
-    "free, rotors": (body(Free(), armature=0.5), []),
+    "sleeve": (body(Cylindrical("z")), ["momentum h_z", "momentum p_z"]),
+    "sleeve, rotors": (body(Cylindrical("z"), armature=0.5), []),
     "free, turning damped": (body(Free(), damping=ANGULAR), MOMENTA[3:]),
     "free, shifting damped": (body(Free(), damping=LINEAR), []),
     "free, falling": (body(Free(), DOWN), ["momentum h_z", "momentum p_x", "momentum p_y"]),
