@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from random_mechanisms import draw
+from tests.multibody.random_mechanisms import draw
 
 import multibody as mb
 from multibody.dynamics.book.floating import (
