@@ -43,7 +43,15 @@ from .forces import DAMPING, LOWER, STIFFNESS, STOP_DAMPING, STOP_STIFFNESS, UPP
 from .kinematics import axial_transform, joint
 from .tree import HAVE_FORCES
 
-__all__ = ["inverse_dynamics_slopes", "to_base"]
+__all__ = [
+    "accelerate",
+    "inverse_dynamics_slopes",
+    "inward",
+    "outward",
+    "slopes_of_sums",
+    "to_base",
+]
+
 
 @inline_kernel
 def to_base(E: Any, arm: Any, x: Any, out: Any) -> None:
@@ -74,12 +82,6 @@ def coriolis_transposed(A: Any, p: Any, x: Any, out: Any) -> None:
     out[0] = A[0] * x[0] + A[3] * x[1] + A[6] * x[2] + 2.0 * (p[1] * w - p[2] * v)
     out[1] = A[1] * x[0] + A[4] * x[1] + A[7] * x[2] + 2.0 * (p[2] * u - p[0] * w)
     out[2] = A[2] * x[0] + A[5] * x[1] + A[8] * x[2] + 2.0 * (p[0] * v - p[1] * u)
-
-
-@inline_kernel
-def dot3(x: Any, y: Any) -> Any:
-    """Scalar product of the first halves."""
-    return x[0] * y[0] + x[1] * y[1] + x[2] * y[2]
 
 
 # ---------------------------------------------------------------------- outward
@@ -153,8 +155,8 @@ def motion(w: Any, i: int) -> None:
 @inline_kernel
 def body_terms(w: Any, i: int) -> None:
     """I, f, A and p of body i; sums over what it carries are made later, on top of them."""
-    rigid_transform_inverse(w.E_0[i], w.arm[i], w.inertia[i], w.I_c[i])
-    I, V, F, A, p = w.I_c[i], w.vel[i], w.force[i], w.coriolis[i], w.momentum[i]
+    rigid_transform_inverse(w.E_0[i], w.arm[i], w.inertia[i], w.I_0[i])
+    I, V, F, A, p = w.I_0[i], w.vel[i], w.force[i], w.coriolis[i], w.momentum[i]
     rigid_apply(I, V, w.spare6)
     for m in range(3):
         p[m] = w.spare6[3 + m]
@@ -273,34 +275,49 @@ def external_forces(w: Any) -> None:
 
 
 @kernel
-def inverse_dynamics_slopes(w: Any) -> None:
-    """∂τ of ID by directions and by velocities in `slope` (nv × (nd + nv)), and H.
-
-    From q, v, a_q and f_ext, which are taken to be constant; springs and dampers of the joints
-    are included, springs between points are in ``derivative_springs``.
-    """
-    nb, nv, nd = w.parent.shape[0], w.v.shape[0], w.psi.shape[0]
-    forces = w.switches[HAVE_FORCES]
-    for k in range(nv):
-        for m in range(nv):
-            w.H[k, m] = 0.0
-        for m in range(nd + nv):
-            w.slope[k, m] = 0.0
-    for i in range(nb):
+def outward(w: Any) -> None:
+    """Places, motions at the given a_q, and what each body contributes to the sums."""
+    for i in range(w.parent.shape[0]):
         joint(w, i)
         place(w, i)
         freedoms(w, i)
         motion(w, i)
         body_terms(w, i)
-        directions(w, i)
-    if forces:
+    if w.switches[HAVE_FORCES]:
         external_forces(w)
+
+
+@kernel
+def inward(w: Any) -> None:
+    """Sums over what each body carries, H, and joint forces without armature in `z`."""
+    nb, nv = w.parent.shape[0], w.v.shape[0]
+    forces = w.switches[HAVE_FORCES]
+    for k in range(nv):
+        for m in range(nv):
+            w.H[k, m] = 0.0
+    for i in range(nb):
+        for m in range(10):
+            w.I_c[i, m] = w.I_0[i, m]
     for i in range(nb - 1, -1, -1):
-        rows_and_columns(w, i, nd, forces)
-        p = w.parent[i]
+        I, p = w.I_c[i], w.parent[i]
+        for k in range(w.v_at[i], w.v_at[i + 1]):
+            IJ = w.IJ[k]
+            rigid_apply(I, w.J[k], IJ)
+            w.z[k] = dot(w.J[k], w.force[i])
+            if forces:
+                w.z[k] = w.z[k] - dot(w.J[k], w.outer[i])
+            for m in range(w.v_at[i], w.v_at[i + 1]):
+                w.H[m, k] = dot(w.J[m], IJ)
+            w.H[k, k] = w.H[k, k] + w.armature[k]
+            m = w.above[i]
+            while m >= 0:
+                H = dot(w.J[m], IJ)
+                w.H[m, k] = H
+                w.H[k, m] = H
+                m = w.parent_v[m]
         if p >= 0:
             for m in range(10):
-                w.I_c[p, m] = w.I_c[p, m] + w.I_c[i, m]
+                w.I_c[p, m] = w.I_c[p, m] + I[m]
             for m in range(9):
                 w.coriolis[p, m] = w.coriolis[p, m] + w.coriolis[i, m]
             for m in range(3):
@@ -310,62 +327,130 @@ def inverse_dynamics_slopes(w: Any) -> None:
             if forces:
                 for m in range(6):
                     w.outer[p, m] = w.outer[p, m] + w.outer[i, m]
+
+
+@kernel
+def accelerate(w: Any) -> None:
+    """Add the effect of a_q to accelerations and to the sums of forces, made with a_q = 0."""
+    nb = w.parent.shape[0]
+    for i in range(nb):
+        p, more = w.parent[i], w.more[i]
+        for m in range(6):
+            more[m] = 0.0
+            if p >= 0:
+                more[m] = w.more[p, m]
+        for k in range(w.v_at[i], w.v_at[i + 1]):
+            for m in range(6):
+                more[m] = more[m] + w.J[k, m] * w.a_q[k]
+        for m in range(6):
+            w.acc[i, m] = w.acc[i, m] + more[m]
+    for i in range(nb):
+        rigid_apply(w.I_0[i], w.more[i], w.more[i])  # from here on forces
+    for i in range(nb - 1, -1, -1):
+        p = w.parent[i]
+        for m in range(6):
+            w.force[i, m] = w.force[i, m] + w.more[i, m]
+            if p >= 0:
+                w.more[p, m] = w.more[p, m] + w.more[i, m]
+
+
+@kernel
+def slopes_of_sums(w: Any) -> None:
+    """∂τ of ID by directions and by velocities in `slope`, from all sums over subtrees.
+
+    Joint forces and f_ext are taken to be constant; springs, dampers and stops of the joints are
+    included, springs between points are in ``derivative_springs``.
+    """
+    nv, nd = w.v.shape[0], w.psi.shape[0]
+    for k in range(nv):
+        for m in range(nd + nv):
+            w.slope[k, m] = 0.0
+    for i in range(w.parent.shape[0]):
+        directions(w, i)
+    for i in range(w.parent.shape[0]):
+        columns(w, i, nd)
+        rows(w, i, nd)
+        if w.varies[i]:
+            turned_freedoms(w, i, w.switches[HAVE_FORCES])
     if w.elements.shape[0] > 0:
         element_slopes(w)
 
 
+@kernel
+def inverse_dynamics_slopes(w: Any) -> None:
+    """`slope` and H from q, v, a_q and f_ext."""
+    outward(w)
+    inward(w)
+    slopes_of_sums(w)
+
+
 @inline_kernel
-def rows_and_columns(w: Any, i: int, nd: int, forces: int) -> None:
-    """Entries between the variables of body i and all that it rides on."""
-    I, A, p, F = w.I_c[i], w.coriolis[i], w.momentum[i], w.force[i]
-    v0, v1, d0, d1 = w.v_at[i], w.v_at[i + 1], w.d_at[i], w.d_at[i + 1]
-    R = w.slope
-    for d in range(d0, d1):  # columns: what a displacement does to the joints above
-        push = w.push
+def columns(w: Any, i: int, nd: int) -> None:
+    """Columns of joint i: what its displacement and velocity do to itself and the joints above."""
+    I, A, p, R, push = w.I_c[i], w.coriolis[i], w.momentum[i], w.slope, w.push
+    v0, v1 = w.v_at[i], w.v_at[i + 1]
+    forces = w.switches[HAVE_FORCES]
+    for d in range(w.d_at[i], w.d_at[i + 1]):
         rigid_apply(I, w.zeta[d], push)
         coriolis(A, p, w.xi[d], push)
-        cross_force(w.psi[d], F, w.other6)
-        if forces:
-            cross_force(w.psi[d], w.outer[i], w.spare6)
         for k in range(v0, v1):
             R[k, d] = dot(w.J[k], push)
-            if forces:
-                R[k, d] = R[k, d] + dot(w.J[k], w.spare6)
-        for m in range(6):
-            push[m] = push[m] + w.other6[m]
-        j = w.parent[i]
-        while j >= 0:
-            for k in range(w.v_at[j], w.v_at[j + 1]):
-                R[k, d] = dot(w.J[k], push)
-            j = w.parent[j]
-    if w.varies[i]:
-        turned_freedoms(w, i, forces)
-    for k in range(v0, v1):
-        J, column, IJ, turned, push = w.J[k], nd + k, w.spare6, w.turned, w.push
-        rigid_apply(I, J, IJ)
-        coriolis_transposed(A, p, J, turned)
-        rigid_apply(I, w.chi[k], push)
-        coriolis(A, p, J, push)
         if forces:
-            cross_force(J, w.outer[i], w.other6)
+            cross_force(w.psi[d], w.outer[i], w.spare6)
+            for k in range(v0, v1):
+                R[k, d] = R[k, d] + dot(w.J[k], w.spare6)
+        cross_force(w.psi[d], w.force[i], w.spare6)
+        for m in range(6):
+            push[m] = push[m] + w.spare6[m]
+        column_above(w, i, d, push)
+    for k in range(v0, v1):
+        rigid_apply(I, w.chi[k], push)
+        coriolis(A, p, w.J[k], push)
         for m in range(v0, v1):
-            R[m, column] = dot(w.J[m], push)
-            w.H[m, k] = dot(w.J[m], IJ)
-        w.H[k, k] = w.H[k, k] + w.armature[k]
-        j = w.parent[i]
-        while j >= 0:
-            for m in range(w.v_at[j], w.v_at[j + 1]):
-                S = w.J[m]
-                R[m, column] = dot(S, push)
-                H = dot(S, IJ)
-                w.H[m, k] = H
-                w.H[k, m] = H
-                R[k, nd + m] = dot(IJ, w.chi[m]) + dot3(turned, S)
-            for d in range(w.d_at[j], w.d_at[j + 1]):
-                R[k, d] = dot(IJ, w.zeta[d]) + dot3(turned, w.xi[d])
-                if forces:
-                    R[k, d] = R[k, d] - dot(w.psi[d], w.other6)
-            j = w.parent[j]
+            R[m, nd + k] = dot(w.J[m], push)
+        column_above(w, i, nd + k, push)
+
+
+@inline_kernel
+def column_above(w: Any, i: int, column: int, push: Any) -> None:
+    """S_m·push for all variables m that body i rides on."""
+    a, b, c, x, y, z = push[0], push[1], push[2], push[3], push[4], push[5]
+    m = w.above[i]
+    while m >= 0:
+        S = w.J[m]
+        w.slope[m, column] = S[0] * a + S[1] * b + S[2] * c + S[3] * x + S[4] * y + S[5] * z
+        m = w.parent_v[m]
+
+
+@inline_kernel
+def rows(w: Any, i: int, nd: int) -> None:
+    """Rows of joint i: what displacements and velocities of the joints above do to it."""
+    forces = w.switches[HAVE_FORCES]
+    for k in range(w.v_at[i], w.v_at[i + 1]):
+        IJ, turned, row = w.IJ[k], w.turned, w.slope[k]
+        coriolis_transposed(w.coriolis[i], w.momentum[i], w.J[k], turned)
+        a, b, c, x, y, z = IJ[0], IJ[1], IJ[2], IJ[3], IJ[4], IJ[5]
+        e, f, g = turned[0], turned[1], turned[2]
+        m = w.above[i]
+        while m >= 0:
+            S, X = w.J[m], w.chi[m]
+            row[nd + m] = (a * X[0] + b * X[1] + c * X[2] + x * X[3] + y * X[4] + z * X[5]) + (
+                e * S[0] + f * S[1] + g * S[2]
+            )
+            m = w.parent_v[m]
+        d = w.above_d[i]
+        while d >= 0:
+            S, X = w.xi[d], w.zeta[d]
+            row[d] = (a * X[0] + b * X[1] + c * X[2] + x * X[3] + y * X[4] + z * X[5]) + (
+                e * S[0] + f * S[1] + g * S[2]
+            )
+            d = w.parent_d[d]
+        if forces:
+            cross_force(w.J[k], w.outer[i], w.spare6)
+            d = w.above_d[i]
+            while d >= 0:
+                row[d] = row[d] - dot(w.psi[d], w.spare6)
+                d = w.parent_d[d]
 
 
 @kernel

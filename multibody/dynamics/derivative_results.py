@@ -12,14 +12,23 @@ from integrators.kernels import inline_kernel, kernel
 from integrators.methods.pointers import call
 
 from .aba import inverse_pivot
-from .compute_kernels import forward_dynamics, joint_force_elements
-from .derivative_kernels import inverse_dynamics_slopes
+from .compute_kernels import joint_force_elements
+from .derivative_kernels import (
+    accelerate,
+    inverse_dynamics_slopes,
+    inward,
+    outward,
+    slopes_of_sums,
+)
 from .derivative_springs import spring_slopes
+from .forces import element_forces
+from .kinematics import forward
 from .tree import HAVE_ELEMENTS
 
 __all__ = [
     "forward_slopes",
     "inverse_slopes",
+    "position_inverse",
     "state_jacobian",
     "tangent_forward",
     "tangent_inverse",
@@ -41,20 +50,34 @@ def inverse_slopes(w: Any) -> None:
 @kernel
 def forward_slopes(w: Any) -> Any:
     """`slope` of FD at q, v, tau: by directions, velocities and joint forces; Σ a_q as a check."""
-    check = forward_dynamics(w)
-    inverse_dynamics_slopes(w)
+    if w.switches[HAVE_ELEMENTS]:
+        forward(w)
+        element_forces(w)
+    nv = w.v.shape[0]
+    for k in range(nv):
+        w.a_q[k] = 0.0
+    outward(w)
+    inward(w)
+    factorise(w)
+    for k in range(nv):
+        w.a_q[k] = w.tau[k] - w.z[k]
+    solve_vector(w, w.a_q)
+    accelerate(w)
+    slopes_of_sums(w)
     spring_slopes(w)
-    nv, m = w.v.shape[0], w.slope.shape[1]
+    m = w.slope.shape[1]
     for k in range(nv):
         for c in range(m - nv, m):
             w.slope[k, c] = 0.0
         w.slope[k, m - nv + k] = -1.0
-    factorise(w)
     start = 0
     while start < m:
         stop = min(start + TILE, m)
         solve_columns(w, start, stop)
         start = stop
+    check = 0.0
+    for k in range(nv):
+        check = check + w.a_q[k]
     return check
 
 
@@ -70,38 +93,101 @@ def factorise(w: Any) -> None:
         while i >= 0:
             a = H[k, i] * w.D_inverse[k]
             j = i
-            while j >= 0:
-                H[i, j] = H[i, j] - a * H[k, j]
-                j = w.parent_v[j]
+            while j >= 0:  # ancestors that are numbered without a gap, at a time
+                first = w.run[j]
+                subtract(a, H[k, first : j + 1], H[i, first : j + 1])
+                j = w.parent_v[first]
             H[k, i] = a
             i = w.parent_v[i]
 
 
 @kernel
+def solve_vector(w: Any, x: Any) -> None:
+    """x ← H⁻¹ x."""
+    L = w.H
+    for i in range(x.shape[0] - 1, -1, -1):
+        j = w.parent_v[i]
+        while j >= 0:
+            x[j] = x[j] - L[i, j] * x[i]
+            j = w.parent_v[j]
+    for i in range(x.shape[0]):
+        total = x[i] * w.D_inverse[i]
+        j = w.parent_v[i]
+        while j >= 0:
+            total = total - L[i, j] * x[j]
+            j = w.parent_v[j]
+        x[i] = total
+
+
+@kernel
 def solve_columns(w: Any, start: int, stop: int) -> None:
-    """slope ← −H⁻¹ slope, for some columns."""
-    L, n = w.H, w.v.shape[0]
-    for i in range(n - 1, -1, -1):
-        row = w.slope[i]
-        j = w.parent_v[i]
-        while j >= 0:
-            subtract(L[i, j], row, w.slope[j], start, stop)
-            j = w.parent_v[j]
+    """slope ← −H⁻¹ slope, for some columns; four rows at a time where the tree is a chain."""
+    L, n, R, parent = w.H, w.v.shape[0], w.slope, w.parent_v
+    i = n - 1
+    while i >= 0:
+        if w.run[i] <= i - 3:
+            x0, x1 = R[i, start:stop], R[i - 1, start:stop]
+            x2, x3 = R[i - 2, start:stop], R[i - 3, start:stop]
+            subtract(L[i, i - 1], x0, x1)
+            subtract2(L[i, i - 2], x0, L[i - 1, i - 2], x1, x2)
+            subtract3(L[i, i - 3], x0, L[i - 1, i - 3], x1, L[i - 2, i - 3], x2, x3)
+            j = parent[i - 3]
+            while j >= 0:
+                subtract4(
+                    L[i, j], x0, L[i - 1, j], x1, L[i - 2, j], x2, L[i - 3, j], x3,
+                    R[j, start:stop],
+                )  # fmt: skip
+                j = parent[j]
+            i = i - 4
+        else:
+            j = parent[i]
+            while j >= 0:
+                subtract(L[i, j], R[i, start:stop], R[j, start:stop])
+                j = parent[j]
+            i = i - 1
     for i in range(n):
-        row, inverse = w.slope[i], -w.D_inverse[i]
-        for c in range(start, stop):
-            row[c] = row[c] * inverse
-        j = w.parent_v[i]
+        x, inverse = R[i, start:stop], -w.D_inverse[i]
+        for c in range(x.shape[0]):
+            x[c] = x[c] * inverse
+        j = parent[i]
         while j >= 0:
-            subtract(L[i, j], w.slope[j], row, start, stop)
-            j = w.parent_v[j]
+            if w.run[j] <= j - 3:
+                subtract4(
+                    L[i, j], R[j, start:stop], L[i, j - 1], R[j - 1, start:stop],
+                    L[i, j - 2], R[j - 2, start:stop], L[i, j - 3], R[j - 3, start:stop], x,
+                )  # fmt: skip
+                j = parent[j - 3]
+            else:
+                subtract(L[i, j], R[j, start:stop], x)
+                j = parent[j]
 
 
 @inline_kernel
-def subtract(factor: Any, x: Any, y: Any, start: int, stop: int) -> None:
-    """y ← y − factor x."""
-    for c in range(start, stop):
-        y[c] = y[c] - factor * x[c]
+def subtract(a: Any, x: Any, y: Any) -> None:
+    """y ← y − a x."""
+    for c in range(y.shape[0]):
+        y[c] = y[c] - a * x[c]
+
+
+@inline_kernel
+def subtract2(a: Any, x: Any, b: Any, u: Any, y: Any) -> None:
+    """y ← y − a x − b u."""
+    for c in range(y.shape[0]):
+        y[c] = y[c] - a * x[c] - b * u[c]
+
+
+@inline_kernel
+def subtract3(a: Any, x: Any, b: Any, u: Any, d: Any, v: Any, y: Any) -> None:
+    """y ← y − a x − b u − d v."""
+    for c in range(y.shape[0]):
+        y[c] = y[c] - a * x[c] - b * u[c] - d * v[c]
+
+
+@inline_kernel
+def subtract4(a: Any, x: Any, b: Any, u: Any, d: Any, v: Any, e: Any, z: Any, y: Any) -> None:
+    """y ← y − a x − b u − d v − e z."""
+    for c in range(y.shape[0]):
+        y[c] = y[c] - a * x[c] - b * u[c] - d * v[c] - e * z[c]
 
 
 # ---------------------------------------------------------------------- along velocities
@@ -197,6 +283,22 @@ def state_jacobian(w: Any) -> Any:
                     out[q0 + a, nq + v0 + m] = w.law_slope[size * size + n * a + m]
         by_positions(w, i, out, nq)
     quaternion_slopes(w)
+    return check
+
+
+@kernel
+def position_inverse(w: Any) -> Any:
+    """∂τ of ID by the numbers in q, in the lower left of `jacobian`; a sum as a check."""
+    inverse_slopes(w)
+    nq = w.q.shape[0]
+    for i in range(w.parent.shape[0]):
+        if not w.plain[i]:
+            rate_slopes(w, i)
+        by_positions(w, i, w.jacobian, nq)
+    check = 0.0
+    for k in range(w.v.shape[0]):
+        for a in range(nq):
+            check = check + w.jacobian[nq + k, a]
     return check
 
 

@@ -30,11 +30,18 @@ EXTRA = {
     "root": "i1",  # root body of the tree that each body is in
     "varies": "i1",  # 1 if the law of a joint has slopes
     "d_at": "i1",  # first direction of each joint, and their number
+    "above": "i1",  # nearest velocity variable and direction that a joint rides on, −1 for none
+    "above_d": "i1",
+    "parent_d": "i1",  # expanded parent array of the directions
+    "run": "i1",  # first of the variables that lead to this one without a gap in their numbers
     "vary_at": "i1",  # first row of a joint in `S_slope`
     "slopes": "i1",  # addresses of the slopes of laws …
     "rate_slopes": "i1",  # … and of q̇, 0 where q̇ = v
     "law_slope": "f1",  # what they write
     "arm": "f2",  # from the origin of the root body to that of each body
+    "I_0": "f2",  # inertia in base axes
+    "IJ": "f2",
+    "more": "f2",
     "J": "f2",  # freedoms in base axes
     "joint_v": "f2",  # v_J in base axes
     "psi": "f2",  # see ``derivative_kernels``
@@ -62,6 +69,18 @@ class DerivativeWorkspace(TreeWorkspace, shared=False):
     FIELDS: ClassVar[dict[str, str]] = {**TreeWorkspace.FIELDS, **EXTRA}
 
 
+def _expanded(parents: Array, sizes: list[int]) -> tuple[Array, Array]:
+    """Variable that each joint rides on, and that each variable rides on; −1 for none."""
+    at = starts(sizes)
+    above, last, expanded = [], [], []
+    for i, (parent, n) in enumerate(zip(parents, sizes)):
+        nearest = last[parent - 1] if parent else -1
+        above.append(nearest)
+        expanded += [nearest if k == 0 else at[i] + k - 1 for k in range(n)]
+        last.append(at[i] + n - 1 if n else nearest)
+    return np.array(above, dtype=np.int64), np.array(expanded, dtype=np.int64)
+
+
 class DerivativeTree:
     """What a model's derivatives need besides its tree; made at their first use.
 
@@ -78,7 +97,17 @@ class DerivativeTree:
         root: list[int] = []
         for i, b in enumerate(bodies):
             root.append(root[b.parent - 1] if b.parent else i)
+        parent_v = self.tree.arrays["parent_v"]
+        above, _ = _expanded(model.parents, [b.joint.nv for b in bodies])
+        above_d, parent_d = _expanded(model.parents, sizes)
+        run: list[int] = []
+        for k, parent in enumerate(parent_v):
+            run.append(run[k - 1] if parent == k - 1 and k > 0 else k)
         self.tables = {
+            "above": above,
+            "above_d": above_d,
+            "parent_d": parent_d,
+            "run": np.array(run, dtype=np.int64),
             "root": np.array(root, dtype=np.int64),
             "varies": self.varies,
             "d_at": starts(sizes),
@@ -130,7 +159,8 @@ class DerivativeTree:
         most += [rate_slope_count(b.joint) for b, f in zip(model.bodies, self.rate_functions) if f]
         shapes: dict[str, tuple[int, ...]] = {
             "law_slope": (max(most, default=1),),
-            "arm": (nb, 3), "J": (nv, 6), "joint_v": (nb, 6),
+            "arm": (nb, 3), "I_0": (nb, 10), "more": (nb, 6), "joint_v": (nb, 6),
+            "J": (nv, 6), "IJ": (nv, 6),
             "psi": (nd, 6), "xi": (nd, 6), "zeta": (nd, 6), "chi": (nv, 6),
             "S_slope": (int(self.tables["vary_at"][-1]), 6),
             "coriolis": (nb, 9), "momentum": (nb, 3), "outer": (nb, 6),
