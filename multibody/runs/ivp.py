@@ -19,17 +19,11 @@ from ..dynamics.kinematics import position_rates
 from ..dynamics.loops.closed_loop import RANK_TOLERANCE
 from .closed import Stabilisation, check_consistent, gap_invariants, loop_projection
 from .conserved import invariants as conserved_quantities
+from .derivatives import FD_derivatives, ID_derivatives, StateJacobian
 from .forces import driven_variables, external_force_law, joint_force_law
 from .observe import observables
 from .singular import loop_review
-from .traced import (
-    FD_derivatives,
-    ID_derivatives,
-    accelerate,
-    symbolic_state,
-    traced_fd,
-    traced_id,
-)
+from .traced import accelerate, symbolic_state, traced_fd, traced_id
 from .traced import set_forces as _set_forces
 from .watched import mechanism_watch
 
@@ -53,9 +47,13 @@ __all__ = [
 #: Models with more bodies than this are not traced unless asked: compiling takes seconds.
 TRACED_BODIES = 40
 
-#: Problems with more states than this have no ``jac``: compiling it takes seconds, and implicit
-#: methods use LAPACK and differences of f from there on. ``problem.f.jacobian()`` still has it.
-JACOBIAN_STATES = 40
+#: Traced problems with at most so many states have their Jacobian traced, too, as one piece of
+#: machine code; compiling a larger one takes longer than it saves, and the compiled recursions of
+#: :class:`~multibody.runs.derivatives.StateJacobian` serve all models.
+TRACED_JACOBIAN_STATES = 8
+
+#: The same for models with loops, which have no ``jac`` above it.
+LOOP_JACOBIAN_STATES = 40
 
 #: Rate (1/s) at which the stabilising term pulls quaternions back to unit norm.
 QUATERNION_GAIN = 10.0
@@ -157,7 +155,7 @@ def as_ivp(
     Returns
     -------
     IVP
-        With an exact Jacobian ``jac`` if traced (made at its first call; up to 40 states), the
+        With an exact Jacobian ``jac`` (of models with loops if traced, up to 40 states), the
         invariants (energy, components of momentum) that the mechanism and the forces conserve,
         names of the states, and the manifold of positions, for Munthe-Kaas methods (such as
         ``method="RKMK4"``), which keep quaternions unit vectors by themselves.
@@ -200,7 +198,19 @@ def as_ivp(
         held = None if keep is None else replace(keep, alpha=way * keep.alpha)
         f = _right_hand_side(model, tau_law, force_law, params, way * gain, traced, held)
         space = _manifold(model, tau_law, force_law, params, f, held) if on_manifold else None
-        return {"f": f, "jac": _jacobian(f), "manifold": space}
+        jac = _jacobian(
+            f,
+            model,
+            lambda: StateJacobian(
+                model,
+                tau_law,
+                force_law,
+                (callable(tau), callable(f_ext)),
+                way * gain,
+                traced is not False,
+            ),
+        )
+        return {"f": f, "jac": jac, "manifold": space}
 
     project = _renormaliser(places) if places and quaternions == "renormalise" else None
     if keep is not None and keep.kind == "projection":
@@ -266,10 +276,14 @@ class _ExactJacobian:
         return self.f.jacobian().machine_code()
 
 
-def _jacobian(f: Any) -> _ExactJacobian | None:
+def _jacobian(f: Any, model: Model, analytical: Callable[[], StateJacobian]) -> Any:
+    """Jacobian of the right-hand side: traced if it is small, else by recursions along the tree."""
     from integrators.tracing import Traced
 
-    return _ExactJacobian(f) if isinstance(f, Traced) and f.n <= JACOBIAN_STATES else None
+    most = LOOP_JACOBIAN_STATES if model.loops else TRACED_JACOBIAN_STATES
+    if isinstance(f, Traced) and f.n <= most:
+        return _ExactJacobian(f)
+    return None if model.loops else analytical()
 
 
 def _right_hand_side(

@@ -1,4 +1,4 @@
-"""A model's dynamics as traced functions, and their exact derivatives."""
+"""A model's dynamics as traced functions."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..checks import Array, ArrayLike
 from ..dynamics.arrays import HAVE_FORCES
 from ..dynamics.factored import factored_kernel, is_shallow
-from ..dynamics.functions import position_rate
 from ..dynamics.kinematics import position_rates
 from ..dynamics.with_elements import forward_dynamics, inverse_dynamics
 from .closed import Stabilisation
@@ -21,8 +19,6 @@ if TYPE_CHECKING:
     from ..model import Model
 
 __all__ = [
-    "FD_derivatives",
-    "ID_derivatives",
     "accelerate",
     "set_forces",
     "symbolic_state",
@@ -101,77 +97,3 @@ def _kept(model: Model, name: str, make: Callable[[], Any]) -> Any:
     if name not in kept:
         kept[name] = make()
     return kept[name]
-
-
-def _position_directions(model: Model, q: Array, t: float) -> Array:
-    """∂q̇/∂v: what each velocity variable does to the positions."""
-    columns = [position_rate(model, q, e, t=t) for e in np.eye(model.nv)]
-    return np.array(columns).T.reshape(model.nq, model.nv)
-
-
-def _no_derivatives(model: Model, tangent: bool) -> tuple[Array, Array, Array]:
-    """Derivatives of a model without freedoms: no rows."""
-    return np.zeros((0, 0 if tangent else model.nq)), np.zeros((0, 0)), np.zeros((0, 0))
-
-
-def FD_derivatives(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    tau: ArrayLike | None = None,
-    *,
-    t: float = 0.0,
-    tangent: bool = True,
-) -> tuple[Array, Array, Array]:
-    """Exact derivatives of FD with respect to position, velocity and joint forces.
-
-    Parameters
-    ----------
-    tangent
-        True: the first matrix is nv × nv, derivatives along the directions that the velocity
-        variables stand for. False: nv × nq, derivatives by the numbers in q.
-
-    Returns
-    -------
-    dq, dv, dtau
-        dtau is H⁻¹.
-
-    Examples
-    --------
-    >>> from multibody import mechanisms
-    >>> dq, dv, dtau = FD_derivatives(mechanisms.pendulum(), [0.0], [0.0])
-    >>> dq.round(6), dtau
-    (array([[-9.81]]), array([[1.]]))
-    """
-    q, v = model.check("q", q), model.check("v", v)
-    force = np.zeros(model.nv) if tau is None else model.check("tau", tau)
-    if model.nv == 0:
-        return _no_derivatives(model, tangent)
-    f, x = traced_fd(model), np.concatenate([q, v])
-    J = f.jacobian()(t, x, force)[model.nq :]
-    dtau = f.parameter_jacobian()(t, x, force)[model.nq :]
-    dq = J[:, : model.nq]
-    return (dq @ _position_directions(model, q, t) if tangent else dq), J[:, model.nq :], dtau
-
-
-def ID_derivatives(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    a: ArrayLike,
-    *,
-    t: float = 0.0,
-    tangent: bool = True,
-) -> tuple[Array, Array, Array]:
-    """Exact derivatives of ID with respect to position, velocity and acceleration.
-
-    The last one is H; `tangent` as in :func:`FD_derivatives`.
-    """
-    q, v, a = model.check("q", q), model.check("v", v), model.check("a", a)
-    if model.nv == 0:
-        return _no_derivatives(model, tangent)
-    f, x = traced_id(model), np.concatenate([q, v])
-    J = np.asarray(f.jacobian()(t, x, a)).reshape(model.nv, -1)
-    da = np.asarray(f.parameter_jacobian()(t, x, a)).reshape(model.nv, -1)
-    dq = J[:, : model.nq]
-    return (dq @ _position_directions(model, q, t) if tangent else dq), J[:, model.nq :], da

@@ -235,7 +235,7 @@ def reactions_along(
     model
         With or without loops.
     solution
-        Of :func:`~multibody.as_ivp`, :func:`~multibody.as_dae` or :func:`~multibody.runs.simulate`; or
+        Of :func:`~multibody.as_ivp`, :func:`~multibody.as_dae` or :func:`~multibody.simulate`; or
         anything with times `t` and positions and velocities in columns, `q` and `v`.
     tau, f_ext
         The forces that acted, as in :func:`~multibody.as_ivp`; `tau` without those of `elements`.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.multibody.random_mechanisms import draw
 
 import multibody as mb
 from multibody.dynamics.book.floating import (
@@ -30,6 +29,7 @@ from multibody.dynamics.loops.closed_loop import constraints
 from multibody.dynamics.loops.independent import independent_accelerations
 from multibody.dynamics.loops.response import loops_to_the_ground
 from multibody.runs.minimal import as_ivp_minimal
+from tests.multibody.random_mechanisms import draw
 
 SEEDS = range(24)
 

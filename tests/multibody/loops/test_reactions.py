@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.multibody.random_mechanisms import draw
 
 import multibody as mb
 from integrators import solve
@@ -14,6 +13,7 @@ from multibody.dynamics.book.base_view import (
     body_joint,
     cross_force,
 )
+from tests.multibody.random_mechanisms import draw
 
 
 def test_pin_of_a_pendulum():

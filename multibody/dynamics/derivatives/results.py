@@ -1,0 +1,343 @@
+"""Derivatives of forward dynamics and of ẋ = [q̇; v̇], from those of inverse dynamics.
+
+v̇ = H⁻¹(τ − C) makes ID(q, v, v̇) = τ, so that ∂v̇ = −H⁻¹ ∂ID at constant v̇ (``derivative_kernels``),
+and ∂v̇/∂τ = H⁻¹; H = LᵀDL has the sparsity of the tree (``factor``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from integrators.kernels import inline_kernel, kernel
+from integrators.kernels.pointers import call
+
+from ..aba import inverse_pivot
+from ..arrays import HAVE_ELEMENTS
+from ..forces import element_forces
+from ..kinematics import forward
+from ..with_elements import joint_force_elements
+from .kernels import (
+    accelerate,
+    inverse_dynamics_slopes,
+    inward,
+    outward,
+    slopes_of_sums,
+)
+from .springs import spring_slopes
+
+__all__ = [
+    "forward_slopes",
+    "inverse_slopes",
+    "position_inverse",
+    "state_jacobian",
+    "tangent_forward",
+    "tangent_inverse",
+]
+
+#: Columns that are solved for together: as many as stay in the fastest memory.
+TILE = 64
+
+
+@kernel
+def inverse_slopes(w: Any) -> None:
+    """`slope` of ID at q, v, a_q, with all force elements; and H."""
+    if w.switches[HAVE_ELEMENTS]:
+        joint_force_elements(w)  # springs are external forces
+    inverse_dynamics_slopes(w)
+    spring_slopes(w)
+
+
+@kernel
+def forward_slopes(w: Any) -> Any:
+    """`slope` of FD at q, v, tau: by directions, velocities and joint forces; Σ a_q as a check."""
+    if w.switches[HAVE_ELEMENTS]:
+        forward(w)
+        element_forces(w)
+    nv = w.v.shape[0]
+    for k in range(nv):
+        w.a_q[k] = 0.0
+    outward(w)
+    inward(w)
+    factorise(w)
+    for k in range(nv):
+        w.a_q[k] = w.tau[k] - w.z[k]
+    solve_vector(w, w.a_q)
+    accelerate(w)
+    slopes_of_sums(w)
+    spring_slopes(w)
+    m = w.slope.shape[1]
+    for k in range(nv):
+        for c in range(m - nv, m):
+            w.slope[k, c] = 0.0
+        w.slope[k, m - nv + k] = -1.0
+    start = 0
+    while start < m:
+        stop = min(start + TILE, m)
+        solve_columns(w, start, stop)
+        start = stop
+    check = 0.0
+    for k in range(nv):
+        check = check + w.a_q[k]
+    return check
+
+
+@kernel
+def factorise(w: Any) -> None:
+    """H = LᵀDL in place (Table 6.3), with 1/D in `D_inverse`."""
+    H = w.H
+    for k in range(w.v.shape[0]):
+        w.scaled[k] = H[k, k]
+    for k in range(w.v.shape[0] - 1, -1, -1):
+        w.D_inverse[k] = inverse_pivot(w, k, H[k, k], w.scaled[k])
+        i = w.parent_v[k]
+        while i >= 0:
+            a = H[k, i] * w.D_inverse[k]
+            j = i
+            while j >= 0:  # ancestors that are numbered without a gap, at a time
+                first = w.run[j]
+                subtract(a, H[k, first : j + 1], H[i, first : j + 1])
+                j = w.parent_v[first]
+            H[k, i] = a
+            i = w.parent_v[i]
+
+
+@kernel
+def solve_vector(w: Any, x: Any) -> None:
+    """x ← H⁻¹ x."""
+    L = w.H
+    for i in range(x.shape[0] - 1, -1, -1):
+        j = w.parent_v[i]
+        while j >= 0:
+            x[j] = x[j] - L[i, j] * x[i]
+            j = w.parent_v[j]
+    for i in range(x.shape[0]):
+        total = x[i] * w.D_inverse[i]
+        j = w.parent_v[i]
+        while j >= 0:
+            total = total - L[i, j] * x[j]
+            j = w.parent_v[j]
+        x[i] = total
+
+
+@kernel
+def solve_columns(w: Any, start: int, stop: int) -> None:
+    """slope ← −H⁻¹ slope, for some columns; four rows at a time where the tree is a chain."""
+    L, n, R, parent = w.H, w.v.shape[0], w.slope, w.parent_v
+    i = n - 1
+    while i >= 0:
+        if w.run[i] <= i - 3:
+            x0, x1 = R[i, start:stop], R[i - 1, start:stop]
+            x2, x3 = R[i - 2, start:stop], R[i - 3, start:stop]
+            subtract(L[i, i - 1], x0, x1)
+            subtract2(L[i, i - 2], x0, L[i - 1, i - 2], x1, x2)
+            subtract3(L[i, i - 3], x0, L[i - 1, i - 3], x1, L[i - 2, i - 3], x2, x3)
+            j = parent[i - 3]
+            while j >= 0:
+                subtract4(
+                    L[i, j], x0, L[i - 1, j], x1, L[i - 2, j], x2, L[i - 3, j], x3,
+                    R[j, start:stop],
+                )  # fmt: skip
+                j = parent[j]
+            i = i - 4
+        else:
+            j = parent[i]
+            while j >= 0:
+                subtract(L[i, j], R[i, start:stop], R[j, start:stop])
+                j = parent[j]
+            i = i - 1
+    for i in range(n):
+        x, inverse = R[i, start:stop], -w.D_inverse[i]
+        for c in range(x.shape[0]):
+            x[c] = x[c] * inverse
+        j = parent[i]
+        while j >= 0:
+            if w.run[j] <= j - 3:
+                subtract4(
+                    L[i, j], R[j, start:stop], L[i, j - 1], R[j - 1, start:stop],
+                    L[i, j - 2], R[j - 2, start:stop], L[i, j - 3], R[j - 3, start:stop], x,
+                )  # fmt: skip
+                j = parent[j - 3]
+            else:
+                subtract(L[i, j], R[j, start:stop], x)
+                j = parent[j]
+
+
+@inline_kernel
+def subtract(a: Any, x: Any, y: Any) -> None:
+    """y ← y − a x."""
+    for c in range(y.shape[0]):
+        y[c] = y[c] - a * x[c]
+
+
+@inline_kernel
+def subtract2(a: Any, x: Any, b: Any, u: Any, y: Any) -> None:
+    """y ← y − a x − b u."""
+    for c in range(y.shape[0]):
+        y[c] = y[c] - a * x[c] - b * u[c]
+
+
+@inline_kernel
+def subtract3(a: Any, x: Any, b: Any, u: Any, d: Any, v: Any, y: Any) -> None:
+    """y ← y − a x − b u − d v."""
+    for c in range(y.shape[0]):
+        y[c] = y[c] - a * x[c] - b * u[c] - d * v[c]
+
+
+@inline_kernel
+def subtract4(a: Any, x: Any, b: Any, u: Any, d: Any, v: Any, e: Any, z: Any, y: Any) -> None:
+    """y ← y − a x − b u − d v − e z."""
+    for c in range(y.shape[0]):
+        y[c] = y[c] - a * x[c] - b * u[c] - d * v[c] - e * z[c]
+
+
+# ---------------------------------------------------------------------- along velocities
+
+
+@kernel
+def tangent_forward(w: Any) -> Any:
+    """∂v̇ along the velocity variables, by v and by tau, in `result`."""
+    check = forward_slopes(w)
+    nv, nd = w.v.shape[0], w.psi.shape[0]
+    along_velocities(w)
+    for k in range(nv):
+        for m in range(nv):
+            w.result[1, k, m] = w.slope[k, nd + m]
+            w.result[2, k, m] = w.slope[k, nd + nv + m]
+    return check
+
+
+@kernel
+def tangent_inverse(w: Any) -> Any:
+    """∂τ along the velocity variables, by v and by v̇, in `result`."""
+    inverse_slopes(w)
+    nv, nd = w.v.shape[0], w.psi.shape[0]
+    along_velocities(w)
+    check = 0.0
+    for k in range(nv):
+        for m in range(nv):
+            w.result[1, k, m] = w.slope[k, nd + m]
+            w.result[2, k, m] = w.H[k, m]
+            check = check + w.result[0, k, m]
+    return check
+
+
+@kernel
+def rate_slopes(w: Any, i: int) -> None:
+    """∂q̇/∂q, ∂q̇/∂v and ψ of a joint with q̇ ≠ v, in `law_slope`."""
+    nq = w.q_at[i + 1] - w.q_at[i]
+    for k in range(nq):
+        w.x[k] = w.q[w.q_at[i] + k]
+    for k in range(w.v_at[i + 1] - w.v_at[i]):
+        w.x[nq + k] = w.v[w.v_at[i] + k]
+    call(w.rate_slopes[i], w.t[0], w.x, w.p[w.p_at[i] : w.p_at[i + 1]], w.law_slope)
+
+
+@kernel
+def along_velocities(w: Any) -> None:
+    """Columns of `slope` by directions, as columns of `result[0]` along velocities."""
+    out, R = w.result[0], w.slope
+    for i in range(w.parent.shape[0]):
+        d0, v0, nv = w.d_at[i], w.v_at[i], w.v_at[i + 1] - w.v_at[i]
+        if w.varies[i] and not w.plain[i]:
+            rate_slopes(w, i)
+            nq = w.d_at[i + 1] - d0
+            for k in range(out.shape[0]):
+                for m in range(nv):
+                    total = 0.0
+                    for a in range(nq):
+                        total = total + R[k, d0 + a] * w.law_slope[nq * nq + nv * a + m]
+                    out[k, v0 + m] = total
+        else:
+            for k in range(out.shape[0]):
+                for m in range(nv):
+                    out[k, v0 + m] = R[k, d0 + m]
+
+
+# ---------------------------------------------------------------------- by positions
+
+
+@kernel
+def state_jacobian(w: Any) -> Any:
+    """∂[q̇; v̇]/∂[q; v] in `jacobian`, by the numbers in q; Σ a_q as a check."""
+    check = forward_slopes(w)
+    nq, nv, nd = w.q.shape[0], w.v.shape[0], w.psi.shape[0]
+    out, R = w.jacobian, w.slope
+    for a in range(nq):
+        for b in range(nq + nv):
+            out[a, b] = 0.0
+    for k in range(nv):
+        for m in range(nv):
+            out[nq + k, nq + m] = R[k, nd + m]
+    for i in range(w.parent.shape[0]):
+        q0, v0, n = w.q_at[i], w.v_at[i], w.v_at[i + 1] - w.v_at[i]
+        size = w.q_at[i + 1] - q0
+        if w.plain[i]:
+            for m in range(n):
+                out[q0 + m, nq + v0 + m] = 1.0
+        else:
+            rate_slopes(w, i)
+            for a in range(size):
+                for b in range(size):
+                    out[q0 + a, q0 + b] = w.law_slope[size * a + b]
+                for m in range(n):
+                    out[q0 + a, nq + v0 + m] = w.law_slope[size * size + n * a + m]
+        by_positions(w, i, out, nq)
+    quaternion_slopes(w)
+    return check
+
+
+@kernel
+def position_inverse(w: Any) -> Any:
+    """∂τ of ID by the numbers in q, in the lower left of `jacobian`; a sum as a check."""
+    inverse_slopes(w)
+    nq = w.q.shape[0]
+    for i in range(w.parent.shape[0]):
+        if not w.plain[i]:
+            rate_slopes(w, i)
+        by_positions(w, i, w.jacobian, nq)
+    check = 0.0
+    for k in range(w.v.shape[0]):
+        for a in range(nq):
+            check = check + w.jacobian[nq + k, a]
+    return check
+
+
+@kernel
+def by_positions(w: Any, i: int, out: Any, first: int) -> None:
+    """Columns of `slope` by directions of joint i, as columns by its positions; rows from `first`.
+
+    Needs :func:`rate_slopes` of this joint where q̇ ≠ v. A column of a constant S is a unit vector
+    there, so that the velocity that belongs to a change of q is read from ψ.
+    """
+    R = w.slope
+    d0, v0, n, q0 = w.d_at[i], w.v_at[i], w.v_at[i + 1] - w.v_at[i], w.q_at[i]
+    size = w.q_at[i + 1] - q0
+    if w.plain[i] or w.varies[i]:
+        for k in range(R.shape[0]):
+            for a in range(size):
+                out[first + k, q0 + a] = R[k, d0 + a]
+    else:
+        at = size * (size + n)
+        for k in range(R.shape[0]):
+            for a in range(size):
+                total = 0.0
+                for m in range(n):
+                    total = total + R[k, d0 + m] * w.law_slope[at + 6 * a + w.unit[v0 + m]]
+                out[first + k, q0 + a] = total
+
+
+@kernel
+def quaternion_slopes(w: Any) -> None:
+    """Add the derivative of −½g (|p|² − 1) p, which pulls quaternions back to unit norm."""
+    gain = w.gain[0]
+    for s in range(w.quaternions.shape[0]):
+        at = w.quaternions[s]
+        excess = -1.0
+        for a in range(4):
+            excess = excess + w.q[at + a] * w.q[at + a]
+        for a in range(4):
+            for b in range(4):
+                w.jacobian[at + a, at + b] = (
+                    w.jacobian[at + a, at + b] - gain * w.q[at + a] * w.q[at + b]
+                )
+            w.jacobian[at + a, at + a] = w.jacobian[at + a, at + a] - 0.5 * gain * excess

@@ -1,0 +1,338 @@
+"""Derivatives of the dynamics: how accelerations and forces answer to small changes.
+
+:func:`FD_derivatives` and :func:`ID_derivatives` are analytical: recursions along the tree, compiled
+once for all models (``multibody.dynamics.derivatives.kernels``). :class:`StateJacobian` is the
+Jacobian of ẋ = [q̇; v̇] that implicit integrators are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from integrators.kernels import OnWorkspace
+
+from ..checks import Array, ArrayLike
+from ..dynamics.derivatives.results import (
+    position_inverse,
+    state_jacobian,
+    tangent_forward,
+    tangent_inverse,
+)
+from ..dynamics.derivatives.tree import DerivativeTree, DerivativeWorkspace
+from ..dynamics.functions import ForcesLike, _explain, _vector, load_forces
+
+if TYPE_CHECKING:
+    from ..model import Model
+
+__all__ = ["FD_derivatives", "ID_derivatives", "StateJacobian", "derivative_tree"]
+
+_run_tangent_forward = OnWorkspace(tangent_forward, DerivativeWorkspace, returns=True)
+_run_tangent_inverse = OnWorkspace(tangent_inverse, DerivativeWorkspace, returns=True)
+_run_state = OnWorkspace(state_jacobian, DerivativeWorkspace, returns=True)
+_run_position_inverse = OnWorkspace(position_inverse, DerivativeWorkspace, returns=True)
+
+#: Step of the differences of a force law that cannot be traced, in parts of max(1, |x|).
+LAW_STEP = float(np.finfo(float).eps ** (1.0 / 3.0))
+
+Three = tuple[Array, Array, Array]
+
+
+def derivative_tree(model: Model) -> DerivativeTree:
+    """What the derivatives of a model need, made once."""
+    kept = model.tree.traced
+    if "derivatives" not in kept:
+        kept["derivatives"] = DerivativeTree(model)
+    found: DerivativeTree = kept["derivatives"]
+    return found
+
+
+def FD_derivatives(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike | None = None,
+    *,
+    f_ext: ForcesLike = None,
+    t: float = 0.0,
+    tangent: bool = True,
+) -> Three:
+    """Exact derivatives of FD with respect to position, velocity and joint forces.
+
+    Parameters
+    ----------
+    model, q, v, tau, f_ext, t
+        As in :func:`~multibody.FD`. External forces are constant in base coordinates.
+    tangent
+        True: the first matrix is nv × nv, derivatives along the directions that the velocity
+        variables stand for. False: nv × nq, derivatives by the numbers in q, with quaternions
+        divided by their norm: a change of the norm alone has no effect.
+
+    Returns
+    -------
+    dq, dv, dtau
+        dtau is H⁻¹ for a tree; with loops it is what they leave of it.
+
+    Examples
+    --------
+    >>> from multibody import mechanisms
+    >>> dq, dv, dtau = FD_derivatives(mechanisms.pendulum(), [0.0], [0.0])
+    >>> dq.round(6), dtau
+    (array([[-9.81]]), array([[1.]]))
+    """
+    if tangent and t == 0.0 and f_ext is None:
+        tree = model.tree
+        run = tree.traced.get("FD_derivatives") or _shortest_way(model)
+        found = run(q, v, tree.zeros if tau is None else tau)
+        return found[0], found[1], found[2]
+    return _forward(model, q, v, tau, f_ext, t, tangent)
+
+
+def _forward(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike | None,
+    f_ext: ForcesLike,
+    t: float,
+    tangent: bool,
+) -> Three:
+    q, v = model.check("q", q), model.check("v", v)
+    nq, nv = model.nq, model.nv
+    if nv == 0:
+        return _no_derivatives(model, tangent)
+    if model.loops:
+        return _with_loops(model, q, v, tau, f_ext, t, tangent)
+    w = _loaded(model, q, v, t)
+    _vector(model, "tau", tau, w.tau)
+    load_forces(model, w, f_ext)
+    total = (_run_tangent_forward if tangent else _run_state)(w)
+    if total - total != 0.0:
+        _vector(model, "tau", tau, w.tau)
+        _explain(model, w)
+    if tangent:
+        found = w.result.copy()
+        return found[0], found[1], found[2]
+    J, dtau = w.jacobian[nq:], w.slope[:, w.slope.shape[1] - nv :]
+    return J[:, :nq].copy(), J[:, nq:].copy(), dtau.copy()
+
+
+def _loaded(model: Model, q: Array, v: Array, t: float) -> DerivativeWorkspace:
+    w = derivative_tree(model).workspace
+    w.q[:], w.v[:], w.t[0] = q, v, t
+    w.gain[0] = 0.0
+    return w
+
+
+def _no_derivatives(model: Model, tangent: bool) -> Three:
+    """Derivatives of a model without freedoms: no rows."""
+    return np.zeros((0, 0 if tangent else model.nq)), np.zeros((0, 0)), np.zeros((0, 0))
+
+
+def _shortest_way(model: Model) -> Any:
+    """Return a function (q, v, tau) → three matrices, made once, with its own workspace.
+
+    As in ``compute``: a builtin where that is possible, which leaves to the long way whatever it
+    does not understand.
+    """
+    from integrators.kernels import interpreting
+    from integrators.tracing import entry as native
+
+    def ordinary(q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Any:
+        return _forward(model, q, v, tau, None, 0.0, True)
+
+    run: Any = ordinary
+    compiled = native.available() and not interpreting()
+    compiled = compiled and all(body.joint.is_traceable for body in model.bodies)
+    # Springs between points need external forces that are cleared, quaternions are checked.
+    plain = not (model.springs or model.loops or model.quaternion_places)
+    if compiled and plain and model.nv:
+        w = derivative_tree(model).make_workspace()
+        address, inputs = _run_tangent_forward.address, (w.q, w.v, w.tau)
+        run = native.workspace_entry(address, w.address, inputs, w.result, ordinary, w)
+    model.tree.traced["FD_derivatives"] = run
+    return run
+
+
+def _with_loops(
+    model: Model,
+    q: Array,
+    v: Array,
+    tau: ArrayLike | None,
+    f_ext: ForcesLike,
+    t: float,
+    tangent: bool,
+) -> Three:
+    from ..dynamics.functions import position_rate
+    from .traced import traced_fd
+
+    if f_ext is not None:
+        raise ValueError("f_ext: derivatives of models with loops take no external forces")
+    force = np.zeros(model.nv) if tau is None else model.check("tau", tau)
+    f, x = traced_fd(model), np.concatenate([q, v])
+    J = f.jacobian()(t, x, force)[model.nq :]
+    dtau = f.parameter_jacobian()(t, x, force)[model.nq :]
+    dq = J[:, : model.nq]
+    if tangent:
+        columns = [position_rate(model, q, e, t=t) for e in np.eye(model.nv)]
+        dq = dq @ np.array(columns).T.reshape(model.nq, model.nv)
+    return dq, J[:, model.nq :], dtau
+
+
+def ID_derivatives(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    *,
+    f_ext: ForcesLike = None,
+    t: float = 0.0,
+    tangent: bool = True,
+) -> Three:
+    """Exact derivatives of ID with respect to position, velocity and acceleration.
+
+    The last one is H; `f_ext` and `tangent` as in :func:`FD_derivatives`.
+
+    Examples
+    --------
+    >>> from multibody import mechanisms
+    >>> dq, dv, da = ID_derivatives(mechanisms.pendulum(), [0.0], [0.0], [0.0])
+    >>> dq.round(6), da
+    (array([[9.81]]), array([[1.]]))
+    """
+    q, v, a = model.check("q", q), model.check("v", v), model.check("a", a)
+    nq, nv = model.nq, model.nv
+    if nv == 0:
+        return _no_derivatives(model, tangent)
+    w = _loaded(model, q, v, t)
+    w.a_q[:] = a
+    load_forces(model, w, f_ext)
+    total = (_run_tangent_inverse if tangent else _run_position_inverse)(w)
+    if total - total != 0.0:
+        _explain(model, w, "a_q")
+    if tangent:
+        found = w.result.copy()
+        return found[0], found[1], found[2]
+    nd = len(w.psi)
+    return w.jacobian[nq:, :nq].copy(), w.slope[:, nd : nd + nv].copy(), w.H.copy()
+
+
+# ---------------------------------------------------------------------- right-hand sides
+
+
+class StateJacobian:
+    """∂ẋ/∂x of ẋ = [q̇; v̇], x = [q; v], as a function of (t, x, *params).
+
+    By the numbers in q, as an integrator sees them. A change of a quaternion's norm is followed in
+    q̇ exactly; in v̇ it has no effect.
+
+    Parameters
+    ----------
+    model
+        A tree.
+    tau_law, force_law
+        Joint forces (t, q, v, p) and external forces (t, q, v), or None.
+    depends
+        Whether they depend on q and v.
+    gain
+        Rate at which quaternions are pulled back to unit norm.
+    trace
+        Whether laws may be traced; otherwise they are differentiated numerically.
+
+    Examples
+    --------
+    >>> from multibody import mechanisms
+    >>> J = StateJacobian(mechanisms.pendulum())
+    >>> J(0.0, np.array([0.0, 0.0])).round(6) + 0.0
+    array([[ 0.  ,  1.  ],
+           [-9.81,  0.  ]])
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        tau_law: Callable[..., Any] | None = None,
+        force_law: Callable[..., Any] | None = None,
+        depends: tuple[bool, bool] = (False, False),
+        gain: float = 0.0,
+        trace: bool = True,
+    ) -> None:
+        self.model, self.tau_law, self.force_law, self.gain = model, tau_law, force_law, gain
+        nq, nx, nb = model.nq, model.nq + model.nv, model.n_bodies
+        self._tau_slope: Any = None
+        self._force_slope: Any = None
+        if tau_law is not None and depends[0]:
+            law = tau_law
+            self._tau_slope = _law_slope(
+                lambda t, x: np.asarray(law(t, x[:nq], x[nq:], ())), nx, model.nv, trace
+            )
+        if force_law is not None and depends[1]:
+            outer = force_law
+            self._force_slope = _law_slope(
+                lambda t, x: np.asarray(outer(t, x[:nq], x[nq:])).ravel(), nx, 6 * nb, trace
+            )
+
+    def __call__(self, t: float, x: ArrayLike, *params: Any) -> Array:
+        """Evaluate the Jacobian."""
+        model, nq = self.model, self.model.nq
+        x = np.asarray(x, dtype=float)
+        q, v = x[:nq], x[nq:]
+        w = _loaded(model, q, v, t)
+        w.gain[0] = self.gain
+        p = params[0] if params else ()
+        tau = None if self.tau_law is None else self.tau_law(t, q, v, p)
+        _vector(model, "tau", tau, w.tau)
+        load_forces(model, w, None if self.force_law is None else self.force_law(t, q, v))
+        total = _run_state(w)
+        if total - total != 0.0:
+            _vector(model, "tau", tau, w.tau)
+            _explain(model, w)
+        J = w.jacobian.copy()
+        more: Any = None
+        if self._tau_slope is not None:
+            more = self._tau_slope(t, x)
+        if self._force_slope is not None:
+            along = body_jacobians(model, w) @ self._force_slope(t, x)
+            more = along if more is None else more + along
+        if more is not None:
+            J[nq:] += w.slope[:, w.slope.shape[1] - model.nv :] @ more
+        return J
+
+
+def body_jacobians(model: Model, w: DerivativeWorkspace) -> Array:
+    """Joint forces of unit external forces, nv × 6·bodies: base axes, about the base's origin."""
+    table = np.zeros((model.nv, model.n_bodies, 6))
+    for i, body in enumerate(model.bodies):
+        if body.parent:
+            table[:, i] = table[:, body.parent - 1] * 1.0
+        place = model.v_index[i]
+        table[place, i] = w.J[place]
+    arms = w.r_0[w.root]  # from the base's origin to the reference points
+    table[:, :, 3:] += np.cross(arms[None], table[:, :, :3])
+    return table.reshape(model.nv, -1)
+
+
+def _law_slope(law: Callable[..., Any], n: int, outputs: int, trace: bool) -> Callable[..., Any]:
+    """Jacobian of law(t, x): exact where it can be traced, else by central differences."""
+    from integrators import TracingError, traced
+
+    if trace:
+        try:
+            exact = traced(law, n=n, outputs=outputs).jacobian()
+            return lambda t, x: np.asarray(exact(t, x)).reshape(outputs, n)
+        except TracingError:
+            pass
+
+    def slope(t: float, x: Array) -> Array:
+        J = np.empty((outputs, n))
+        for k in range(n):
+            ahead, behind = x.copy(), x.copy()
+            step = LAW_STEP * max(1.0, abs(float(x[k])))
+            ahead[k] += step
+            behind[k] -= step
+            J[:, k] = (law(t, ahead) - law(t, behind)) / (ahead[k] - behind[k])
+        return J
+
+    return slope
