@@ -20,6 +20,8 @@ from .engine import Engine, Options
 from .explicit import explicit_accept, explicit_dense, explicit_step
 from .fused import fused_step, fused_step_function, inputs_size
 from .implicit import implicit_dense, implicit_refine, implicit_step
+from .predictor import extrapolation_weights, stage_predictor
+from .surprise import checked_accept, checked_step
 from .workspace import Explicit, Implicit
 
 __all__ = ["ExplicitEngine", "ImplicitEngine", "engine_for"]
@@ -29,6 +31,7 @@ Array = NDArray[np.float64]
 DIAGONALISABLE = 1e10  # a larger condition number of T: solve the s·n system as a whole
 MAX_NEWTON_ADAPTIVE = 7  # for three stages; RADAU adds 2.5 for each further one
 MAX_NEWTON_FIXED = 50
+STAGE_TOLERANCE = 0.01  # of the step's, for stages one after the other
 FIXED_NEWTON_RTOL = 1e-16  # fixed steps: iterate to round-off, so that only h decides the error
 
 
@@ -218,6 +221,7 @@ class ImplicitEngine(Engine):
             self.estimate = "none (fixed step)"
         else:
             self._choose_estimate(b, c)
+        self._look_at_end()
         self._choose_dense(c)
         self._set_newton()
 
@@ -295,6 +299,16 @@ class ImplicitEngine(Engine):
         else:
             self._use_doubling()
 
+    def _filter_block(self) -> int:
+        """Number of a real block M − hγJ that can filter estimates, a further one if need be."""
+        nonzero = np.flatnonzero(np.abs(self.real_shift) > 1e-12)
+        if nonzero.size:
+            return int(nonzero[0])
+        moduli = np.abs(self.complex_shift)
+        gamma = float(moduli[np.argmin(np.abs(self.complex_shift.imag))]) if moduli.size else 0.5
+        self.real_shift = np.append(self.real_shift, gamma)
+        return len(self.real_shift) - 1
+
     def _quadrature_estimate(self, b: Array, c: Array) -> None:
         """Hairer & Wanner's estimate for RADAU5 (IV.8), for any fully implicit tableau.
 
@@ -304,16 +318,7 @@ class ImplicitEngine(Engine):
         """
         count = self.count
         s = len(b)
-        nonzero = np.flatnonzero(np.abs(self.real_shift) > 1e-12)
-        if nonzero.size:
-            block = int(nonzero[0])
-        else:
-            moduli = np.abs(self.complex_shift)
-            gamma = (
-                float(moduli[np.argmin(np.abs(self.complex_shift.imag))]) if moduli.size else 0.5
-            )
-            self.real_shift = np.append(self.real_shift, gamma)
-            block = len(self.real_shift) - 1
+        block = self._filter_block()
         gamma = float(self.real_shift[block])
         moments = 1.0 / np.arange(1, s + 1)
         moments[0] -= gamma
@@ -381,14 +386,27 @@ class ImplicitEngine(Engine):
         extra = int(2.5 * max(0, s - 3)) if coupled else 3
         count[at.MAX_NEWTON] = MAX_NEWTON_ADAPTIVE + extra
         rtol = max(clock[at.RTOL], 1e-14)
+        if not coupled:
+            clock[at.NEWTON_TOLERANCE] = max(10 * 2.2e-16 / rtol, STAGE_TOLERANCE)
+            return
         # RADAU: as much tighter than the step's tolerance as the orders lie apart.
         gap = (self.order + 1) / (self.estimate_order + 1) - 1
         clock[at.NEWTON_TOLERANCE] = max(10 * 2.2e-16 / rtol, min(0.03, rtol ** max(gap, 0.5)))
 
+    def _look_at_end(self) -> None:
+        """Have f looked at where a step ends, if no stage lies there (and f is the slope)."""
+        self.count[at.END_BLOCK] = -1
+        if self.options.fixed or self.tableau.is_stiffly_accurate or self.problem.mass is not None:
+            return
+        self.count[at.END_BLOCK] = self._filter_block()
+
     def _kernels(self) -> tuple[Any, ...]:
-        if self.count[at.COUPLING] == at.COUPLING_DIAGONAL:
-            return Implicit, implicit_step, diagonal_accept, implicit_dense, implicit_refine
-        return Implicit, implicit_step, coupled_accept, coupled_dense, implicit_refine
+        diagonal = self.count[at.COUPLING] == at.COUPLING_DIAGONAL
+        step, accept = implicit_step, diagonal_accept if diagonal else coupled_accept
+        if self.count[at.END_BLOCK] >= 0:
+            step, accept = checked_step, checked_accept
+        dense = implicit_dense if diagonal else coupled_dense
+        return Implicit, step, accept, dense, implicit_refine
 
     def _workspace(self, shared: dict[str, Any]) -> Implicit:
         tableau, n, s = self.tableau, self.n, self.tableau.stages
@@ -411,6 +429,8 @@ class ImplicitEngine(Engine):
             M=np.zeros((own, own)),
             W_last=np.zeros((s, n)),
             lagrange=np.ascontiguousarray(self.lagrange),
+            predictor=stage_predictor(c) if tableau.is_dirk else np.zeros((0, 0)),
+            end_weights=extrapolation_weights(np.append(0.0, c), 1.0),
             newton=np.zeros(2),
             residual=np.zeros((s, n)),
             increment=np.zeros((s, n)),

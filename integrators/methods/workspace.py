@@ -156,6 +156,8 @@ class Implicit(Workspace):
         "M": "f2",
         "W_last": "f2",  # increments of the previous step …
         "lagrange": "f2",  # … and the polynomials ℓⱼ(θ) through them, coefficients of θᵏ
+        "predictor": "f2",  # DIRK: weights of earlier stages where a stage's iteration starts
+        "end_weights": "f1",  # of f(t, y) and the stages in the extrapolated slope at the end
         "newton": "f1",  # size and rate of the last Newton increment
         "residual": "f2",
         "increment": "f2",
