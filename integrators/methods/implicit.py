@@ -48,6 +48,7 @@ from .state import (
     H_FACTORED,
     HAS_MASS,
     HAVE_JACOBIAN,
+    JACOBIAN_AGE,
     JACOBIAN_CURRENT,
     JACOBIAN_NATIVE,
     LAST_REJECTED,
@@ -80,6 +81,7 @@ TASK_SOLVE_COMPLEX = 2000.0
 MAX_RATE = 0.99  # a contraction rate above it counts as divergence
 REUSE_RATE = 1e-3  # a Jacobian that gives a slower rate is evaluated anew at the next step
 STAGE_RATE = 0.02  # … as do diagonally implicit methods where two iterations are not enough, or slow
+OLDEST_JACOBIAN = 20  # steps that a Jacobian may serve; the rate does not tell all of its faults
 CREDIT = 1.0  # largest first increment, in tolerances, that may pass without a second look
 UNIT = 2.220446049250313e-16  # relative spacing of floating-point numbers
 ROUNDING_SAFETY = 10.0  # sums of several rounding errors, each with a sign of its own
@@ -165,6 +167,7 @@ def evaluate_jacobian(w, t):
         return FUNCTION_RAISED
     w.count[HAVE_JACOBIAN] = 1
     w.count[JACOBIAN_CURRENT] = 1
+    w.count[JACOBIAN_AGE] = 0
     w.clock[H_FACTORED] = 0.0
     return OK
 
@@ -400,10 +403,12 @@ def keep_jacobian(w):
 
     """
     w.count[JACOBIAN_CURRENT] = 0
+    w.count[JACOBIAN_AGE] += 1
     allowed = REUSE_RATE
     if w.count[COUPLING] == COUPLING_DIAGONAL and w.count[NEWTON_LAST] <= 2:
         allowed = STAGE_RATE
-    if w.clock[NEWTON_RATE] > allowed and w.count[CONSTANT_JACOBIAN] == 0:
+    worn = w.clock[NEWTON_RATE] > allowed or w.count[JACOBIAN_AGE] >= OLDEST_JACOBIAN
+    if worn and w.count[CONSTANT_JACOBIAN] == 0:
         w.count[HAVE_JACOBIAN] = 0
 
 

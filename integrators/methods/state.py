@@ -72,6 +72,7 @@ MAX_NORM = next(_place)  # 1: largest component, 0: root mean square
 PAIRS = next(_place)  # 1: components are (real, imaginary) pairs
 JACOBIAN_CURRENT = next(_place)  # 1: the Jacobian was evaluated at the current (t, y)
 HAVE_JACOBIAN = next(_place)
+JACOBIAN_AGE = next(_place)  # accepted steps since it was evaluated
 CONSTANT_JACOBIAN = next(_place)
 HAVE_START = next(_place)  # 1: stage slopes of the previous step are there to extrapolate
 MAX_NEWTON = next(_place)
