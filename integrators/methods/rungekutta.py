@@ -31,6 +31,8 @@ Array = NDArray[np.float64]
 DIAGONALISABLE = 1e10  # a larger condition number of T: solve the s·n system as a whole
 MAX_NEWTON_ADAPTIVE = 7  # for three stages; RADAU adds 2.5 for each further one
 MAX_NEWTON_FIXED = 50
+LOOSE = 1e-3  # relative tolerances above it are taken as they are
+SMALLEST_RTOL = 1e-15  # below, steps would only add up rounding errors
 STAGE_TOLERANCE = 0.01  # of the step's, for stages one after the other
 FIXED_NEWTON_RTOL = 1e-16  # fixed steps: iterate to round-off, so that only h decides the error
 
@@ -275,7 +277,6 @@ class ImplicitEngine(Engine):
 
     def _choose_estimate(self, b: Array, c: Array) -> None:
         tableau, count = self.tableau, self.count
-        s = tableau.stages
         if tableau.b_hat is not None:
             assert tableau.embedded_order is not None
             self.estimate_order = min(tableau.order, tableau.embedded_order)
@@ -284,20 +285,29 @@ class ImplicitEngine(Engine):
             weights = tableau.error_weights
             assert weights is not None
             self.e = -weights
+            if tableau.embedded_order > tableau.order:
+                self._tighten()
             if count[at.COUPLING] == at.COUPLING_DIAGONAL and len(self.real_shift) == 1:
                 count[at.ESTIMATE_BLOCK] = 0
                 self.estimate = "embedded method, filtered by (M − hγJ)⁻¹"
-        elif (
-            (tableau.is_fully_implicit or s == 1)
-            and not tableau.is_confluent
-            and any(
-                a != 0
-                for a in tableau.A[0]  # else the first stage is f(t, y) and the estimate 0
-            )
-        ):
+        elif self._has_quadrature_estimate(c):
             self._quadrature_estimate(b, c)
         else:
             self._use_doubling()
+
+    def _has_quadrature_estimate(self, c: Array) -> bool:
+        """Whether f(t, y) beside the stages makes a formula that sees the whole step.
+
+        With a first stage at the start, only that stage and f(t, y) remain in the difference. If
+        the first stage is f(t, y), nothing remains; otherwise too little, unless the step ends on a
+        stage, where a kink shows.
+        """
+        tableau = self.tableau
+        if tableau.is_confluent or not (tableau.is_fully_implicit or tableau.stages == 1):
+            return False
+        if all(a == 0 for a in tableau.A[0]):
+            return False
+        return c[0] != 0.0 or tableau.is_stiffly_accurate
 
     def _filter_block(self) -> int:
         """Number of a real block M − hγJ that can filter estimates, a further one if need be."""
@@ -308,6 +318,19 @@ class ImplicitEngine(Engine):
         gamma = float(moduli[np.argmin(np.abs(self.complex_shift.imag))]) if moduli.size else 0.5
         self.real_shift = np.append(self.real_shift, gamma)
         return len(self.real_shift) - 1
+
+    def _tighten(self) -> None:
+        """Tolerances for an estimate of the error that the propagated solution really makes.
+
+        Where the more accurate of two solutions is propagated, an error per step of tol leads to
+        one of about tol at the end. If it is the less accurate (TRBDF2, whose formula of order 3 is
+        not stable enough), N ~ tol^(−1/(p+1)) such errors add up to tol^(p/(p+1)).
+        """
+        rtol, options = self.options.rtol, self.options
+        if 0 < rtol < LOOSE:
+            factor = (rtol / LOOSE) ** (1 / self.order)
+            self.clock[at.RTOL] = max(rtol * factor, SMALLEST_RTOL)
+            options.atol = options.atol * (self.clock[at.RTOL] / rtol)
 
     def _quadrature_estimate(self, b: Array, c: Array) -> None:
         """Hairer & Wanner's estimate for RADAU5 (IV.8), for any fully implicit tableau.
