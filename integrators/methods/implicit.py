@@ -80,9 +80,11 @@ TASK_SOLVE_COMPLEX = 2000.0
 
 MAX_RATE = 0.99  # a contraction rate above it counts as divergence
 REUSE_RATE = 1e-3  # a Jacobian that gives a slower rate is evaluated anew at the next step
-STAGE_RATE = 0.02  # … as do diagonally implicit methods where two iterations are not enough, or slow
+STAGE_RATE = (
+    0.02  # … as do diagonally implicit methods where two iterations are not enough, or slow
+)
 OLDEST_JACOBIAN = 20  # steps that a Jacobian may serve; the rate does not tell all of its faults
-CREDIT = 1.0  # largest first increment, in tolerances, that may pass without a second look
+CREDIT = 10.0  # largest first increment, in tolerances, that may pass without a second look
 UNIT = 2.220446049250313e-16  # relative spacing of floating-point numbers
 ROUNDING_SAFETY = 10.0  # sums of several rounding errors, each with a sign of its own
 STAGNATION = 1e4  # an increment within so many tolerances that no longer shrinks is round-off
@@ -399,9 +401,7 @@ def implicit_norm(w, e, h):
 
 @kernel
 def keep_jacobian(w):
-    """After an accepted step: a Jacobian that served well is used again.
-
-    """
+    """After an accepted step: a Jacobian that served well is used again."""
     w.count[JACOBIAN_CURRENT] = 0
     w.count[JACOBIAN_AGE] += 1
     allowed = REUSE_RATE

@@ -298,16 +298,13 @@ class ImplicitEngine(Engine):
     def _has_quadrature_estimate(self, c: Array) -> bool:
         """Whether f(t, y) beside the stages makes a formula that sees the whole step.
 
-        With a first stage at the start, only that stage and f(t, y) remain in the difference. If
-        the first stage is f(t, y), nothing remains; otherwise too little, unless the step ends on a
-        stage, where a kink shows.
+        With a first stage at the start, only that stage and f(t, y) remain in the difference: a
+        kink later in the step would not show.
         """
         tableau = self.tableau
         if tableau.is_confluent or not (tableau.is_fully_implicit or tableau.stages == 1):
             return False
-        if all(a == 0 for a in tableau.A[0]):
-            return False
-        return c[0] != 0.0 or tableau.is_stiffly_accurate
+        return bool(c[0] != 0.0)
 
     def _filter_block(self) -> int:
         """Number of a real block M − hγJ that can filter estimates, a further one if need be."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ..control import Controller
 from ..problem import IVP
+from ..tracing.structure import has_kinks
 from . import state as at
 from .custom import nothing
 from .engine import Engine, Options
@@ -198,7 +199,9 @@ class TaylorEngine(Engine):
         f: Any = self.problem.f  # traced by now
         self._series = f.series(self.order).machine_code()
         self._fused: Any = None
+        self.count[at.KINKS] = int(has_kinks(f.graph))
         plain = self.count[at.VARIABLE_ORDER] == 0 and self.problem.index is None
+        plain = plain and self.count[at.KINKS] == 0  # the fused step looks at its end only
         if not self.options.fixed and plain:
             k, max_norm = self.problem.params.size, self.options.max_norm
             function = fused_series_function(f, self.order, k, max_norm)
