@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .consistency import check_consistent, free_algebraic_components
 from .events import Occurrence, Tracker
 from .interrupts import Interrupts, quiet_interrupts
 from .methods.engine import Options, Stepper
@@ -146,7 +147,7 @@ class Run:
                 "the right-hand side must be defined at the initial state"
             )
         if ivp.mass is not None:
-            _check_consistent(ivp, slope, engine.options)
+            check_consistent(ivp, slope, engine.options)
         if ivp.events:
             self.tracker = Tracker(ivp.events, ivp.bind, t0, ivp.y0)
             if not self.one_by_one:
@@ -440,7 +441,24 @@ class Run:
             Status.INTERRUPTED: f"interrupted at {where}",
             Status.EXTERNAL_FAILED: f"the solver gave up at {where}: {engine.failure}",
         }
-        return texts.get(status, status.name)
+        return texts.get(status, status.name) + self._about_the_index(status)
+
+    def _about_the_index(self, status: Status) -> str:
+        """What a failure on a differential-algebraic problem may have to do with its index."""
+        stuck = (Status.STEP_TOO_SMALL, Status.NEWTON_FAILED, Status.SINGULAR_MATRIX)
+        if self.ivp.mass is None or status not in (*stuck, Status.TOO_MANY_STEPS):
+            return ""
+        if self.ivp.index is not None and np.max(self.ivp.index) >= 2:
+            return ""
+        free = free_algebraic_components(self.ivp, self.engine.t, self.engine.y)
+        if not free:
+            return ""
+        names = ", ".join(f"y[{i}]" for i in free)
+        return (
+            f". The likely cause: the algebraic equations leave {names} free, so the index is 2 or "
+            "more; declare it for each component (index=[...]: 3 for multipliers of constraints on "
+            "positions, 2 for multipliers of constraints on velocities and for velocities)"
+        )
 
 
 def _starts(
@@ -476,19 +494,3 @@ class _Progress:
     def close(self) -> None:
         self.bar.stop()
 
-
-def _check_consistent(ivp: IVP, slope: NDArray[Any], options: Options) -> None:
-    """Refuse a start that violates the algebraic equations of M y' = f."""
-    from scipy.linalg import null_space
-
-    mass = ivp.mass.toarray() if hasattr(ivp.mass, "toarray") else np.asarray(ivp.mass)
-    if np.linalg.matrix_rank(mass) == ivp.n:
-        return
-    residual = null_space(mass.T).T @ slope
-    allowed = 1e3 * max(float(np.max(options.atol)), options.rtol * 1e-3)
-    scale = max(1.0, float(np.max(np.abs(ivp.y0))))
-    if np.max(np.abs(residual)) > allowed * scale:
-        raise ValueError(
-            f"inconsistent initial values: the algebraic equations of M y' = f(t, y) are violated "
-            f"by {np.max(np.abs(residual)):.3g} at t0; correct y0 so that f(t0, y0) vanishes there"
-        )
