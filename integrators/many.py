@@ -231,6 +231,8 @@ def _runs(
         if t_span is None:
             raise TypeError("solve_many(f, t_span, y0) needs the interval")
         ivp = IVP(problem, states[0], t_span, params=parameters[0])
+    if ivp.nonnegative.size:
+        raise ValueError("solve_many rejects no step for a negative component; use solve in a loop")
     if ivp.events or ivp.project is not None or ivp.mass is not None:
         raise ValueError(
             "solve_many knows neither events, projections nor mass matrices; use solve in a loop"

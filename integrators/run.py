@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .bounds import broken_promises
 from .consistency import check_consistent, free_algebraic_components
 from .events import Occurrence, Tracker
 from .interrupts import Interrupts, quiet_interrupts
@@ -117,6 +118,7 @@ class Run:
 
     def _reviewed(self, solution: Solution) -> Solution:
         """Let the problem look at its run, and say what it finds."""
+        solution.message += broken_promises(self.ivp, solution, self.engine.options)
         if self.ivp.review is None or solution.status == Status.INTERRUPTED:
             return solution
         t, y = solution.t, solution.y
@@ -437,6 +439,10 @@ class Run:
                 "max_steps, loosen the tolerances, or use an implicit method if the problem is "
                 "stiff"
             ),
+            Status.NEGATIVE: (
+                f"a component that must not be negative becomes so after {where}, however short "
+                "the step; check f there, and nonnegative"
+            ),
             Status.FUNCTION_RAISED: f"a function of the problem raised {cause} after {where}",
             Status.INTERRUPTED: f"interrupted at {where}",
             Status.EXTERNAL_FAILED: f"the solver gave up at {where}: {engine.failure}",
@@ -493,4 +499,3 @@ class _Progress:
 
     def close(self) -> None:
         self.bar.stop()
-

@@ -16,6 +16,7 @@ from .algebra import LARGEST_OWN_LU, JacobianSource, LinearAlgebra
 from .coupled import coupled_accept, coupled_dense, newton_coupled
 from .custom import nothing
 from .diagonal import diagonal_accept, newton_diagonal
+from .divided import divided_by_mass, is_regular
 from .engine import Engine, Options
 from .explicit import explicit_accept, explicit_dense, explicit_step
 from .fused import fused_step, fused_step_function, inputs_size
@@ -44,11 +45,19 @@ def engine_for(tableau: Tableau, problem: IVP, options: Options) -> Engine:
             f"{tableau.name or 'this tableau'} has order 0 (its weights b must add up to 1), so "
             "no step is short enough; correct it, or study it with a fixed step"
         )
+    if problem.mass is not None:
+        regular = is_regular(problem.mass)
+        if regular and _has_explicit_stage(tableau):
+            problem = divided_by_mass(problem)
+        if not (regular or options.fixed):
+            _check_damping(tableau)
     if tableau.is_explicit:
         if problem.mass is not None:
             raise ValueError(
-                f"{tableau.name or 'this tableau'} is explicit and cannot treat a mass matrix; "
-                + _instead_of_explicit(problem)
+                f"{tableau.name or 'this tableau'} is explicit, and the mass matrix is singular, so "
+                "the problem is a differential-algebraic equation: use an implicit method such as "
+                "RADAU5, or, for a mechanism, a formulation without unknown multipliers, which "
+                "explicit methods can solve: 'baumgarte', 'projected' or 'index1'"
             )
         return ExplicitEngine.reused(
             (tableau, id(tableau.dense)),
@@ -67,16 +76,27 @@ def engine_for(tableau: Tableau, problem: IVP, options: Options) -> Engine:
     return ImplicitEngine(tableau, problem, options)
 
 
-def _instead_of_explicit(problem: IVP) -> str:
-    """What to do about a mass matrix if the method is to be, or was meant to be, explicit."""
-    mass = problem.mass.toarray() if hasattr(problem.mass, "toarray") else np.asarray(problem.mass)
-    if np.linalg.matrix_rank(mass) == problem.n:
-        return "use an implicit method such as RADAU5, or divide by the mass matrix in f"
-    return (
-        "this one is singular, so the problem is a differential-algebraic equation: use an "
-        "implicit method such as RADAU5, or, for a mechanism, a formulation without unknown "
-        "multipliers, which explicit methods can solve: 'baumgarte', 'projected' or 'index1'"
-    )
+def _has_explicit_stage(tableau: Tableau) -> bool:
+    """Whether A is singular: then a stage (or a combination of them) is a slope, M⁻¹ f."""
+    A = tableau.arrays[0]
+    return bool(np.min(np.abs(np.linalg.eigvals(A))) < 1e-12)
+
+
+def _check_damping(tableau: Tableau) -> None:
+    """Refuse a method that does not damp what it leaves in algebraic equations (a singular M).
+
+    Errors there are multiplied by R(∞) = 1 − bᵀA⁻¹1 in each step.
+    """
+    if _has_explicit_stage(tableau):
+        return  # refused for that
+    A, b, _ = tableau.arrays
+    limit = 1.0 - float(b @ np.linalg.solve(A, np.ones(len(b))))
+    if abs(limit) > 1.0 - 1e-9:
+        raise ValueError(
+            f"{tableau.name or 'this tableau'} does not damp errors of algebraic equations "
+            f"(|R(∞)| = {abs(limit):.3g}, it must be below 1), and its steps would become ever "
+            "shorter: the mass matrix is singular; use RADAU5, Lobatto IIIC or an L-stable SDIRK"
+        )
 
 
 class ExplicitEngine(Engine):

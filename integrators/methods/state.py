@@ -120,6 +120,7 @@ class Status(IntEnum):
     INTERRUPTED = -7
     ZENO = -8
     EXTERNAL_FAILED = -9
+    NEGATIVE = -10  # a component that must not be
 
 
 STEP_TOO_SMALL = int(Status.STEP_TOO_SMALL)
@@ -127,4 +128,5 @@ NONFINITE = int(Status.NONFINITE)
 NEWTON_FAILED = int(Status.NEWTON_FAILED)
 SINGULAR_MATRIX = int(Status.SINGULAR_MATRIX)
 TOO_MANY_STEPS = int(Status.TOO_MANY_STEPS)
+NEGATIVE = int(Status.NEGATIVE)
 FUNCTION_RAISED = int(Status.FUNCTION_RAISED)

@@ -20,6 +20,7 @@ from ..problem import IVP
 from ..tracing.structure import has_kinks
 from . import state as at
 from .custom import nothing
+from .divided import divided_by_mass, is_regular
 from .engine import Engine, Options
 from .fused_series import fused_series_function, inputs_size, outputs_size
 from .series_step import (
@@ -96,6 +97,8 @@ class Taylor:
     def bind(self, problem: IVP, options: Options) -> Engine:
         """Bind the method to a problem; f is traced if it is not yet."""
         order = self.order_for(options.rtol, options.fixed)
+        if problem.mass is not None and is_regular(problem.mass):
+            problem = divided_by_mass(_traced_problem(problem))
         if self.variable:
             if options.fixed:
                 raise ValueError("variable order needs error control; give fixed steps an order")
@@ -129,6 +132,16 @@ class Taylor:
         if self.variable:
             return 'Taylor("auto")'
         return self.name if self.fixed_order is not None else "Taylor()"
+
+
+def _traced_problem(problem: IVP) -> IVP:
+    """Return the problem with a traced f."""
+    from ..tracing import Traced, traced
+
+    if isinstance(problem.f, Traced):
+        return problem
+    f = traced(problem.f, n=problem.n, params=problem.params.size or None)
+    return problem.with_(f=f)
 
 
 def _checked_order(order: Any) -> int:
@@ -171,17 +184,15 @@ class TaylorEngine(Engine):
     default_controller = Controller(safety=0.85, min_factor=0.1, max_factor=10.0)
 
     def __init__(self, order: int, problem: IVP, options: Options) -> None:
-        from ..tracing import Traced, traced
-
         if problem.y0.dtype.kind == "c":
             raise ValueError("Taylor methods need a real state; split it into real and imaginary")
         if problem.mass is not None:
-            raise ValueError("Taylor methods solve y' = f(t, y) only, without a mass matrix")
-        if not isinstance(problem.f, Traced):
-            f = traced(problem.f, n=problem.n, params=problem.params.size or None)
-            problem = problem.with_(f=f)
+            raise ValueError(
+                "Taylor methods cannot treat a singular mass matrix (a differential-algebraic "
+                "equation); use RADAU5"
+            )
         self.order = order
-        super().__init__(problem, options)
+        super().__init__(_traced_problem(problem), options)
 
     def _setup(self) -> None:
         self.estimate_order = self.order

@@ -31,6 +31,7 @@ SHARED = {
     "p": "f1",  # parameters
     "atol": "f1",
     "index": "i1",  # differentiation index of each component; empty for an ODE
+    "nonnegative": "i1",  # components that must not become negative
     "y": "f1",  # current state
     "y_old": "f1",  # state at the start of the last accepted step
     "y_new": "f1",  # result of the current attempt
