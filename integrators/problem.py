@@ -105,6 +105,10 @@ class IVP:
         :class:`Event` objects or SciPy-style event functions.
     project
         ``project(t, y) -> y`` is applied after each accepted step.
+    nonnegative
+        Components that are never negative (concentrations, populations): True for all, or their
+        numbers. Adaptive steps that would make one negative are rejected and tried shorter; nothing
+        is clipped.
     invariants
         Named functions ``g(t, y)`` that are constant along the exact solution.
     exact
@@ -143,6 +147,7 @@ class IVP:
     index: Any = None
     events: Any = ()
     project: Callable[..., Any] | None = None
+    nonnegative: Any = ()
     invariants: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     exact: Callable[[float], Any] | None = None
     references: Mapping[float, Any] = field(default_factory=dict)
@@ -183,6 +188,7 @@ class IVP:
         set_field(self, "y0", y0)
         set_field(self, "t_span", span)
         set_field(self, "params", params)
+        set_field(self, "nonnegative", _component_numbers(self.nonnegative, y0))
         set_field(self, "events", tuple(Event.of(e) for e in events or ()))
         set_field(self, "invariants", dict(self.invariants))
         set_field(self, "references", {float(t): np.array(y) for t, y in self.references.items()})
@@ -283,6 +289,30 @@ def _index_array(index: Any, n: int) -> NDArray[np.int64]:
     if array.min() < 0 or array.max() > 3:
         raise ValueError(f"index entries must be 0 (differential), 1, 2 or 3; got {index!r}")
     return array
+
+
+def _component_numbers(nonnegative: Any, y0: NDArray[Any]) -> NDArray[np.int64]:
+    """Check which components are never negative; return their numbers."""
+    n = y0.size
+    if nonnegative is None or nonnegative is False:
+        nonnegative = ()
+    given = np.arange(n) if nonnegative is True else np.atleast_1d(np.asarray(nonnegative))
+    if given.dtype == bool and given.shape == (n,):
+        given = np.flatnonzero(given)
+    numbers = given.astype(np.int64)
+    if given.ndim != 1 or given.dtype == bool or np.any(numbers != given):
+        raise ValueError(
+            f"nonnegative must be True or the numbers of components, got {nonnegative!r}"
+        )
+    if numbers.size and (y0.dtype.kind == "c" or not -n <= numbers.min() <= numbers.max() < n):
+        raise ValueError(
+            f"nonnegative must name components 0 … {n - 1} of a real state, got {nonnegative!r}"
+        )
+    numbers = np.unique(numbers % n)
+    for i in numbers:
+        if y0[i] < 0:
+            raise ValueError(f"y0[{i}] = {y0[i]:g} is negative, but component {i} must never be")
+    return numbers
 
 
 def _check_mass(mass: Any, n: int) -> None:

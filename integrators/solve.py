@@ -51,6 +51,7 @@ def solve(
     mass: Any = None,
     index: Any = None,
     project: Callable[..., Any] | None = None,
+    nonnegative: Any = None,
     manifold: Manifold | None = None,
     controller: Controller | None = None,
     norm: str = "rms",
@@ -98,7 +99,7 @@ def solve(
         Event functions ``g(t, y)`` or :class:`Event` objects.
     params
         Parameters p; f and everything else is then called as ``f(t, y, p)``.
-    jac, jac_sparsity, mass, index, project, manifold
+    jac, jac_sparsity, mass, index, project, nonnegative, manifold
         As in :class:`IVP`.
     controller
         Step-size controller: ``I()``, ``PI()``, ``PID()``, ``Predictive()``.
@@ -146,6 +147,7 @@ def solve(
         "index": index,
         "events": events,
         "project": project,
+        "nonnegative": nonnegative,
         "manifold": manifold,
     }
     ivp = _as_ivp(problem, t_span, y0, changes)
@@ -170,6 +172,8 @@ def solve(
     stops = _stops(tstops, ivp.t_span)
     first = _first_step(first_step, ivp.t_span, options)
     engine = _bind(chosen, ivp, options)
+    if ivp.nonnegative.size:
+        _check_rejects(engine, options, method)
     run = Run(engine, ivp, output_times, stops, dense_output, callback, progress)
     solution = run.run(first)
     solution.method = method_name(method)
@@ -311,6 +315,14 @@ def _positive(name: str, value: Any) -> float:
     if not (np.isfinite(number) and number > 0):
         raise ValueError(f"{name} must be a positive number, got {value}")
     return number
+
+
+def _check_rejects(engine: Stepper, options: Options, method: Any) -> None:
+    """Steps that make a component negative can only be rejected where the loop is ours."""
+    if options.fixed:
+        raise ValueError("nonnegative rejects steps, which a fixed step does not allow")
+    if not engine.keeps_bounds:
+        raise ValueError(f"nonnegative cannot be given to {method_name(method)}; use RADAU5, say")
 
 
 def _first_step(first_step: Any, span: tuple[float, float], options: Options) -> float | None:

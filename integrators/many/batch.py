@@ -369,6 +369,7 @@ def _lanes(ivp: IVP, options: dict[str, Any], times: NDArray[np.float64]) -> Lan
         "it has events": bool(ivp.events),
         "it projects after each step": ivp.project is not None,
         "it has a mass matrix": ivp.mass is not None,
+        "components must not become negative": ivp.nonnegative.size > 0,
         "the step is fixed": options["step"] is not None,
         "there are times to step on": np.size(options["tstops"]) > 0,
         "a predictive controller looks at steps in Python": controller and controller.predictive,

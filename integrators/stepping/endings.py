@@ -37,6 +37,10 @@ def ending(status: Status, engine: Any, exception: BaseException | None = None) 
             "max_steps, loosen the tolerances, or use an implicit method if the problem is "
             "stiff"
         ),
+        Status.NEGATIVE: (
+            f"a component that must not be negative becomes so after {where}, however short the "
+            "step; check f there, and nonnegative"
+        ),
         Status.FUNCTION_RAISED: f"a function of the problem raised {cause} after {where}",
         Status.INTERRUPTED: f"interrupted at {where}",
         Status.EXTERNAL_FAILED: f"the solver gave up at {where}: {engine.failure}",

@@ -58,6 +58,7 @@ class Engine(Stepper):
     degree: int
     hermite: Extension = hermite_extension(3)
     waiting: list[Engine] | None = None
+    keeps_bounds = True
 
     def __init__(self, problem: IVP, options: Options) -> None:
         super().__init__(problem, options)
@@ -118,6 +119,7 @@ class Engine(Stepper):
         w.p[:] = problem.params
         w.atol[:] = options.atol
         w.control[:] = self._control()
+        w.replace("nonnegative", problem.nonnegative)
         if w.outputs is not options.outputs:
             w.replace("outputs", options.outputs)
 
@@ -201,6 +203,7 @@ class Engine(Stepper):
             p=np.array(problem.params, dtype=np.float64),
             atol=self.to_real_weights(self.options.atol).copy(),
             index=np.ascontiguousarray(index, dtype=np.int64),
+            nonnegative=problem.nonnegative,
             K=np.zeros((max(stages, 1), n)),
             P=np.zeros((0, 0)),
             Q=np.zeros((self.degree, n)),

@@ -43,6 +43,7 @@ from .state import (
     MAX_STEP,
     MAX_STEPS,
     MIN_STEP,
+    NEGATIVE,
     NEWTON_FACTOR,
     NEWTON_FAILED,
     NONFINITE,
@@ -215,6 +216,8 @@ def adaptive_step(w):
                 status = NONFINITE
         if status == FUNCTION_RAISED:
             return status
+        if status == OK and error <= 1.0 and any_negative(w):
+            status = NEGATIVE
         if status == OK and error <= 1.0:
             factor = 1.0
             if count[OWN_LENGTH] == 0:
@@ -246,6 +249,15 @@ def adaptive_step(w):
             count[ORDER_WISH] = -1
             return SWITCH
     return TOO_MANY_STEPS
+
+
+@kernel
+def any_negative(w):
+    """Whether the attempted step makes a component negative that must not be."""
+    for k in range(w.nonnegative.shape[0]):
+        if w.y_new[w.nonnegative[k]] < 0.0:
+            return True
+    return False
 
 
 @kernel

@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..problem import IVP
+from .bounds import broken_bounds
+from .consistency import check_consistent, free_algebraic_components
 from .endings import ending
-from .engine import Options, Stepper
+from .engine import Stepper
 from .events import Tracker
 from .instants import Instant, Motion, at_the_start
 from .interrupts import Interrupts, quiet_interrupts
@@ -125,6 +127,7 @@ class Run:
 
     def _reviewed(self, solution: Solution) -> Solution:
         """Let the problem look at its run, and say what it finds."""
+        solution.message += broken_bounds(self.ivp, solution)
         if self.ivp.review is None or solution.status == Status.INTERRUPTED:
             return solution
         t, y = solution.t, solution.y
@@ -155,7 +158,7 @@ class Run:
                 "the right-hand side must be defined at the initial state"
             )
         if ivp.mass is not None:
-            _check_consistent(ivp, slope, engine.options)
+            check_consistent(ivp, slope, engine.options)
         if ivp.events:
             self.tracker = Tracker(ivp.events, ivp.bind, t0, ivp.y0)
             if not self.one_by_one:
@@ -403,15 +406,33 @@ class Run:
             t_events=[np.array(t) for t in tracker.t] if tracker else [],
             y_events=[np.array(y) for y in tracker.y] if tracker else [],
             status=status,
-            message="; ".join(
-                filter(None, (self.message or ending(status, engine, self.exception), self.remark))
-            ),
+            message="; ".join(filter(None, (self.message or self._ending(status), self.remark))),
             reached=(engine.t, engine.y),
             error_estimate=engine.estimate,
             dense_order=engine.dense_order,
             problem=self.ivp,
             exception=self.exception,
             **engine.statistics(),
+        )
+
+    def _ending(self, status: Status) -> str:
+        return ending(status, self.engine, self.exception) + self._about_the_index(status)
+
+    def _about_the_index(self, status: Status) -> str:
+        """What a failure on a differential-algebraic problem may have to do with its index."""
+        stuck = (Status.STEP_TOO_SMALL, Status.NEWTON_FAILED, Status.SINGULAR_MATRIX)
+        if self.ivp.mass is None or status not in (*stuck, Status.TOO_MANY_STEPS):
+            return ""
+        if self.ivp.index is not None and np.max(self.ivp.index) >= 2:
+            return ""
+        free = free_algebraic_components(self.ivp, self.engine.t, self.engine.y)
+        if not free:
+            return ""
+        names = ", ".join(f"y[{i}]" for i in free)
+        return (
+            f". The likely cause: the algebraic equations leave {names} free, so the index is 2 or "
+            "more; declare it for each component (index=[...]: 3 for multipliers of constraints on "
+            "positions, 2 for multipliers of constraints on velocities and for velocities)"
         )
 
 
@@ -447,20 +468,3 @@ class _Progress:
 
     def close(self) -> None:
         self.bar.stop()
-
-
-def _check_consistent(ivp: IVP, slope: NDArray[Any], options: Options) -> None:
-    """Refuse a start that violates the algebraic equations of M y' = f."""
-    from scipy.linalg import null_space
-
-    mass = ivp.mass.toarray() if hasattr(ivp.mass, "toarray") else np.asarray(ivp.mass)
-    if np.linalg.matrix_rank(mass) == ivp.n:
-        return
-    residual = null_space(mass.T).T @ slope
-    allowed = 1e3 * max(float(np.max(options.atol)), options.rtol * 1e-3)
-    scale = max(1.0, float(np.max(np.abs(ivp.y0))))
-    if np.max(np.abs(residual)) > allowed * scale:
-        raise ValueError(
-            f"inconsistent initial values: the algebraic equations of M y' = f(t, y) are violated "
-            f"by {np.max(np.abs(residual)):.3g} at t0; correct y0 so that f(t0, y0) vanishes there"
-        )

@@ -73,6 +73,7 @@ MAX_NORM = next(_place)  # 1: largest component, 0: root mean square
 PAIRS = next(_place)  # 1: components are (real, imaginary) pairs
 JACOBIAN_CURRENT = next(_place)  # 1: the Jacobian was evaluated at the current (t, y)
 HAVE_JACOBIAN = next(_place)
+JACOBIAN_AGE = next(_place)  # accepted steps since it was evaluated
 CONSTANT_JACOBIAN = next(_place)
 HAVE_START = next(_place)  # 1: stage slopes of the previous step are there to extrapolate
 MAX_NEWTON = next(_place)
@@ -87,6 +88,8 @@ HIGHEST_ORDER = next(_place)  # … and the highest
 STEPS_AT_ORDER = next(_place)  # accepted steps since the last change of order
 ESTIMATE_BLOCK = next(_place)  # which real block filters the error estimate; -1: none
 DENSE_BLOCK = next(_place)  # which real block solves for further stages for dense output
+KINKS = next(_place)  # 1: f is known to have kinks; Taylor methods look inside their steps, too
+END_BLOCK = next(_place)  # which one filters the slope at the end, if that is looked at; else -1
 COUNT_SIZE = next(_place)
 
 ESTIMATE_NONE, ESTIMATE_EMBEDDED, ESTIMATE_TWO, ESTIMATE_DOUBLING = range(4)
@@ -120,6 +123,7 @@ class Status(IntEnum):
     ZENO = -8
     EXTERNAL_FAILED = -9
     HELD = -10  # an event's reset leaves the state on a surface that f leads it through
+    NEGATIVE = -11  # a component that must not be
 
 
 STEP_TOO_SMALL = int(Status.STEP_TOO_SMALL)
@@ -127,4 +131,5 @@ NONFINITE = int(Status.NONFINITE)
 NEWTON_FAILED = int(Status.NEWTON_FAILED)
 SINGULAR_MATRIX = int(Status.SINGULAR_MATRIX)
 TOO_MANY_STEPS = int(Status.TOO_MANY_STEPS)
+NEGATIVE = int(Status.NEGATIVE)
 FUNCTION_RAISED = int(Status.FUNCTION_RAISED)

@@ -104,6 +104,8 @@ class Stepper(ABC):
         How errors are estimated, in words.
     dense_order
         Order of the interpolants.
+    keeps_bounds
+        Whether steps that make a non-negative component negative are rejected.
     failure
         What a solver from elsewhere said of its own failure.
     move
@@ -114,6 +116,7 @@ class Stepper(ABC):
     dense_order: int
     failure: str = ""
     look: bool = True
+    keeps_bounds: bool = False
     move: Callable[..., NDArray[Any]] = staticmethod(operator.add)
 
     def __init__(self, problem: IVP, options: Options) -> None:

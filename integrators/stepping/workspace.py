@@ -23,6 +23,7 @@ SHARED = {
     "p": "f1",  # parameters
     "atol": "f1",
     "index": "i1",  # differentiation index of each component; empty for an ODE
+    "nonnegative": "i1",  # components that must not become negative
     "y": "f1",  # current state
     "y_old": "f1",  # state at the start of the last accepted step
     "y_new": "f1",  # result of the current attempt
@@ -93,6 +94,8 @@ class Implicit(Workspace, begins_as=Steps):
         "plain_P": "f2",  # dense output without them
         "W_last": "f2",  # increments of the previous step …
         "lagrange": "f2",  # … and the polynomials ℓⱼ(θ) through them, coefficients of θᵏ
+        "predictor": "f2",  # DIRK: weights of earlier stages where a stage's iteration starts
+        "end_weights": "f1",  # of f(t, y) and the stages in the extrapolated slope at the end
         "newton": "f1",  # size and rate of the last Newton increment
         "residual": "f2",
         "increment": "f2",

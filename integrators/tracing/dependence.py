@@ -11,10 +11,26 @@ from .graph import CONDITIONS, Program
 if TYPE_CHECKING:
     import scipy.sparse
 
-__all__ = ["dependence"]
+__all__ = ["dependence", "has_kinks"]
 
 # Constant wherever they have a derivative.
 _STEPS = CONDITIONS | {"sign", "floor"}
+# Where these change branches, a function jumps or has a kink.
+_BRANCHES = {"sign", "floor", "abs", "min", "max", "select"}
+
+
+def has_kinks(program: Program) -> bool:
+    """Whether a function may jump or have a kink somewhere: it contains a branch.
+
+    Examples
+    --------
+    >>> from integrators.tracing import trace
+    >>> has_kinks(trace(lambda t, y: [y[1], -abs(y[0])], (), 2))
+    True
+    >>> has_kinks(trace(lambda t, y: [y[1], -y[0] ** 3], (), 2))
+    False
+    """
+    return not _BRANCHES.isdisjoint(program.ops)
 
 
 def dependence(program: Program, first: int, count: int) -> scipy.sparse.csc_matrix:

@@ -116,6 +116,8 @@ class MuntheKaas:
     def bind(self, problem: IVP, options: Options) -> LieEngine:
         """Bind the method to a problem."""
         self._manifold(problem)
+        if problem.nonnegative.size:
+            raise ValueError(f"{self.name} knows no non-negative components; use RADAU5, say")
         if problem.mass is not None:
             raise ValueError(
                 f"{self.name} is explicit and cannot treat a mass matrix; divide by it in the "

@@ -29,7 +29,9 @@ from ...stepping.state import (
     H,
 )
 from .implicit import (
+    ROUNDING_SAFETY,
     TASK_SOLVE_COMPLEX,
+    UNIT,
     ask_algebra,
     converged,
     implicit_norm,
@@ -45,9 +47,6 @@ from .lu import lu_solve
 RAISE_RATE = 0.005
 LOWER_RATE = 0.8
 STEPS_BEFORE_CHANGE = 10
-
-UNIT = 2.220446049250313e-16  # relative spacing of floating-point numbers
-ROUNDING_SAFETY = 10.0  # sums of several rounding errors, each with a sign of its own
 
 EXTRAPOLATED_STAGES = 8  # polynomials of higher degree are useless beyond their interval
 

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...kernels import kernel
 from ...stepping.dense import combine, copy, error_norm, evaluate
 from ...stepping.state import (
     ESTIMATE,
     ESTIMATE_DOUBLING,
+    FIXED,
     FSAL,
     FUNCTION_RAISED,
+    H_LAST,
     HAVE_F1,
+    HAVE_START,
     MAX_NEWTON,
     NEWTON_FAILED,
     NEWTON_LAST,
+    NEWTON_MEMORY,
+    NEWTON_RATE,
     NNEWTON,
     OK,
     STAGES,
+    STEP_TOO_SMALL,
 )
 from .implicit import (
+    ROUNDING_SAFETY,
+    UNIT,
     converged,
     keep_jacobian,
     recall_rate,
@@ -34,6 +44,7 @@ def newton_diagonal(w, t, h):
     n = w.y.shape[0]
     remembered = w.newton
     count[NEWTON_LAST] = 0
+    slowest = 0.0
     for i in range(s):
         k = w.block_of[i]
         if k < 0:
@@ -49,10 +60,10 @@ def newton_diagonal(w, t, h):
                 w.K[i, m] = h * w.dx[m]
             continue
         diagonal = w.A[i, i]
-        for m in range(n):  # a stage starts from the increment of the one before
-            w.K[i, m] = w.K[i - 1, m] if i > 0 else 0.0
+        starting_stage(w, i, h)
         recall_rate(w)
         verdict = 0
+        norm = np.inf
         for iteration in range(count[MAX_NEWTON]):
             count[NNEWTON] += 1
             count[NEWTON_LAST] = max(count[NEWTON_LAST], iteration + 1)
@@ -73,12 +84,73 @@ def newton_diagonal(w, t, h):
             for m in range(n):
                 w.K[i, m] += w.real_rhs[m]
                 w.error[m] = diagonal * w.real_rhs[m]
-            verdict = converged(w, error_norm(w, w.error, h), iteration, remembered)
+            norm = error_norm(w, w.error, h)
+            verdict = converged(w, norm, iteration, remembered)
             if verdict != 0:
                 break
+        slowest = max(slowest, w.clock[NEWTON_RATE])
         if verdict != 1:
-            return NEWTON_FAILED
+            status = stage_stagnated(w, i, t, h, norm)
+            if status != OK:
+                return status
+    w.clock[NEWTON_RATE] = slowest
     return OK
+
+
+@kernel
+def starting_stage(w, i, h):
+    """K[i] from the slopes of earlier stages; the first from the last one of the step before."""
+    n = w.y.shape[0]
+    if i > 0:
+        combine(w.predictor[i], w.K, i, w.K[i])
+        return
+    ratio = h / w.clock[H_LAST] if w.count[HAVE_START] == 1 else 0.0
+    for m in range(n):
+        w.K[0, m] = ratio * w.W_last[0, m]
+
+
+@kernel
+def stage_stagnated(w, i, t, h, norm):
+    """Judge an iteration that stopped converging: OK if only rounding errors are left in it.
+
+    As :func:`integrators.methods.runge_kutta.coupled.stagnated`: a rounding error of the stage value, in f
+    magnified by rates of 10¹¹ a second, say, keeps increments from shrinking further.
+    """
+    if w.count[FIXED] == 1 or not np.isfinite(norm):
+        return NEWTON_FAILED
+    limit = stage_rounding(w, i, t, h)
+    if limit < 0.0:
+        return FUNCTION_RAISED
+    if not norm <= ROUNDING_SAFETY * limit:
+        return NEWTON_FAILED
+    w.clock[NEWTON_MEMORY] = 1.0
+    return OK if norm <= 1.0 else STEP_TOO_SMALL
+
+
+@kernel
+def stage_rounding(w, i, t, h):
+    """Norm of the increment that a unit in the last place of stage value i causes; < 0 if f fails.
+
+    Signs alternate, or the perturbation would be a mere scaling.
+    """
+    n = w.y.shape[0]
+    combine(w.A[i], w.K, i + 1, w.x)
+    for m in range(n):
+        w.x[m] += w.y[m]
+    if evaluate(w, t + w.c[i] * h) != OK:
+        return -1.0
+    copy(w.dx, w.residual[i])
+    for m in range(n):
+        w.x[m] *= 1.0 + (UNIT if m % 2 == 0 else -UNIT)
+    if evaluate(w, t + w.c[i] * h) != OK:
+        return -1.0
+    for m in range(n):
+        w.real_rhs[m] = h * (w.dx[m] - w.residual[i, m])
+    if solve_real(w, w.block_of[i]) != OK:
+        return -1.0
+    for m in range(n):
+        w.error[m] = w.A[i, i] * w.real_rhs[m]
+    return error_norm(w, w.error, h)
 
 
 @kernel
@@ -93,5 +165,7 @@ def diagonal_accept(w, t, h):
         for m in range(w.y.shape[0]):
             w.f1[m] = last[m] / h
         w.count[HAVE_F1] = 1
+    copy(w.K[w.count[STAGES] - 1], w.W_last[0])
+    w.count[HAVE_START] = 1
     keep_jacobian(w)
     return OK

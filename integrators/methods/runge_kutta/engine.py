@@ -27,10 +27,13 @@ from ..user.step import nothing
 from .algebra import LARGEST_OWN_LU, JacobianSource, LinearAlgebra
 from .coupled import coupled_accept, newton_coupled
 from .diagonal import diagonal_accept, newton_diagonal
+from .divided import divided_by_mass, is_regular
 from .explicit import explicit_accept, explicit_dense, explicit_step
 from .extra_stages import implicit_dense
 from .fused import fused_step, fused_step_function, inputs_size
 from .implicit import implicit_refine, implicit_step
+from .predictor import extrapolation_weights, stage_predictor
+from .surprise import checked_accept, checked_step
 
 __all__ = ["ExplicitEngine", "ImplicitEngine", "engine_for"]
 
@@ -39,6 +42,9 @@ Array = NDArray[np.float64]
 DIAGONALISABLE = 1e10  # a larger condition number of T: solve the s·n system as a whole
 MAX_NEWTON_ADAPTIVE = 7  # for three stages; RADAU adds 2.5 for each further one
 MAX_NEWTON_FIXED = 50
+LOOSE = 1e-3  # relative tolerances above it are taken as they are
+SMALLEST_RTOL = 1e-15  # below, steps would only add up rounding errors
+STAGE_TOLERANCE = 0.01  # of the step's, for stages one after the other
 FIXED_NEWTON_RTOL = 1e-16  # fixed steps: iterate to round-off, so that only h decides the error
 
 
@@ -49,11 +55,19 @@ def engine_for(tableau: Tableau, problem: IVP, options: Options) -> Engine:
             f"{tableau.name or 'this tableau'} has order 0 (its weights b must add up to 1), so "
             "no step is short enough; correct it, or study it with a fixed step"
         )
+    if problem.mass is not None:
+        regular = is_regular(problem.mass)
+        if regular and _has_explicit_stage(tableau):
+            problem = divided_by_mass(problem)
+        if not (regular or options.fixed):
+            _check_damping(tableau)
     if tableau.is_explicit:
         if problem.mass is not None:
             raise ValueError(
-                f"{tableau.name or 'this tableau'} is explicit and cannot treat a mass matrix; "
-                + _instead_of_explicit(problem)
+                f"{tableau.name or 'this tableau'} is explicit, and the mass matrix is singular, so "
+                "the problem is a differential-algebraic equation: use an implicit method such as "
+                "RADAU5, or, for a mechanism, a formulation without unknown multipliers, which "
+                "explicit methods can solve: 'baumgarte', 'projected' or 'index1'"
             )
         return ExplicitEngine.reused(
             (tableau, id(tableau.dense)),
@@ -72,16 +86,27 @@ def engine_for(tableau: Tableau, problem: IVP, options: Options) -> Engine:
     return ImplicitEngine(tableau, problem, options)
 
 
-def _instead_of_explicit(problem: IVP) -> str:
-    """What to do about a mass matrix if the method is to be, or was meant to be, explicit."""
-    mass = problem.mass.toarray() if hasattr(problem.mass, "toarray") else np.asarray(problem.mass)
-    if np.linalg.matrix_rank(mass) == problem.n:
-        return "use an implicit method such as RADAU5, or divide by the mass matrix in f"
-    return (
-        "this one is singular, so the problem is a differential-algebraic equation: use an "
-        "implicit method such as RADAU5, or, for a mechanism, a formulation without unknown "
-        "multipliers, which explicit methods can solve: 'baumgarte', 'projected' or 'index1'"
-    )
+def _has_explicit_stage(tableau: Tableau) -> bool:
+    """Whether A is singular: then a stage (or a combination of them) is a slope, M⁻¹ f."""
+    A = tableau.arrays[0]
+    return bool(np.min(np.abs(np.linalg.eigvals(A))) < 1e-12)
+
+
+def _check_damping(tableau: Tableau) -> None:
+    """Refuse a method that does not damp what it leaves in algebraic equations (a singular M).
+
+    Errors there are multiplied by R(∞) = 1 − bᵀA⁻¹1 in each step.
+    """
+    if _has_explicit_stage(tableau):
+        return  # refused for that
+    A, b, _ = tableau.arrays
+    limit = 1.0 - float(b @ np.linalg.solve(A, np.ones(len(b))))
+    if abs(limit) > 1.0 - 1e-9:
+        raise ValueError(
+            f"{tableau.name or 'this tableau'} does not damp errors of algebraic equations "
+            f"(|R(∞)| = {abs(limit):.3g}, it must be below 1), and its steps would become ever "
+            "shorter: the mass matrix is singular; use RADAU5, Lobatto IIIC or an L-stable SDIRK"
+        )
 
 
 class ExplicitEngine(Engine):
@@ -242,6 +267,7 @@ class ImplicitEngine(Engine):
             self.estimate = "none (fixed step)"
         else:
             self._choose_estimate(b, c)
+        self._look_at_end()
         self._choose_dense(c)
         self._set_newton()
 
@@ -295,7 +321,6 @@ class ImplicitEngine(Engine):
 
     def _choose_estimate(self, b: Array, c: Array) -> None:
         tableau, count = self.tableau, self.count
-        s = tableau.stages
         if tableau.b_hat is not None:
             assert tableau.embedded_order is not None
             self.estimate_order = min(tableau.order, tableau.embedded_order)
@@ -304,20 +329,49 @@ class ImplicitEngine(Engine):
             weights = tableau.error_weights
             assert weights is not None
             self.e = -weights
+            if tableau.embedded_order > tableau.order:
+                self._tighten()
             if count[at.COUPLING] == at.COUPLING_DIAGONAL and len(self.real_shift) == 1:
                 count[at.ESTIMATE_BLOCK] = 0
                 self.estimate = "embedded method, filtered by (M − hγJ)⁻¹"
-        elif (
-            (tableau.is_fully_implicit or s == 1)
-            and not tableau.is_confluent
-            and any(
-                a != 0
-                for a in tableau.A[0]  # else the first stage is f(t, y) and the estimate 0
-            )
-        ):
+        elif self._has_quadrature_estimate(c):
             self._quadrature_estimate(b, c)
         else:
             self._use_doubling()
+
+    def _has_quadrature_estimate(self, c: Array) -> bool:
+        """Whether f(t, y) beside the stages makes a formula that sees the whole step.
+
+        With a first stage at the start, only that stage and f(t, y) remain in the difference: a
+        kink later in the step would not show.
+        """
+        tableau = self.tableau
+        if tableau.is_confluent or not (tableau.is_fully_implicit or tableau.stages == 1):
+            return False
+        return bool(c[0] != 0.0)
+
+    def _filter_block(self) -> int:
+        """Number of a real block M − hγJ that can filter estimates, a further one if need be."""
+        nonzero = np.flatnonzero(np.abs(self.real_shift) > 1e-12)
+        if nonzero.size:
+            return int(nonzero[0])
+        moduli = np.abs(self.complex_shift)
+        gamma = float(moduli[np.argmin(np.abs(self.complex_shift.imag))]) if moduli.size else 0.5
+        self.real_shift = np.append(self.real_shift, gamma)
+        return len(self.real_shift) - 1
+
+    def _tighten(self) -> None:
+        """Tolerances for an estimate of the error that the propagated solution really makes.
+
+        Where the more accurate of two solutions is propagated, an error per step of tol leads to
+        one of about tol at the end. If it is the less accurate (TRBDF2, whose formula of order 3 is
+        not stable enough), N ~ tol^(−1/(p+1)) such errors add up to tol^(p/(p+1)).
+        """
+        rtol, options = self.options.rtol, self.options
+        if 0 < rtol < LOOSE:
+            factor = (rtol / LOOSE) ** (1 / self.order)
+            self.clock[at.RTOL] = max(rtol * factor, SMALLEST_RTOL)
+            options.atol = options.atol * (self.clock[at.RTOL] / rtol)
 
     def _quadrature_estimate(self, b: Array, c: Array) -> None:
         """Hairer & Wanner's estimate for RADAU5 (IV.8), for any fully implicit tableau.
@@ -328,16 +382,7 @@ class ImplicitEngine(Engine):
         """
         count = self.count
         s = len(b)
-        nonzero = np.flatnonzero(np.abs(self.real_shift) > 1e-12)
-        if nonzero.size:
-            block = int(nonzero[0])
-        else:
-            moduli = np.abs(self.complex_shift)
-            gamma = (
-                float(moduli[np.argmin(np.abs(self.complex_shift.imag))]) if moduli.size else 0.5
-            )
-            self.real_shift = np.append(self.real_shift, gamma)
-            block = len(self.real_shift) - 1
+        block = self._filter_block()
         gamma = float(self.real_shift[block])
         moments = 1.0 / np.arange(1, s + 1)
         moments[0] -= gamma
@@ -419,14 +464,26 @@ class ImplicitEngine(Engine):
         extra = int(2.5 * max(0, s - 3)) if coupled else 3
         count[at.MAX_NEWTON] = MAX_NEWTON_ADAPTIVE + extra
         rtol = max(clock[at.RTOL], 1e-14)
+        if not coupled:
+            clock[at.NEWTON_TOLERANCE] = max(10 * 2.2e-16 / rtol, STAGE_TOLERANCE)
+            return
         # RADAU: as much tighter than the step's tolerance as the orders lie apart.
         gap = (self.order + 1) / (self.estimate_order + 1) - 1
         clock[at.NEWTON_TOLERANCE] = max(10 * 2.2e-16 / rtol, min(0.03, rtol ** max(gap, 0.5)))
 
+    def _look_at_end(self) -> None:
+        """Have f looked at where a step ends, if no stage lies there (and f is the slope)."""
+        self.count[at.END_BLOCK] = -1
+        if self.options.fixed or self.tableau.is_stiffly_accurate or self.problem.mass is not None:
+            return
+        self.count[at.END_BLOCK] = self._filter_block()
+
     def _kernels(self) -> tuple[Any, ...]:
-        if self.count[at.COUPLING] == at.COUPLING_DIAGONAL:
-            return Implicit, implicit_step, diagonal_accept, implicit_dense, implicit_refine
-        return Implicit, implicit_step, coupled_accept, implicit_dense, implicit_refine
+        diagonal = self.count[at.COUPLING] == at.COUPLING_DIAGONAL
+        step, accept = implicit_step, diagonal_accept if diagonal else coupled_accept
+        if self.count[at.END_BLOCK] >= 0:
+            step, accept = checked_step, checked_accept
+        return Implicit, step, accept, implicit_dense, implicit_refine
 
     def _workspace(self, shared: dict[str, Any]) -> Implicit:
         tableau, n, s = self.tableau, self.n, self.tableau.stages
@@ -448,6 +505,8 @@ class ImplicitEngine(Engine):
             **self._dense_tables(shared),
             W_last=np.zeros((s, n)),
             lagrange=np.ascontiguousarray(self.lagrange),
+            predictor=stage_predictor(c) if tableau.is_dirk else np.zeros((0, 0)),
+            end_weights=extrapolation_weights(np.append(0.0, c), 1.0),
             newton=np.zeros(2),
             residual=np.zeros((s, n)),
             increment=np.zeros((s, n)),

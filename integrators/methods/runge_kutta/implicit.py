@@ -43,6 +43,7 @@ from ...stepping.state import (
     H_FACTORED,
     HAS_MASS,
     HAVE_JACOBIAN,
+    JACOBIAN_AGE,
     JACOBIAN_CURRENT,
     JACOBIAN_NATIVE,
     LAST_REJECTED,
@@ -50,6 +51,7 @@ from ...stepping.state import (
     MAX_NORM,
     NEWTON_FACTOR,
     NEWTON_FAILED,
+    NEWTON_LAST,
     NEWTON_MEMORY,
     NEWTON_RATE,
     NEWTON_TOLERANCE,
@@ -74,6 +76,13 @@ TASK_SOLVE_COMPLEX = 2000.0
 
 MAX_RATE = 0.99  # a contraction rate above it counts as divergence
 REUSE_RATE = 1e-3  # a Jacobian that gives a slower rate is evaluated anew at the next step
+STAGE_RATE = (
+    0.02  # … as do diagonally implicit methods where two iterations are not enough, or slow
+)
+OLDEST_JACOBIAN = 20  # steps that a Jacobian may serve; the rate does not tell all of its faults
+CREDIT = 10.0  # largest first increment, in tolerances, that may pass without a second look
+UNIT = 2.220446049250313e-16  # relative spacing of floating-point numbers
+ROUNDING_SAFETY = 10.0  # sums of several rounding errors, each with a sign of its own
 STAGNATION = 1e4  # an increment within so many tolerances that no longer shrinks is round-off
 
 
@@ -105,9 +114,19 @@ def begin_step(w, t):
     wanted = w.clock[ESTIMATE_WEIGHT] != 0.0
     if (wanted or explicit_first_stage(w)) and slope_at_start(w, t) != OK:
         return FUNCTION_RAISED
-    if w.count[HAVE_JACOBIAN] == 0:
+    if w.count[HAVE_JACOBIAN] == 0 or jacobian_is_doubtful(w):
         return evaluate_jacobian(w, t)
     return OK
+
+
+@kernel
+def jacobian_is_doubtful(w):
+    """Whether the last attempt failed with a Jacobian from elsewhere: RADAU5 renews it, too.
+
+    Its filter may have hidden the error of a step across a kink.
+    """
+    old = w.count[JACOBIAN_CURRENT] == 0 and w.count[CONSTANT_JACOBIAN] == 0
+    return w.count[LAST_REJECTED] == 1 and old
 
 
 @kernel
@@ -146,6 +165,7 @@ def evaluate_jacobian(w, t):
         return FUNCTION_RAISED
     w.count[HAVE_JACOBIAN] = 1
     w.count[JACOBIAN_CURRENT] = 1
+    w.count[JACOBIAN_AGE] = 0
     w.clock[H_FACTORED] = 0.0
     return OK
 
@@ -254,6 +274,7 @@ def recall_rate(w):
 
     Fixed steps are for studying h alone, so there the iteration goes on to round-off.
     """
+    w.clock[NEWTON_RATE] = 0.0  # unknown after a single iteration
     if w.count[FIXED] == 1:
         w.clock[NEWTON_MEMORY] = 1.0
     else:
@@ -265,7 +286,9 @@ def converged(w, norm, iteration, remembered):
     """Judge a Newton iteration: 1 converged, 0 go on, -1 hopeless.
 
     ``remembered`` holds (norm, rate) of the iteration before. The test is RADAU5's: with the
-    rate θ, the error left is about θ/(1−θ) times the last increment.
+    rate θ, the error left is about θ/(1−θ) times the last increment. A first increment is judged
+    by the rate of the step before, but only if it is small: where f has a kink, the past tells
+    nothing, and f must be seen where the stages end up.
     """
     clock = w.clock
     tolerance = clock[NEWTON_TOLERANCE]
@@ -293,6 +316,9 @@ def converged(w, norm, iteration, remembered):
             excess = max(1e-4, min(20.0, expected))
             clock[NEWTON_FACTOR] = 0.8 * excess ** (-1.0 / (4 + left))
             return -1
+    elif norm > CREDIT and w.count[FIXED] == 0:
+        remembered[0] = norm
+        return 0
     remembered[0] = norm
     return 1 if clock[NEWTON_MEMORY] * norm <= tolerance else 0
 
@@ -373,13 +399,24 @@ def implicit_norm(w, e, h):
 def keep_jacobian(w):
     """After an accepted step: a Jacobian that served well is used again."""
     w.count[JACOBIAN_CURRENT] = 0
-    if w.clock[NEWTON_RATE] > REUSE_RATE and w.count[CONSTANT_JACOBIAN] == 0:
+    w.count[JACOBIAN_AGE] += 1
+    allowed = REUSE_RATE
+    if w.count[COUPLING] == COUPLING_DIAGONAL and w.count[NEWTON_LAST] <= 2:
+        allowed = STAGE_RATE
+    worn = w.clock[NEWTON_RATE] > allowed or w.count[JACOBIAN_AGE] >= OLDEST_JACOBIAN
+    if worn and w.count[CONSTANT_JACOBIAN] == 0:
         w.count[HAVE_JACOBIAN] = 0
 
 
 @kernel
 def implicit_refine(w, t, h):
-    """RADAU5's second estimate, on the first step and after a rejection; 1 if it was made."""
+    """RADAU5's second estimate, on the first step and after a rejection; 1 if it was made.
+
+    Not with a Jacobian from elsewhere: filtered twice by the stiffness of a contact, even a wrong
+    bounce of a body that still flies looks harmless.
+    """
+    if w.count[JACOBIAN_CURRENT] == 0 and w.count[CONSTANT_JACOBIAN] == 0:
+        return 0
     if w.count[ESTIMATE] != ESTIMATE_EMBEDDED or w.clock[ESTIMATE_WEIGHT] == 0.0:
         return 0
     if w.count[NSTEPS] > 0 and w.count[LAST_REJECTED] == 0:

@@ -25,7 +25,7 @@ MOVING_COUNTS = (
     *(at.NFEV, at.NJEV, at.NLU, at.NNEWTON, at.NSERIES, at.NSTEPS, at.NREJECTED),
     *(at.TAKEN, at.KEPT, at.NEXT_OUTPUT),
     *(at.F0_CURRENT, at.HAVE_F1, at.LAST_REJECTED, at.LAST_REASON),
-    *(at.HAVE_JACOBIAN, at.JACOBIAN_CURRENT, at.HAVE_START),
+    *(at.HAVE_JACOBIAN, at.JACOBIAN_CURRENT, at.JACOBIAN_AGE, at.HAVE_START),
 )
 # What makes an engine one of the orders.
 IDENTITY = ("order", "dense_order", "w", "clock", "count", "x", "dx", "flag", "f_address")

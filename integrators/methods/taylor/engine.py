@@ -20,6 +20,8 @@ from ...stepping import state as at
 from ...stepping.control import Controller
 from ...stepping.engine import Engine, Options
 from ...stepping.workspace import Series
+from ...tracing.dependence import has_kinks
+from ..runge_kutta.divided import divided_by_mass, is_regular
 from ..runge_kutta.switching import Switching
 from ..user.step import nothing
 from .fused import fused_series_function, inputs_size, outputs_size
@@ -95,6 +97,8 @@ class Taylor:
     def bind(self, problem: IVP, options: Options) -> Engine:
         """Bind the method to a problem; f is traced if it is not yet."""
         order = self.order_for(options.rtol, options.fixed)
+        if problem.mass is not None and is_regular(problem.mass):
+            problem = divided_by_mass(_traced_problem(problem))
         if self.variable:
             if options.fixed:
                 raise ValueError("variable order needs error control; give fixed steps an order")
@@ -128,6 +132,16 @@ class Taylor:
         if self.variable:
             return 'Taylor("auto")'
         return self.name if self.fixed_order is not None else "Taylor()"
+
+
+def _traced_problem(problem: IVP) -> IVP:
+    """Return the problem with a traced f."""
+    from ...tracing import Traced, traced
+
+    if isinstance(problem.f, Traced):
+        return problem
+    f = traced(problem.f, n=problem.n, params=problem.params.size or None)
+    return problem.with_(f=f)
 
 
 def _checked_order(order: Any) -> int:
@@ -170,17 +184,15 @@ class TaylorEngine(Engine):
     default_controller = Controller(safety=0.85, min_factor=0.1, max_factor=10.0)
 
     def __init__(self, order: int, problem: IVP, options: Options) -> None:
-        from ...tracing import Traced, traced
-
         if problem.y0.dtype.kind == "c":
             raise ValueError("Taylor methods need a real state; split it into real and imaginary")
         if problem.mass is not None:
-            raise ValueError("Taylor methods solve y' = f(t, y) only, without a mass matrix")
-        if not isinstance(problem.f, Traced):
-            f = traced(problem.f, n=problem.n, params=problem.params.size or None)
-            problem = problem.with_(f=f)
+            raise ValueError(
+                "Taylor methods cannot treat a singular mass matrix (a differential-algebraic "
+                "equation); use RADAU5"
+            )
         self.order = order
-        super().__init__(problem, options)
+        super().__init__(_traced_problem(problem), options)
 
     def _setup(self) -> None:
         self.estimate_order = self.order
@@ -198,7 +210,9 @@ class TaylorEngine(Engine):
         f: Any = self.problem.f  # traced by now
         self._series = f.series(self.order).machine_code()
         self._fused: Any = None
+        self.count[at.KINKS] = int(has_kinks(f.graph))
         plain = self.count[at.VARIABLE_ORDER] == 0 and self.problem.index is None
+        plain = plain and self.count[at.KINKS] == 0  # the fused step looks at its end only
         if not self.options.fixed and plain:
             k, max_norm = self.problem.params.size, self.options.max_norm
             function = fused_series_function(f, self.order, k, max_norm)

@@ -1,0 +1,107 @@
+"""M y' = f(t, y) with a regular M as y' = M⁻¹ f(t, y), for methods that need the slope itself.
+
+Explicit stages are slopes, and so are the coefficients of Taylor series. M is factorised once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...problem import IVP, accepts_params
+
+__all__ = ["divided_by_mass", "is_regular"]
+
+Array = NDArray[Any]
+
+ILL_CONDITIONED = 1e14  # such a matrix is singular, but for rounding errors
+LARGEST_TRACED = 40  # more components than these are divided in Python
+
+
+def is_regular(mass: Any) -> bool:
+    """Whether a mass matrix can be divided by.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> is_regular(np.diag([2.0, 1.0])), is_regular(np.diag([2.0, 0.0]))
+    (True, False)
+    """
+    return bool(np.linalg.cond(_dense(mass)) < ILL_CONDITIONED)
+
+
+def divided_by_mass(problem: IVP) -> IVP:
+    """Return the same problem without its mass matrix, which must be regular."""
+    if problem.mass is None:
+        return problem
+    divide = _solver(problem.mass)
+    jac = problem.jac
+    if callable(jac):
+        jac = _after(jac, lambda J: divide(_dense(J)))
+    elif jac is not None:
+        jac = divide(_dense(jac))
+    return problem.with_(
+        f=_divided_function(problem, divide), jac=jac, jac_sparsity=None, mass=None, index=None
+    )
+
+
+def _solver(mass: Any) -> Callable[[Array], Array]:
+    """v → M⁻¹ v."""
+    if hasattr(mass, "tocsc"):
+        from scipy.sparse.linalg import splu
+
+        solve: Callable[[Array], Array] = splu(mass.tocsc()).solve
+        return solve
+    from scipy.linalg import lu_factor, lu_solve
+
+    factors = lu_factor(np.asarray(mass))
+    return lambda v: np.asarray(lu_solve(factors, v))
+
+
+def _divided_function(problem: IVP, divide: Callable[[Array], Array]) -> Callable[..., Any]:
+    f: Any = problem.f
+    if hasattr(f, "_derive") and problem.n <= LARGEST_TRACED and problem.y0.dtype.kind != "c":
+        dense = np.asarray(_dense(problem.mass), dtype=float)
+        problem.bind(f)(problem.t_span[0], problem.y0)  # tells it n, if it did not know
+        key = ("divided by mass", dense.tobytes())
+        return f._derive(key, lambda: _traced_division(f, dense))  # type: ignore[no-any-return]
+    return _after(f, lambda slope: divide(np.asarray(slope)))
+
+
+def _after(function: Callable[..., Any], action: Callable[[Any], Any]) -> Callable[..., Any]:
+    """action(function(…)), with parameters if the function takes them."""
+    if accepts_params(function):
+        return lambda t, y, p: action(function(t, y, p))
+    return lambda t, y: action(function(t, y))
+
+
+def _traced_division(f: Any, mass: Array) -> Any:
+    """M⁻¹ f as a traced function: forward and backward substitution with constants."""
+    from scipy.linalg import lu
+
+    from ...tracing import traced
+
+    n = f.n
+    permutation, lower, upper = lu(mass)
+
+    def substitute(slope: Any) -> Any:
+        rows = [slope[int(np.flatnonzero(permutation[:, i])[0])] for i in range(n)]
+        for i in range(n):
+            for j in range(i):
+                rows[i] = rows[i] - lower[i, j] * rows[j]
+        for i in range(n - 1, -1, -1):
+            for j in range(i + 1, n):
+                rows[i] = rows[i] - upper[i, j] * rows[j]
+            rows[i] = rows[i] / upper[i, i]
+        return np.array(rows)
+
+    if f.k:
+        return traced(lambda t, y, p: substitute(f(t, y, p)), n=n, params=f.k)
+    return traced(lambda t, y: substitute(f(t, y)), n=n)
+
+
+def _dense(matrix: Any) -> Array:
+    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix)
