@@ -1,7 +1,7 @@
 """Derivatives of the dynamics: how accelerations and forces answer to small changes.
 
 :func:`FD_derivatives` and :func:`ID_derivatives` are analytical: recursions along the tree,
-compiled once for all models (``multibody.dynamics.derivatives.kernels``). :class:`StateJacobian` is the
+compiled once for all models (``dynamics.derivatives.kernels``). :class:`StateJacobian` is the
 Jacobian of ẋ = [q̇; v̇] that implicit integrators are given.
 """
 

@@ -113,7 +113,7 @@ def starting_stage(w, i, h):
 def stage_stagnated(w, i, t, h, norm):
     """Judge an iteration that stopped converging: OK if only rounding errors are left in it.
 
-    As :func:`integrators.methods.runge_kutta.coupled.stagnated`: a rounding error of the stage value, in f
+    As :func:`.coupled.stagnated`: a rounding error of the stage value, in f
     magnified by rates of 10¹¹ a second, say, keeps increments from shrinking further.
     """
     if w.count[FIXED] == 1 or not np.isfinite(norm):

@@ -63,7 +63,7 @@ EXTRA = {
 }
 
 
-class DerivativeWorkspace(TreeWorkspace, shared=False):
+class DerivativeWorkspace(TreeWorkspace):
     """Arrays of a tree, and of the derivatives of its dynamics."""
 
     FIELDS: ClassVar[dict[str, str]] = {**TreeWorkspace.FIELDS, **EXTRA}
