@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .endings import remarks, words
 from .events import Tracker
 from .instants import Instant, Motion, at_the_start
 from .interrupts import Interrupts, quiet_interrupts
-from .limits import RESOLVED
 from .methods.engine import Options, Stepper
 from .methods.state import Status
+from .mistakes import first_slope
 from .problem import IVP
 from .solution import DenseOutput, Solution, polynomials
 
@@ -80,6 +81,7 @@ class Run:
         self.ended: Status | None = None
         self.reporter: _Progress | None = None
         self.message = self.remark = ""
+        self.first_slope: NDArray[Any] | None = None
         self.interrupts = Interrupts()
         # States of all steps for the problem's review, if they are not the output anyway.
         self.steps: list[tuple[NDArray[np.float64], NDArray[Any]]] = []
@@ -96,19 +98,19 @@ class Run:
         """Run to the end and collect."""
         t0, t1 = self.ivp.t_span
         status = Status.FINISHED
-        if t0 != t1:
-            with quiet_interrupts(self.interrupts.wait):
-                self._start(first_step)
-                if self.interrupts.waiting:
-                    raise KeyboardInterrupt  # there is nothing to keep yet
+        if t0 == t1:
+            return self._reviewed(self._solution(status))
+        with quiet_interrupts(self.interrupts.wait):
+            self._start(first_step)
+            if self.interrupts.waiting:
+                raise KeyboardInterrupt  # there is nothing to keep yet
             self.reporter = _Progress(t0, t1) if self.progress else None
             # Machine code returns after some thousand steps; these are put away before a Ctrl-C
             # counts. Python functions are stopped at once.
             held = self.interrupts if self.engine.is_native else contextlib.nullcontext()
             with held:
                 try:
-                    with quiet_interrupts(self.interrupts.wait):
-                        status = self._loop()
+                    status = self._loop()
                 except KeyboardInterrupt as interrupt:
                     status, self.exception = Status.INTERRUPTED, interrupt
                 except Exception:
@@ -119,8 +121,6 @@ class Run:
                     if self.reporter is not None:
                         self.reporter.close()
                 solution = self._solution(status)
-        else:
-            solution = self._solution(status)
         return self._reviewed(solution)
 
     def _reviewed(self, solution: Solution) -> Solution:
@@ -147,7 +147,7 @@ class Run:
         """Evaluate f once, so that a faulty f is told at once and as itself; choose h."""
         engine, ivp = self.engine, self.ivp
         t0 = ivp.t_span[0]
-        slope = engine.slope(t0, ivp.y0)
+        self.first_slope = slope = first_slope(engine, ivp)
         if not np.isfinite(slope).all():
             bad = int(np.flatnonzero(~np.isfinite(slope))[0])
             raise ValueError(
@@ -378,11 +378,22 @@ class Run:
             return Status.INTERRUPTED
         return status
 
+    def _message(self, status: Status, y: NDArray[Any]) -> str:
+        """How the run ended, and what should be said of it."""
+        parts = [self.message or words(status, self.engine, self.exception), self.remark]
+        if status == Status.FINISHED and y.shape[1]:
+            parts += remarks(self.ivp, self.engine, self.first_slope, y[:, -1])
+        return "; ".join(filter(None, parts))
+
     def _solution(self, status: Status) -> Solution:
         engine = self.engine
         y = _joined(self.ys).T if self.ys else np.zeros((self.ivp.n, 0))
         sol = None
-        if self.keep_dense and self.step_states:
+        if self.keep_dense and not self.step_states:  # no step was taken: a constant
+            Q = np.zeros((1, 1, self.ivp.n), dtype=self.ivp.y0.dtype)
+            t0 = np.array([self.ivp.t_span[0]])
+            sol = DenseOutput(t0, np.ones(1), self.ivp.y0[None].copy(), Q, 0, end=float(t0[0]))
+        elif self.keep_dense:
             starts, lengths = _joined(self.step_starts), _joined(self.step_lengths)
             sol = DenseOutput(
                 starts,
@@ -403,62 +414,13 @@ class Run:
             t_events=[np.array(t) for t in tracker.t] if tracker else [],
             y_events=[np.array(y) for y in tracker.y] if tracker else [],
             status=status,
-            message="; ".join(filter(None, (self.message or self._message(status), self.remark))),
+            message=self._message(status, y),
             error_estimate=engine.estimate,
             dense_order=engine.dense_order,
             problem=self.ivp,
             exception=self.exception,
             **engine.statistics(),
         )
-
-    def _too_small(self, h: float, where: str) -> str:
-        """Why steps became too small, as far as that is known."""
-        options, resolved = self.engine.options, RESOLVED * abs(self.engine.t)
-        if options.max_step < resolved:
-            return (
-                f"stopped at {where}: max_step = {options.max_step:g} is too short there, since "
-                f"times are rounded to {np.spacing(abs(self.engine.t)):.2g} in double precision; "
-                "make it larger, or shift the clock so that t starts at 0"
-            )
-        text = f"the step size became too small (h = {h:.3g}) at {where}: "
-        if options.min_step > max(h, resolved):
-            text += f"the tolerance needs steps shorter than min_step = {options.min_step:g}; "
-            return text + "lower min_step, or loosen rtol/atol"
-        return text + (
-            "the solution may have a singularity there, or the tolerance cannot be met; loosen "
-            "rtol/atol, or use an implicit method if the problem is stiff"
-        )
-
-    def _message(self, status: Status) -> str:
-        if status == Status.FINISHED:
-            return "reached the end of the interval"
-        engine = self.engine
-        where = f"t = {engine.t:.9g}"
-        cause, h = repr(self.exception), engine.h
-        texts = {
-            Status.STEP_TOO_SMALL: self._too_small(h, where),
-            Status.NONFINITE: (
-                f"the solution or f became NaN or infinite just after {where}"
-                + ("" if engine.options.fixed else ", however short the step")
-            ),
-            Status.NEWTON_FAILED: (
-                f"Newton's iteration did not converge at {where}; check jac, shorten the step, "
-                "look for a jump in f, or for constraints that become dependent there"
-            ),
-            Status.SINGULAR_MATRIX: (
-                f"the matrix M − hλJ is singular at {where}; check mass and jac, and the index of "
-                "a differential-algebraic problem"
-            ),
-            Status.TOO_MANY_STEPS: (
-                f"gave up at {where} after max_steps = {engine.options.max_steps} attempts; raise "
-                "max_steps, loosen the tolerances, or use an implicit method if the problem is "
-                "stiff"
-            ),
-            Status.FUNCTION_RAISED: f"a function of the problem raised {cause} after {where}",
-            Status.INTERRUPTED: f"interrupted at {where}",
-            Status.EXTERNAL_FAILED: f"the solver gave up at {where}: {engine.failure}",
-        }
-        return texts.get(status, status.name)
 
 
 def _starts(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..control import Controller
-from ..problem import IVP
+from ..problem import IVP, has_text
 
 __all__ = ["Options", "Stepper", "Take", "checked_slope"]
 
@@ -67,6 +67,8 @@ def checked_slope(value: Any, y: NDArray[Any]) -> NDArray[Any]:
         )
     try:
         slope = np.asarray(value)
+        if has_text(slope):
+            raise TypeError
         if slope.dtype.kind not in "biufc":
             slope = np.asarray(value, dtype=y.dtype)
     except (TypeError, ValueError):

@@ -1,0 +1,113 @@
+"""How a run ended, in words: what happened, where, and what may help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .limits import RESOLVED
+from .methods.state import Status
+from .methods.stepper import Stepper
+from .problem import IVP
+
+__all__ = ["remarks", "words"]
+
+BLOWN_UP = 1e30  # growth of the state that few problems mean …
+BLOWN_UP_FIXED = 1e15  # … and that a fixed step often causes
+USUAL_RTOL, USUAL_ATOL = 1e-6, 1e-9  # the defaults of solve
+LARGE = 1e6  # states below this have digits enough
+MATTERS = 1e3  # a motion by so many atol is one that the user wants to see
+
+
+def words(status: Status, engine: Stepper, exception: BaseException | None) -> str:
+    """What became of a run."""
+    if status == Status.FINISHED:
+        return "reached the end of the interval"
+    where = f"t = {engine.t:.9g}"
+    if status == Status.STEP_TOO_SMALL:
+        return _too_small(engine, where)
+    texts = {
+        Status.NONFINITE: (
+            f"the solution or f became NaN or infinite just after {where}"
+            + ("" if engine.options.fixed else ", however short the step")
+        ),
+        Status.NEWTON_FAILED: (
+            f"Newton's iteration did not converge at {where}; check jac, shorten the step, "
+            "look for a jump in f, or for constraints that become dependent there"
+        ),
+        Status.SINGULAR_MATRIX: (
+            f"the matrix M − hλJ is singular at {where}; check mass and jac, and the index of "
+            "a differential-algebraic problem"
+        ),
+        Status.TOO_MANY_STEPS: (
+            f"gave up at {where} after max_steps = {engine.options.max_steps} attempts; raise "
+            "max_steps, loosen the tolerances, or use an implicit method if the problem is "
+            "stiff"
+        ),
+        Status.FUNCTION_RAISED: f"a function of the problem raised {exception!r} after {where}",
+        Status.INTERRUPTED: f"interrupted at {where}",
+        Status.EXTERNAL_FAILED: f"the solver gave up at {where}: {engine.failure}",
+    }
+    text = texts.get(status, status.name)
+    if isinstance(exception, RecursionError):
+        text += "; it calls itself without end (does it call its own name, or solve?)"
+    return text
+
+
+def _too_small(engine: Stepper, where: str) -> str:
+    """Why steps became too small, as far as that is known."""
+    options, resolved, h = engine.options, RESOLVED * abs(engine.t), engine.h
+    if options.max_step < resolved:
+        return (
+            f"stopped at {where}: max_step = {options.max_step:g} is too short there, since "
+            f"times are rounded to {np.spacing(abs(engine.t)):.2g} in double precision; "
+            "make it larger, or shift the clock so that t starts at 0"
+        )
+    text = f"the step size became too small (h = {h:.3g}) at {where}: "
+    if options.min_step > max(h, resolved):
+        text += f"the tolerance needs steps shorter than min_step = {options.min_step:g}; "
+        return text + "lower min_step, or loosen rtol/atol"
+    return text + (
+        "the solution may have a singularity there, or the tolerance cannot be met; loosen "
+        "rtol/atol, or use an implicit method if the problem is stiff"
+    )
+
+
+def remarks(
+    ivp: IVP, engine: Stepper, slope: NDArray[Any] | None, y_end: NDArray[Any]
+) -> Iterator[str]:
+    """What should be said of a run that has reached its end; `slope` is f at its start."""
+    options = engine.options
+    end = float(abs(y_end).max())
+    if end > LARGE:
+        start = float(abs(ivp.y0).max())
+        if end > (BLOWN_UP_FIXED if options.fixed else BLOWN_UP) * max(start, 1.0):
+            cause = " (is the fixed step too long for stability?)" if options.fixed else ""
+            yield f"the solution has grown to {end:.1g}: unless it is meant to, it blew up{cause}"
+        if slope is not None and slope.shape == ivp.y0.shape:
+            yield from _stuck(ivp, engine, slope, y_end)
+    if options.fixed and (options.rtol != USUAL_RTOL or np.any(options.atol != USUAL_ATOL)):
+        yield (
+            "rtol and atol had no effect, since a fixed step has no error control; leave out step "
+            "to have it"
+        )
+
+
+def _stuck(ivp: IVP, engine: Stepper, slope: NDArray[Any], y_end: NDArray[Any]) -> Iterator[str]:
+    """Components too large for their steps to change them."""
+    steps = engine.statistics()["nsteps"]
+    if ivp.mass is not None or engine.options.atol.shape != ivp.y0.shape or steps == 0:
+        return
+    length = abs(ivp.t_span[1] - ivp.t_span[0])
+    digit, motion = np.spacing(np.abs(ivp.y0)), np.abs(slope) * length
+    wanted = (motion > MATTERS * engine.options.atol) & (motion > digit / 4)
+    for i in np.flatnonzero(wanted & (motion / steps < digit) & (y_end == ivp.y0)):
+        yield (
+            f"y[{i}] = {ivp.y0[i]:g} has not moved, though its derivative is {slope[i]:.3g}: "
+            f"digits are lost, since numbers of this size are {digit[i]:.2g} apart; measure it "
+            "from a place nearer to it"
+        )
+        return
