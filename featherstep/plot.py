@@ -16,7 +16,7 @@ import numpy as np
 
 from integrators.analysis.convergence_study import Convergence
 from integrators.analysis.plot import study, style
-from integrators.analysis.plot.style import COLOURS, INK, LEGEND, QUIET, tex
+from integrators.analysis.plot.style import COLOURS, INK, LEGEND, QUIET, plain, tex
 from integrators.analysis.work_precision_study import WorkPrecision
 
 from .compare import Comparison, Illustration
@@ -194,9 +194,9 @@ def _draw_solution(ax: Axes, comparison: Comparison, shown: Illustration) -> Non
         _draw_orbit(ax, orbit, shown, _colour(comparison, shown.row.method))
     else:
         _draw_components(ax, comparison, shown)
-    ax.set_title(name or "solution", loc="left", fontweight="bold", color=INK)
+    ax.set_title(plain(name or "solution"), loc="left", fontweight="bold", color=INK)
     if _dotted(shown):
-        label = f"dots: steps of {shown.row.method}, {study.setting_of(shown.row)}"
+        label = f"dots: steps of {plain(shown.row.method)}, {study.setting_of(shown.row)}"
         ax.set_title(label, loc="right", fontsize=9, color=QUIET)
     style.tidy(ax)
 

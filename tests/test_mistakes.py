@@ -175,3 +175,21 @@ def test_a_folder_is_no_file_to_save_to(tmp_path, name):
     with pytest.raises(ValueError, match="names a folder"):
         run.save(f"{tmp_path}/sub/{name}")
     assert list(tmp_path.iterdir()) == []
+
+
+# ---------------------------------------------------------------- pictures
+
+
+def test_dollar_signs_in_names_are_no_formulae():
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    from integrators import IVP
+    from integrators.analysis.convergence_study import convergence
+    from integrators.analysis.plot import study as pictures
+
+    costs = "costs $ and \\undefined$"
+    problem = IVP(decay, [1.0], (0.0, 1.0), exact=lambda t: np.exp(-t), name=costs)
+    found = convergence(problem, ["RK4"], steps=[0.2, 0.1, 0.05, 0.025])
+    ax = pictures.convergence(found)
+    FigureCanvasAgg(ax.figure).draw()  # a formula that cannot be read would raise
+    assert ax.get_title(loc="left") == costs.replace("$", "\\$")
