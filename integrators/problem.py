@@ -20,6 +20,7 @@ from .manifold import Manifold
 __all__ = ["IVP", "Event"]
 
 RHS = Callable[..., Any]
+EPS = np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,10 @@ class Event:
     name: str = ""
 
     def __post_init__(self) -> None:
+        if self.terminal is None:  # as in SciPy
+            object.__setattr__(self, "terminal", False)
+        if self.direction is None:
+            object.__setattr__(self, "direction", 0.0)
         if not callable(self.function):
             raise TypeError(f"an event is a function g(t, y); got {self.function!r}")
         if not isinstance(self.terminal, bool | int | np.integer) or self.terminal < 0:
@@ -70,7 +75,7 @@ class Event:
             return event
         return cls(
             event,
-            direction=float(getattr(event, "direction", 0.0)),
+            direction=float(getattr(event, "direction", None) or 0.0),
             terminal=getattr(event, "terminal", False),
             reset=getattr(event, "reset", None),
             name=getattr(event, "__name__", ""),
@@ -241,10 +246,17 @@ def state_array(y0: Any) -> NDArray[Any]:
     """Check an initial state and return it as a fresh float or complex vector."""
     try:
         array = np.array(y0)
+        if has_text(array):
+            raise TypeError
         if array.dtype.kind not in "biufc":
             array = np.array(y0, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"y0 must be a list of numbers, got {y0!r}") from None
+    if array.dtype in (np.longdouble, np.clongdouble) and np.finfo(array.dtype).eps < EPS:
+        raise TypeError(
+            f"y0 is of type {array.dtype}, and runs are in double precision: its further digits "
+            "would be lost; say so by y0.astype(float)"
+        )
     if array.ndim == 0:
         array = array.reshape(1)
     if array.ndim != 1:
@@ -261,6 +273,13 @@ def state_array(y0: Any) -> NDArray[Any]:
     return array
 
 
+def has_text(array: NDArray[Any]) -> bool:
+    """Whether there are strings where numbers should be; NumPy would read them."""
+    if array.dtype.kind == "O":
+        return any(isinstance(x, str | bytes) for x in array.ravel())
+    return array.dtype.kind in "US"
+
+
 def time_span(t_span: Sequence[float]) -> tuple[float, float]:
     """Check (t0, t1)."""
     try:
@@ -268,7 +287,10 @@ def time_span(t_span: Sequence[float]) -> tuple[float, float]:
     except (TypeError, ValueError):
         raise ValueError(f"t_span must be two times (t0, t1), got {t_span!r}") from None
     if not (np.isfinite(t0) and np.isfinite(t1)):
-        raise ValueError(f"t_span must be finite, got ({t0}, {t1})")
+        raise ValueError(
+            f"t_span must be finite, got ({t0}, {t1}); give a time that is late enough, and an "
+            "event with terminal=True or a callback to end the run before"
+        )
     return t0, t1
 
 

@@ -16,9 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import IntegrationInterrupted, check_choice, pass_on, suggest
 from .manifold import Manifold
 from .problem import IVP, time_span
+from .scipy_names import with_args
 from .stepping.control import Controller
 from .stepping.engine import Options, Stepper
 from .stepping.limits import attempts, step_limits, step_size
+from .stepping.mistakes import relative_tolerance, warn_of_swapped
 from .stepping.quality import global_error
 from .stepping.run import Run
 from .stepping.solution import Solution
@@ -64,6 +66,8 @@ def solve(
     throw: bool = False,
     check: str | None = None,
     on_interrupt: str = "raise",
+    args: Any = None,
+    vectorized: bool = False,
 ) -> Solution:
     """Solve an initial value problem.
 
@@ -123,6 +127,10 @@ def solve(
     on_interrupt
         What Ctrl-C does: "raise" :class:`IntegrationInterrupted`, a KeyboardInterrupt with what was
         computed as its ``solution``, so that the script stops; or "return" that solution.
+    args, vectorized
+        As in SciPy's ``solve_ivp``: f, jac and events are called as ``f(t, y, *args)``; whether f
+        could take several states at once makes no difference here. New programs use ``params``,
+        which traced functions know as well.
 
     Returns
     -------
@@ -139,6 +147,8 @@ def solve(
     check_choice(on_interrupt)
     if check not in (None, "global"):
         raise ValueError(f"check must be 'global' or None, got {check!r}")
+    if args is not None:
+        problem, jac, events = with_args(args, problem, jac, events, params)
     changes = {
         "params": params,
         "jac": jac,
@@ -233,6 +243,7 @@ def _as_ivp(problem: Any, t_span: Sequence[float] | None, y0: Any, changes: dict
         raise TypeError(f"expected an IVP or a function f(t, y), got {problem!r}")
     if t_span is None or y0 is None:
         raise TypeError("solve(f, t_span, y0) needs the interval and the initial state")
+    warn_of_swapped(problem)
     return IVP(problem, y0, time_span(t_span), **given)
 
 
@@ -251,7 +262,7 @@ def _options(
     output_times: NDArray[np.float64] | None,
     may_end_early: bool,
 ) -> Options:
-    rtol = float(rtol)
+    rtol = relative_tolerance(rtol)
     if not (0 <= rtol < np.inf):
         raise ValueError(f"rtol must be a number ≥ 0, got {rtol}")
     least, weights = _tolerances(atol, n)

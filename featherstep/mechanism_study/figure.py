@@ -13,6 +13,7 @@ from integrators.analysis.plot.style import (
     label_counts,
     legend_beside,
     new_axes,
+    plain,
     tidy,
     widen,
 )
@@ -75,7 +76,7 @@ def comparison(result: Comparison, against: str = "nfev", ax: Axes | None = None
     ax.set_xlabel(COSTS[against])
     unit = f" ({result.measure.unit})" if result.measure.unit else ""
     ax.set_ylabel(f"error of {result.measure.label}{unit}")
-    ax.set_title(result.model.name, loc="left", fontweight="bold", color=INK)
+    ax.set_title(plain(result.model.name), loc="left", fontweight="bold", color=INK)
     tidy(ax)
     _name_failures(ax, result)
     return ax
@@ -117,11 +118,13 @@ def _legend(ax: Axes, result: Comparison, drawn: list[Row]) -> None:
         if any(row.formulation == name for row in drawn):
             line = ("-", "--")[i // len(MORE_COLOURS) % 2]
             colour = MORE_COLOURS[i % len(MORE_COLOURS)]
-            handles.append(Line2D([], [], color=colour, ls=line, lw=3, label=name))
+            handles.append(Line2D([], [], color=colour, ls=line, lw=3, label=plain(name)))
     for k, name in enumerate(result.methods):
         if any(row.method == name for row in drawn):
             marker = MARKERS[k % len(MARKERS)]
-            handles.append(Line2D([], [], color=INK, ls="none", marker=marker, ms=7, label=name))
+            handles.append(
+                Line2D([], [], color=INK, ls="none", marker=marker, ms=7, label=plain(name))
+            )
     if not all(row.trusted for row in drawn):
         handles.append(
             Line2D([], [], ls="none", marker="o", ms=7, mfc="white", mec=INK, label="not to trust")

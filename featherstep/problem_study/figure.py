@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from integrators.analysis.plot import study, style
-from integrators.analysis.plot.style import COLOURS, INK, LEGEND, QUIET, tex
+from integrators.analysis.plot.style import COLOURS, INK, LEGEND, QUIET, plain, tex
 from integrators.analysis.study.convergence import Convergence
 from integrators.analysis.study.work_precision import WorkPrecision
 from integrators.files import replacing
@@ -196,9 +196,9 @@ def _draw_solution(ax: Axes, comparison: Comparison, shown: Illustration) -> Non
         _draw_orbit(ax, orbit, shown, _colour(comparison, shown.row.method))
     else:
         _draw_components(ax, comparison, shown)
-    ax.set_title(name or "solution", loc="left", fontweight="bold", color=INK)
+    ax.set_title(plain(name or "solution"), loc="left", fontweight="bold", color=INK)
     if _dotted(shown):
-        label = f"dots: steps of {shown.row.method}, {study.setting_of(shown.row)}"
+        label = f"dots: steps of {plain(shown.row.method)}, {study.setting_of(shown.row)}"
         ax.set_title(label, loc="right", fontsize=9, color=QUIET)
     style.tidy(ax)
 

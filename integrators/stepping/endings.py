@@ -1,25 +1,36 @@
-"""How a run ended, in words: what happened, where, and what to do."""
+"""How a run ended, in words: what happened, where, and what may help."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ..problem import IVP
+from .consistency import free_algebraic_components
 from .limits import RESOLVED
 from .state import Status
+from .stepper import Stepper
 
-__all__ = ["ending"]
+__all__ = ["about_the_index", "ending", "remarks"]
+
+BLOWN_UP = 1e30  # growth of the state that few problems mean …
+BLOWN_UP_FIXED = 1e15  # … and that a fixed step often causes
+USUAL_RTOL, USUAL_ATOL = 1e-6, 1e-9  # the defaults of solve
+LARGE = 1e6  # states below this have digits enough
+MATTERS = 1e3  # a motion by so many atol is one that the user wants to see
 
 
 def ending(status: Status, engine: Any, exception: BaseException | None = None) -> str:
-    """Say how a run ended; the engine's t, h, options and failure are asked."""
+    """What became of a run; the engine's t, h, options and failure are asked."""
     if status == Status.FINISHED:
         return "reached the end of the interval"
     where = f"t = {engine.t:.9g}"
-    cause, h = repr(exception), engine.h
+    if status == Status.STEP_TOO_SMALL:
+        return _too_small(engine, where)
     texts = {
-        Status.STEP_TOO_SMALL: _too_small(engine, h, where),
         Status.NONFINITE: (
             f"the solution or f became NaN or infinite just after {where}"
             + ("" if engine.options.fixed else ", however short the step")
@@ -41,16 +52,19 @@ def ending(status: Status, engine: Any, exception: BaseException | None = None) 
             f"a component that must not be negative becomes so after {where}, however short the "
             "step; check f there, and nonnegative"
         ),
-        Status.FUNCTION_RAISED: f"a function of the problem raised {cause} after {where}",
+        Status.FUNCTION_RAISED: f"a function of the problem raised {exception!r} after {where}",
         Status.INTERRUPTED: f"interrupted at {where}",
         Status.EXTERNAL_FAILED: f"the solver gave up at {where}: {engine.failure}",
     }
-    return texts.get(status, status.name)
+    text = texts.get(status, status.name)
+    if isinstance(exception, RecursionError):
+        text += "; it calls itself without end (does it call its own name, or solve?)"
+    return text
 
 
-def _too_small(engine: Any, h: float, where: str) -> str:
+def _too_small(engine: Any, where: str) -> str:
     """Why steps became too small, as far as that is known."""
-    options, resolved = engine.options, RESOLVED * abs(engine.t)
+    options, resolved, h = engine.options, RESOLVED * abs(engine.t), engine.h
     if options.max_step < resolved:
         return (
             f"stopped at {where}: max_step = {options.max_step:g} is too short there, since "
@@ -65,3 +79,58 @@ def _too_small(engine: Any, h: float, where: str) -> str:
         "the solution may have a singularity there, or the tolerance cannot be met; loosen "
         "rtol/atol, or use an implicit method if the problem is stiff"
     )
+
+
+def about_the_index(ivp: IVP, engine: Any, status: Status) -> str:
+    """What a failure on a differential-algebraic problem may have to do with its index."""
+    stuck = (Status.STEP_TOO_SMALL, Status.NEWTON_FAILED, Status.SINGULAR_MATRIX)
+    if ivp.mass is None or status not in (*stuck, Status.TOO_MANY_STEPS):
+        return ""
+    if ivp.index is not None and np.max(ivp.index) >= 2:
+        return ""
+    free = free_algebraic_components(ivp, engine.t, engine.y)
+    if not free:
+        return ""
+    names = ", ".join(f"y[{i}]" for i in free)
+    return (
+        f". The likely cause: the algebraic equations leave {names} free, so the index is 2 or "
+        "more; declare it for each component (index=[...]: 3 for multipliers of constraints on "
+        "positions, 2 for multipliers of constraints on velocities and for velocities)"
+    )
+
+
+def remarks(
+    ivp: IVP, engine: Stepper, slope: NDArray[Any] | None, y_end: NDArray[Any]
+) -> Iterator[str]:
+    """What should be said of a run that has reached its end; `slope` is f at its start."""
+    options = engine.options
+    end = float(abs(y_end).max())
+    if end > LARGE:
+        start = float(abs(ivp.y0).max())
+        if end > (BLOWN_UP_FIXED if options.fixed else BLOWN_UP) * max(start, 1.0):
+            cause = " (is the fixed step too long for stability?)" if options.fixed else ""
+            yield f"the solution has grown to {end:.1g}: unless it is meant to, it blew up{cause}"
+        if slope is not None and slope.shape == ivp.y0.shape:
+            yield from _stuck(ivp, engine, slope, y_end)
+    if options.fixed and (options.rtol != USUAL_RTOL or np.any(options.atol != USUAL_ATOL)):
+        yield (
+            "rtol and atol had no effect, since a fixed step has no error control; leave out step "
+            "to have it"
+        )
+
+
+def _stuck(ivp: IVP, engine: Stepper, slope: NDArray[Any], y_end: NDArray[Any]) -> Iterator[str]:
+    """Components too large for their steps to change them."""
+    steps = engine.statistics()["nsteps"]
+    if ivp.mass is not None or engine.options.atol.shape != ivp.y0.shape or steps == 0:
+        return
+    length = abs(ivp.t_span[1] - ivp.t_span[0])
+    digit, motion = np.spacing(np.abs(ivp.y0)), np.abs(slope) * length
+    wanted = (motion > MATTERS * engine.options.atol) & (motion > digit / 4)
+    for i in np.flatnonzero(wanted & (motion / steps < digit) & (y_end == ivp.y0)):
+        yield (
+            f"y[{i}] = {ivp.y0[i]:g} has not moved, though its derivative is {slope[i]:.3g}: "
+            f"digits are lost, since numbers of this size are {digit[i]:.2g} apart; measure it "
+            "from a place nearer to it"
+        )
+        return

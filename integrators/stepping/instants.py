@@ -64,6 +64,10 @@ class Motion:
     def slope(self, t: float, y: NDArray[Any]) -> NDArray[Any] | None:
         """±y', or None where f does not tell it."""
         slope = self.engine.slope(t, y)
+        if (
+            slope.shape != y.shape
+        ):  # a tangent vector, on a manifold; f is y' in the space around it
+            slope = self.ivp.rhs(t, y)
         if self._mass is not None:
             if np.linalg.matrix_rank(self._mass) < self.ivp.n:
                 return None

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from ..problem import IVP
 from .bounds import broken_bounds
-from .consistency import check_consistent, free_algebraic_components
-from .endings import ending
+from .consistency import check_consistent
+from .endings import about_the_index, ending, remarks
 from .engine import Stepper
 from .events import Tracker
 from .instants import Instant, Motion, at_the_start
 from .interrupts import Interrupts, quiet_interrupts
+from .mistakes import first_slope
 from .solution import DenseOutput, Solution, polynomials
 from .state import Status
 
@@ -82,6 +83,7 @@ class Run:
         self.ended: Status | None = None
         self.reporter: _Progress | None = None
         self.message = self.remark = ""
+        self.first_slope: NDArray[Any] | None = None
         self.interrupts = Interrupts()
         # States of all steps for the problem's review, if they are not the output anyway.
         self.steps: list[tuple[NDArray[np.float64], NDArray[Any]]] = []
@@ -98,19 +100,19 @@ class Run:
         """Run to the end and collect."""
         t0, t1 = self.ivp.t_span
         status = Status.FINISHED
-        if t0 != t1:
-            with quiet_interrupts(self.interrupts.wait):
-                self._start(first_step)
-                if self.interrupts.waiting:
-                    raise KeyboardInterrupt  # there is nothing to keep yet
+        if t0 == t1:
+            return self._reviewed(self._solution(status))
+        with quiet_interrupts(self.interrupts.wait):
+            self._start(first_step)
+            if self.interrupts.waiting:
+                raise KeyboardInterrupt  # there is nothing to keep yet
             self.reporter = _Progress(t0, t1) if self.progress else None
             # Machine code returns after some thousand steps; these are put away before a Ctrl-C
             # counts. Python functions are stopped at once.
             held = self.interrupts if self.engine.is_native else contextlib.nullcontext()
             with held:
                 try:
-                    with quiet_interrupts(self.interrupts.wait):
-                        status = self._loop()
+                    status = self._loop()
                 except KeyboardInterrupt as interrupt:
                     status, self.exception = Status.INTERRUPTED, interrupt
                 except Exception:
@@ -121,8 +123,6 @@ class Run:
                     if self.reporter is not None:
                         self.reporter.close()
                 solution = self._solution(status)
-        else:
-            solution = self._solution(status)
         return self._reviewed(solution)
 
     def _reviewed(self, solution: Solution) -> Solution:
@@ -150,7 +150,7 @@ class Run:
         """Evaluate f once, so that a faulty f is told at once and as itself; choose h."""
         engine, ivp = self.engine, self.ivp
         t0 = ivp.t_span[0]
-        slope = engine.slope(t0, ivp.y0)
+        self.first_slope = slope = first_slope(engine, ivp)
         if not np.isfinite(slope).all():
             bad = int(np.flatnonzero(~np.isfinite(slope))[0])
             raise ValueError(
@@ -381,11 +381,23 @@ class Run:
             return Status.INTERRUPTED
         return status
 
+    def _message(self, status: Status, y: NDArray[Any]) -> str:
+        """How the run ended, and what should be said of it."""
+        text = self.message or ending(status, self.engine, self.exception)
+        parts = [text + about_the_index(self.ivp, self.engine, status), self.remark]
+        if status == Status.FINISHED and y.shape[1]:
+            parts += remarks(self.ivp, self.engine, self.first_slope, y[:, -1])
+        return "; ".join(filter(None, parts))
+
     def _solution(self, status: Status) -> Solution:
         engine = self.engine
         y = _joined(self.ys).T if self.ys else np.zeros((self.ivp.n, 0))
         sol = None
-        if self.keep_dense and self.step_states:
+        if self.keep_dense and not self.step_states:  # no step was taken: a constant
+            Q = np.zeros((1, 1, self.ivp.n), dtype=self.ivp.y0.dtype)
+            t0 = np.array([self.ivp.t_span[0]])
+            sol = DenseOutput(t0, np.ones(1), self.ivp.y0[None].copy(), Q, 0, end=float(t0[0]))
+        elif self.keep_dense:
             starts, lengths = _joined(self.step_starts), _joined(self.step_lengths)
             sol = DenseOutput(
                 starts,
@@ -406,33 +418,13 @@ class Run:
             t_events=[np.array(t) for t in tracker.t] if tracker else [],
             y_events=[np.array(y) for y in tracker.y] if tracker else [],
             status=status,
-            message="; ".join(filter(None, (self.message or self._ending(status), self.remark))),
+            message=self._message(status, y),
             reached=(engine.t, engine.y),
             error_estimate=engine.estimate,
             dense_order=engine.dense_order,
             problem=self.ivp,
             exception=self.exception,
             **engine.statistics(),
-        )
-
-    def _ending(self, status: Status) -> str:
-        return ending(status, self.engine, self.exception) + self._about_the_index(status)
-
-    def _about_the_index(self, status: Status) -> str:
-        """What a failure on a differential-algebraic problem may have to do with its index."""
-        stuck = (Status.STEP_TOO_SMALL, Status.NEWTON_FAILED, Status.SINGULAR_MATRIX)
-        if self.ivp.mass is None or status not in (*stuck, Status.TOO_MANY_STEPS):
-            return ""
-        if self.ivp.index is not None and np.max(self.ivp.index) >= 2:
-            return ""
-        free = free_algebraic_components(self.ivp, self.engine.t, self.engine.y)
-        if not free:
-            return ""
-        names = ", ".join(f"y[{i}]" for i in free)
-        return (
-            f". The likely cause: the algebraic equations leave {names} free, so the index is 2 or "
-            "more; declare it for each component (index=[...]: 3 for multipliers of constraints on "
-            "positions, 2 for multipliers of constraints on velocities and for velocities)"
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import operator
+import os
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
@@ -298,6 +299,8 @@ class Solution:
 
     def save(self, path: str | Path) -> Path:
         """Write everything but the problem's functions to one ``.npz`` file, bit for bit."""
+        if os.path.basename(path) in ("", ".", ".."):
+            raise ValueError(f"{path} names a folder; expected the name of a file, such as run.npz")
         path = Path(path)
         if path.suffix != ".npz":
             path = path.with_name(path.name + ".npz")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..problem import IVP
+from ..problem import IVP, has_text
 from .control import Controller
 
 __all__ = ["Options", "Stepper", "Take", "checked_slope"]
@@ -67,6 +67,8 @@ def checked_slope(value: Any, y: NDArray[Any]) -> NDArray[Any]:
         )
     try:
         slope = np.asarray(value)
+        if has_text(slope):
+            raise TypeError
         if slope.dtype.kind not in "biufc":
             slope = np.asarray(value, dtype=y.dtype)
     except (TypeError, ValueError):

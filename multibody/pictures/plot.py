@@ -27,6 +27,7 @@ from integrators.analysis.plot.style import (
     legend_beside,
     new_axes,
     new_figure,
+    plain,
     tidy,
 )
 
@@ -87,7 +88,7 @@ def coordinates(
     rows = solution.y[model.nq :] if velocities else solution.y[: model.nq]
     ax = new_axes(ax)
     for k, i in enumerate(chosen):
-        ax.plot(solution.t, rows[i], label=names[i], lw=1.6, ls=_dashes(k), **_colour(k))
+        ax.plot(solution.t, rows[i], label=plain(names[i]), lw=1.6, ls=_dashes(k), **_colour(k))
     kinds = _kinds_of_velocities(model) if velocities else _kinds_of_positions(model)
     drawn = dict.fromkeys(kinds[i] for i in chosen)  # a set that keeps its order
     _label(ax, model.name, ", ".join(drawn))
@@ -190,7 +191,7 @@ def energy_drift(model: Model, solutions: Any, *, ax: Axes | None = None) -> Axe
         found = energies(model, solution)
         scale = float(np.max(found.kinetic)) or 1.0
         drift = np.abs(found.total - found.total[0]) / scale
-        ax.plot(solution.t[1:], np.maximum(drift[1:], SMALLEST_DRIFT), label=label, lw=1.4,
+        ax.plot(solution.t[1:], np.maximum(drift[1:], SMALLEST_DRIFT), label=plain(label), lw=1.4,
                 **_colour(k))  # fmt: skip
     ax.set_yscale("log")
     _label(ax, model.name, "change of energy / largest kinetic energy")
@@ -232,10 +233,12 @@ def path(
     shown = [track[k] for k in axes_of_view(view)]
     number = model.number(body)
     name = model.bodies[number - 1].name if number else "base"
-    ax.plot(*shown, lw=1.4, label=name, **_colour(max(number - 1, 0)))  # as the body is drawn
+    ax.plot(
+        *shown, lw=1.4, label=plain(name), **_colour(max(number - 1, 0))
+    )  # as the body is drawn
     ax.plot(*[x[:1] for x in shown], "o", color=INK, ms=5, label="start")
     _equal(ax, np.array(shown), view)
-    ax.set_title(f"{model.name}: path of a point of {name}", loc="left", fontsize="medium")
+    ax.set_title(plain(f"{model.name}: path of a point of {name}"), loc="left", fontsize="medium")
     _legend(ax, 2)
     return ax
 
@@ -281,7 +284,7 @@ def stick_figure(
     artists = Artists(ax, model, bones, view)
     artists.move(places)
     _equal(ax, places[:, list(axes_of_view(view))].T, view)
-    ax.set_title(model.name, loc="left", fontsize="medium")
+    ax.set_title(plain(model.name), loc="left", fontsize="medium")
     return ax
 
 
@@ -351,7 +354,7 @@ def _dashes(k: int) -> str:
 
 def _label(ax: Axes, title: str, quantity: str) -> None:
     ax.set(xlabel="t (s)", ylabel=quantity)
-    ax.set_title(title, loc="left", fontsize="medium")
+    ax.set_title(plain(title), loc="left", fontsize="medium")
     tidy(ax)
 
 

@@ -99,11 +99,11 @@ def simulate(
     if t_eval is None and fps is not None:
         t_eval = _frame_times(t_span, fps)
     stops = np.concatenate([np.atleast_1d(options.pop("tstops", ())), _kinks(tau, t_span)])
+    if options.get("step") is None:  # a fixed step has no error control
+        options |= {"rtol": rtol, "atol": atol}
     return solve(
         problem,
         method=method,
-        rtol=rtol,
-        atol=atol,
         t_eval=t_eval,
         tstops=np.unique(stops),
         **options,

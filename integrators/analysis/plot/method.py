@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..method.amplification import StabilityFunction, as_stability_function
 from ..method.oscillation import Dispersion, dispersion
-from .style import COLOURS, INK, LEGEND, QUIET, legend_beside, line_style, new_axes, tidy
+from .style import COLOURS, INK, LEGEND, QUIET, legend_beside, line_style, new_axes, plain, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,7 +88,7 @@ def stability_region(
             colours, dashes = [style["color"]], [style["linestyle"]]
             ax.contour(x, y, level, levels=[0], colors=colours, linestyles=dashes, zorder=2)
             if len(functions) > 1:
-                handles += ax.plot([], [], label=R.name or "unnamed", **style)
+                handles += ax.plot([], [], label=plain(R.name or "unnamed"), **style)
     if len(functions) == 1:
         _mark_poles(ax, functions[0], (left, right, bottom, top), order_star)
     elif handles:
@@ -97,7 +97,7 @@ def stability_region(
     what = "Order star" if order_star else "Stability region"
     names = ", ".join(R.name for R in functions if R.name)
     title = f"{what}: {names}" if 0 < len(names) <= 40 else what
-    ax.set_title(title, loc="left", fontsize="medium", color=INK)
+    ax.set_title(plain(title), loc="left", fontsize="medium", color=INK)
     tidy(ax)
     return ax
 
@@ -199,7 +199,7 @@ def amplification(
     for k, R in enumerate(functions):
         values = R(x) if real else np.abs(R(1j * x))
         style = line_style(k)
-        ax.plot(x, values, label=R.name or "unnamed", **style)
+        ax.plot(x, values, label=plain(R.name or "unnamed"), **style)
         if 0 < ends[k] < length:
             where = -ends[k] if real else ends[k]
             value = R(where) if real else abs(R(1j * where))

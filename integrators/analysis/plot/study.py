@@ -18,6 +18,7 @@ from .style import (
     label_counts,
     label_numbers,
     new_axes,
+    plain,
     tex,
     tidy,
     widen,
@@ -78,7 +79,7 @@ def convergence(study: Convergence, ax: Axes | None = None) -> Axes:
         ax.text(0.5, 0.5, "no run succeeded", transform=ax.transAxes, ha="center", color=QUIET)
     ax.set_xlabel("step size $h$")
     ax.set_ylabel(study.measure.label)
-    ax.set_title(study.problem.name, loc="left", fontweight="bold", color=INK)
+    ax.set_title(plain(study.problem.name), loc="left", fontweight="bold", color=INK)
     tidy(ax)
     return ax
 
@@ -127,7 +128,7 @@ def _leave_out_astray(ax: Axes, study: Convergence) -> None:
 def _legend(curve: Curve) -> str:
     seen = str(curve.estimate) if curve.estimate.found else "no order"
     theory = "" if curve.expected is None else f" (theory {curve.expected})"
-    return f"{curve.method}: {seen}{theory}"
+    return f"{plain(curve.method)}: {seen}{theory}"
 
 
 def _draw_triangle(ax: Axes, curve: Curve, k: int, drawn: list[tuple[float, float]]) -> None:
@@ -189,7 +190,9 @@ def _draw_failures(ax: Axes, study: Convergence) -> float:
             color=curve_style(k)["color"],
             ms=6,
             transform=ax.get_xaxis_transform(),
-            label=f"{curve.method}: all runs failed" if len(steps) == len(curve.steps) else None,
+            label=f"{plain(curve.method)}: all runs failed"
+            if len(steps) == len(curve.steps)
+            else None,
         )
     if failed:
         ax.plot([], [], "x", color=QUIET, ms=6, label="failed run, no error")
@@ -228,7 +231,7 @@ def work_precision(result: WorkPrecision, against: str = "nfev", ax: Axes | None
                 style["ls"] = "none"
             costs = [getattr(row, against) for row in rows]
             ax.plot(costs, [max(row.error or 0.0, SMALLEST_ERROR) for row in rows],
-                    **style, label=label)  # fmt: skip
+                    **style, label=plain(label))  # fmt: skip
     if ax.lines:
         ax.set_xscale("log")
         ax.set_yscale("log")
@@ -261,7 +264,7 @@ def tolerance(result: WorkPrecision, ax: Axes | None = None) -> Axes:
                 [row.rtol or 0.0 for row in rows],
                 [max(row.error or 0.0, SMALLEST_ERROR) for row in rows],
                 **curve_style(k),
-                label=label,
+                label=plain(label),
             )
     if ax.lines:
         ax.set_xscale("log")

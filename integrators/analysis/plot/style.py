@@ -106,6 +106,17 @@ def widen(ax: Axes, x_decades: float = 1.0, y_decades: float = 2.0) -> None:
         set_limits(10 ** (low - missing), 10 ** (high + missing))
 
 
+def plain(name: str) -> str:
+    r"""A user's name as text: dollar signs in it would otherwise begin a formula.
+
+    Examples
+    --------
+    >>> plain("5 $ and 7 $")
+    '5 \\$ and 7 \\$'
+    """
+    return name.replace("$", r"\$")
+
+
 def tex(x: float) -> str:
     """Write 0.05 as it is, 1e-06 and 3.6e-05 as powers of ten.
 

@@ -1,0 +1,78 @@
+"""Mistakes that everybody makes once, recognised and named."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..problem import IVP
+from .stepper import Stepper
+
+__all__ = ["first_slope", "relative_tolerance", "warn_of_swapped"]
+
+TIME_NAMES = ("t", "time")
+SWAPPED = (
+    "solve calls f(t, y), the time first; this f seems to take the state first, as SciPy's old "
+    "odeint has it"
+)
+
+
+def first_slope(engine: Stepper, ivp: IVP) -> NDArray[Any]:
+    """f(t0, y0); if that fails for a reason that is known, the error says so."""
+    t0 = ivp.t_span[0]
+    try:
+        return engine.slope(t0, ivp.y0)
+    except RecursionError as error:
+        raise RecursionError(
+            f"f calls itself without end ({error}); a right-hand side returns the derivative, it "
+            "must not call its own name, nor solve with itself"
+        ) from error
+    except (TypeError, ValueError, IndexError) as error:
+        if _works_swapped(ivp):
+            kind = next(k for k in (TypeError, IndexError, ValueError) if isinstance(error, k))
+            raise kind(f"{error}; {SWAPPED}: write f(t, y)") from error
+        raise
+
+
+def _works_swapped(ivp: IVP) -> bool:
+    """Whether f(y, t) would have given what f(t, y) did not."""
+    try:
+        value = np.asarray(ivp.bind(ivp.f)(ivp.y0.copy(), ivp.t_span[0]))
+        return value.dtype.kind in "iufc" and value.shape == ivp.y0.shape
+    except Exception:  # whatever a function says to arguments of the wrong kind
+        return False
+
+
+def warn_of_swapped(f: Any) -> None:
+    """Warn if the names of a function's arguments say that the state comes first.
+
+    With one component f(y, t) gives a number for either order, and a wrong solution.
+    """
+    code = getattr(f, "__code__", None)
+    if code is None:
+        return
+    first, second = (*code.co_varnames[: code.co_argcount], "", "")[:2]
+    if second in TIME_NAMES and first not in (*TIME_NAMES, "self"):
+        warnings.warn(
+            f"f({first}, {second}): {SWAPPED}. If {second} is your unknown, rename it",
+            stacklevel=4,
+        )
+
+
+def relative_tolerance(rtol: Any) -> float:
+    """One number for all components; atol may differ between them."""
+    if isinstance(rtol, float):
+        return rtol
+    try:
+        values = np.unique(np.asarray(rtol, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise TypeError(f"rtol must be a number, got {rtol!r}") from None
+    if values.size != 1:
+        raise ValueError(
+            f"rtol must be one number for all components, got {rtol!r}; let atol be a list, one "
+            "for each component, where they differ in size or importance"
+        )
+    return float(values[0])
