@@ -31,7 +31,7 @@ from integrators.analysis.plot.style import (
 )
 
 from ._checks import Array, ArrayLike, one_of
-from .simulate import energies, positions
+from .simulate import _check_solution, energies, positions
 from .skeleton import Skeleton, axes_of_view, skeleton, view_of
 
 if TYPE_CHECKING:
@@ -84,10 +84,11 @@ def coordinates(
     """
     names = model.v_names if velocities else model.q_names
     chosen = _chosen(model, names, which, velocities)
-    rows = solution.y[model.nq :] if velocities else solution.y[: model.nq]
+    times, states = _check_solution(model, solution)
+    rows = states[model.nq :] if velocities else states[: model.nq]
     ax = new_axes(ax)
     for k, i in enumerate(chosen):
-        ax.plot(solution.t, rows[i], label=names[i], lw=1.6, ls=_dashes(k), **_colour(k))
+        ax.plot(times, rows[i], label=names[i], lw=1.6, ls=_dashes(k), **_colour(k))
     kinds = _kinds_of_velocities(model) if velocities else _kinds_of_positions(model)
     drawn = dict.fromkeys(kinds[i] for i in chosen)  # a set that keeps its order
     _label(ax, model.name, ", ".join(drawn))

@@ -21,6 +21,7 @@ from .dynamics.compute import FD, ForcesLike, position_rate, rate_along, tree_ac
 from .dynamics.kinematics import position_rates
 from .force_laws import driven_variables, external_force_law, joint_force_law
 from .observed import observables
+from .prescribed import drive_review
 from .singular import loop_review
 from .traced_dynamics import (
     FD_derivatives,
@@ -223,7 +224,9 @@ def as_ivp(
         invariants=invariants,
         name=model.name,
         state_names=(*model.q_names, *model.v_names),
-        review=loop_review(model, "energy" in invariants) if model.loops else None,
+        review=drive_review(
+            model, loop_review(model, "energy" in invariants) if model.loops else None
+        ),
         observe=observe,
     )
 
