@@ -102,7 +102,7 @@ def _narrowed(
             b, at_b = middle, here
         else:
             a, at_a = middle, here
-    return 0.5 * (a + b), at_b - at_a
+    return float(0.5 * (a + b)), at_b - at_a
 
 
 def drive_review(model: Model, review: Callable[..., Any] | None) -> Callable[..., Any] | None:
