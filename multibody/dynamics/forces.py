@@ -25,7 +25,9 @@ SPRING_STIFFNESS, SPRING_DAMPING, SPRING_REST = 6, 7, 8
 def element_forces(w: Any) -> None:
     """Add the forces of all elements to tau and f_ext. Needs poses and velocities.
 
-    A stop pushes back with stiffness × depth − damping × speed, while the joint is beyond it.
+    A stop pushes back with stiffness × depth + damping × speed of approach while the joint is
+    beyond it, and never pulls: where that is negative, the joint leaves faster than the stop
+    follows.
     """
     if w.elements.shape[0] > 0:
         for i in range(w.parent.shape[0]):
@@ -39,9 +41,10 @@ def element_forces(w: Any) -> None:
                 if e[STOP_STIFFNESS] != 0.0 or e[STOP_DAMPING] != 0.0:
                     low = np.maximum(e[LOWER] - w.q[q0 + j], 0.0)
                     high = np.maximum(w.q[q0 + j] - e[UPPER], 0.0)
-                    beyond = np.sign(low) + np.sign(high)
-                    total = total + e[STOP_STIFFNESS] * (low - high)
-                    total = total - e[STOP_DAMPING] * beyond * w.v[k]
+                    damper = e[STOP_DAMPING] * w.v[k]
+                    up = np.maximum(e[STOP_STIFFNESS] * low - damper, 0.0)
+                    down = np.maximum(e[STOP_STIFFNESS] * high + damper, 0.0)
+                    total = total + (np.sign(low) * up - np.sign(high) * down)
                 w.tau[k] = total
     for s in range(w.spring_bodies.shape[0]):
         point_spring(w, s)

@@ -32,7 +32,7 @@ from integrators.analysis.plot.style import (
 )
 
 from ..checks import Array, ArrayLike, one_of
-from ..runs.simulate import energies, positions
+from ..runs.simulate import _check_solution, energies, positions
 from .skeleton import Skeleton, axes_of_view, skeleton, view_of
 
 if TYPE_CHECKING:
@@ -85,10 +85,11 @@ def coordinates(
     """
     names = model.v_names if velocities else model.q_names
     chosen = _chosen(model, names, which, velocities)
-    rows = solution.y[model.nq :] if velocities else solution.y[: model.nq]
+    times, states = _check_solution(model, solution)
+    rows = states[model.nq :] if velocities else states[: model.nq]
     ax = new_axes(ax)
     for k, i in enumerate(chosen):
-        ax.plot(solution.t, rows[i], label=plain(names[i]), lw=1.6, ls=_dashes(k), **_colour(k))
+        ax.plot(times, rows[i], label=plain(names[i]), lw=1.6, ls=_dashes(k), **_colour(k))
     kinds = _kinds_of_velocities(model) if velocities else _kinds_of_positions(model)
     drawn = dict.fromkeys(kinds[i] for i in chosen)  # a set that keeps its order
     _label(ax, model.name, ", ".join(drawn))

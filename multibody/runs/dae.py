@@ -32,6 +32,7 @@ from .closed import TRACED_CONSTRAINTS, check_consistent
 from .forces import external_force_law, joint_force_law
 from .ivp import TRACED_BODIES, _set_forces
 from .observe import over_all_loops, with_reactions
+from .prescribed import drive_review
 from .singular import loop_review
 from .watched import mechanism_watch
 
@@ -211,7 +212,7 @@ def as_dae(
     problem = system.formulation(formulation, **options)
     conservative = tau is None and f_ext is None and "energy" in system.invariants
     return problem.with_(
-        review=loop_review(model, conservative, _rates(model, tau, f_ext)),
+        review=drive_review(model, loop_review(model, conservative, _rates(model, tau, f_ext))),
         observe=lambda solution: with_reactions(
             model, over_all_loops(model, system.observables(solution)), tau, f_ext
         ),

@@ -22,6 +22,7 @@ from .conserved import invariants as conserved_quantities
 from .derivatives import FD_derivatives, ID_derivatives, StateJacobian
 from .forces import driven_variables, external_force_law, joint_force_law
 from .observe import observables
+from .prescribed import drive_review
 from .singular import loop_review
 from .traced import accelerate, symbolic_state, traced_fd, traced_id
 from .traced import set_forces as _set_forces
@@ -234,7 +235,9 @@ def as_ivp(
         invariants=invariants,
         name=model.name,
         state_names=(*model.q_names, *model.v_names),
-        review=loop_review(model, "energy" in invariants) if model.loops else None,
+        review=drive_review(
+            model, loop_review(model, "energy" in invariants) if model.loops else None
+        ),
         observe=observe,
         watch=mechanism_watch(model, tau, f_ext),
     )

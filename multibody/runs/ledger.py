@@ -339,8 +339,7 @@ class _Books:
         for body, iq, iv in zip(model.bodies, model.q_index, model.v_index):
             total -= float(np.sum(body.damping * v[iv] ** 2))
             if body.limits[:, 3].any():
-                beyond = (q[iq] < body.limits[:, 0]) | (q[iq] > body.limits[:, 1])
-                total -= float(np.sum(body.limits[:, 3] * beyond * v[iv] ** 2))
+                total += _stop_dampers(body.limits, q[iq], v[iv])
         for spring in model.springs:
             if spring.damping == 0.0:
                 continue
@@ -407,6 +406,21 @@ class _Books:
         given = self.model.tree.to_body(w.v_J)
         for i in self.tree_drives:
             drives[self.model.bodies[i].name] += float(passed[i] @ given[i])
+
+
+def _stop_dampers(limits: Array, q: Array, v: Array) -> float:
+    """Power of the dampers in stops: of what these push, all but the springs' part.
+
+    A stop that the joint leaves faster than it can follow pushes with nothing; what its spring then
+    gives back stays in its damper.
+    """
+    lower, upper, stiffness, damping = limits.T
+    total = 0.0
+    for depth, speed in ((lower - q, -v), (q - upper, v)):
+        spring = stiffness * np.maximum(depth, 0.0)
+        push = np.where(depth > 0.0, np.maximum(spring + damping * speed, 0.0), 0.0)
+        total += float(np.sum((spring - push) * speed))
+    return total
 
 
 def _in_base(moving: Kinematics) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -140,7 +141,11 @@ def _kinks(tau: Any, t_span: tuple[float, float]) -> Array:
 
 
 def _check_solution(model: Model, solution: Any) -> tuple[Array, Array]:
-    """Times and states of a solution, or of anything with its fields t and y."""
+    """Times and states [q; v] of a solution, or of anything with its fields t and y.
+
+    States in other variables (of gears, minimal coordinates, multipliers) are translated by what
+    their problem lets observe.
+    """
     try:
         t, y = np.atleast_1d(solution.t), np.asarray(solution.y, dtype=float)
     except AttributeError:
@@ -148,12 +153,22 @@ def _check_solution(model: Model, solution: Any) -> tuple[Array, Array]:
             f"expected a Solution, such as simulate() returns, received {solution!r:.80}"
         ) from None
     n = model.nq + model.nv
-    if y.shape != (n, len(t)):
+    if y.shape == (n, len(t)) and not _in_other_variables(solution):
+        return t, y
+    observe = getattr(getattr(solution, "problem", None), "observe", None)
+    seen = None if observe is None else solution.observed
+    if seen is None or len(seen.q) != model.nq or len(seen.v) != model.nv:
         raise ValueError(
             f"the solution's states have shape {y.shape}, expected nq + nv = {n} rows for this "
             f"model and {len(t)} columns; is it a solution of another model?"
         )
-    return t, y
+    return t, np.vstack([seen.q, seen.v])
+
+
+def _in_other_variables(solution: Any) -> bool:
+    """Whether the states of a solution have names that say that they are not q and v."""
+    names = getattr(getattr(solution, "problem", None), "state_names", None) or ()
+    return any(name in ("y0", "d(y0)") for name in names)
 
 
 def poses(model: Model, solution: Any) -> tuple[Array, Array]:
@@ -235,5 +250,5 @@ def energies(model: Model, solution: Any) -> Energy:
     >>> bool(np.ptp(along.total) < 1e-6)
     True
     """
-    _check_solution(model, solution)
-    return energy(model, solution)
+    t, y = _check_solution(model, solution)
+    return energy(model, SimpleNamespace(t=t, y=y))

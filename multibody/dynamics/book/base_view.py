@@ -198,8 +198,10 @@ def element_forces(
             x, speed = q[at_q.start + k], v[at_v.start + k]
             lower, upper, stiffness, damping = body.limits[k]
             pull = -body.stiffness[k] * (x - body.rest[k])
-            if not lower <= x <= upper:
-                pull += stiffness * (min(max(x, lower), upper) - x) - damping * speed
+            if x < lower:  # stops never pull
+                pull += max(stiffness * (lower - x) - damping * speed, 0.0)
+            elif x > upper:
+                pull -= max(stiffness * (x - upper) + damping * speed, 0.0)
             tau[at_v.start + k] += pull
     w = base_coordinates(model, q, v, t) if seen is None and model.springs else seen
     for spring in model.springs:

@@ -210,10 +210,10 @@ def maximal_system(
         system.bias.append(c)
         system.ends.append((predecessor, successor))
     right[starts[-1] :] = gamma
-    at = model.tree.arrays["loop_at"]
+    first_row = model.tree.arrays["loop_at"]
     for l, loop in enumerate(model.loops):
-        here = slice(at[l], at[l + 1])
-        place = int(starts[-1] + at[l])
+        here = slice(first_row[l], first_row[l + 1])
+        place = int(starts[-1] + first_row[l])
         for number, sign in ((loop.successor, 1.0), (loop.predecessor, -1.0)):
             if number:
                 T = sign * T_loops[here]

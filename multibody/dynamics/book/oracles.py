@@ -289,6 +289,14 @@ def closed_form(model: Model, q: ArrayLike, t: float = 0.0) -> ClosedForm:
                 f"{body.joint!r} of body {body.name!r}"
             )
     q = model.check("q", q)
+    for body, at in zip(model.bodies, model.q_index):
+        for x, (lower, upper, _, damping) in zip(q[at], body.limits):
+            if damping and not lower <= x <= upper:
+                raise ValueError(
+                    f"closed_form: expected forces that are linear in v, received a damped stop "
+                    f"that body {body.name!r} touches at {x:.6g}, and stops do not pull; choose "
+                    "another position"
+                )
 
     def potential(x: Array) -> Array:
         w = base_coordinates(model, x, None, t)

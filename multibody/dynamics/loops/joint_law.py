@@ -46,6 +46,15 @@ def _counts(joint: Joint) -> tuple[int, int]:
             "closure=… (see UserJoint), or use it in the tree and cut the loop elsewhere"
         )
     rates = joint.closure_rates(0.0, IDENTITY, ORIGIN, np.zeros(6), p)
+    if len(gap) + len(rates) != 6 - joint.nv:
+        raise ValueError(
+            f"{joint!r} cannot close a loop: expected 6 − {joint.nv} = {6 - joint.nv} constraints "
+            f"for its {joint.nv} speeds, received {len(gap)} from its closure"
+            + (f" and {len(rates)} of velocities" if rates else "")
+            + "; a joint that rolls (with a `rate`) needs constraints of velocities, too, which "
+            "a closure of poses cannot tell: use RollingSphere, or a Joint of your own with "
+            "closure_rates, or use it in the tree and cut the loop elsewhere"
+        )
     return len(gap), len(rates)
 
 

@@ -413,8 +413,8 @@ def test_values_that_are_not_numbers():
 def test_unnormalised_quaternions_are_refused_with_a_remedy():
     model = family()
     q = model.neutral()
-    q[model.quaternion_places[1]] = 1.01
-    with pytest.raises(ValueError, match=r"'hand'.*norm 1.01.*model.normalise"):
+    q[model.quaternion_places[1]] = 1.02
+    with pytest.raises(ValueError, match=r"'hand'.*norm 1.02.*model.normalise"):
         model.check("q", q)
     model.check("q", model.normalise(q))
 
