@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .control import PI, PID, Controller, I, Predictive
-from .errors import IntegrationError
+from .errors import FileError, IntegrationError
 from .kernels import compiled, kernel
 from .manifold import Manifold
 from .problem import IVP, Event
@@ -37,6 +37,7 @@ __all__ = [
     "Controller",
     "DenseOutput",
     "Event",
+    "FileError",
     "I",
     "IntegrationError",
     "Manifold",

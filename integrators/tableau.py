@@ -32,6 +32,7 @@ from .coefficients import (
     _vector,
     _weight_difference,
 )
+from .errors import FileError
 from .numbers import DIGITS, Number, to_decimal, uncertainty
 from .trees import Tree, bracket, density, order, rooted_trees
 
@@ -448,8 +449,18 @@ class Tableau:
 
     @classmethod
     def load(cls, path: str | Path, *, check: bool = True) -> Tableau:
-        """Read a tableau written by :meth:`save`, or by hand in the same form."""
-        return cls(**tableau_text.read(Path(path)), check=check)
+        """Read a tableau written by :meth:`save`, or by hand in the same form.
+
+        Raises
+        ------
+        FileError
+            With the file's name and what is wrong with it.
+        """
+        try:
+            return cls(**tableau_text.read(Path(path)), check=check)
+        except (TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
+            reason = str(error) if not isinstance(error, RecursionError) else "nested too deep"
+            raise FileError(path, reason) from error
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tableau):
