@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import operator
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -30,6 +29,7 @@ from .methods.engine import Engine, Options, Stepper, checked_slope
 from .methods.lanes import LANES, STOP, LaneCode, lane_code, run_lanes
 from .methods.state import MAX_STEPS, Status
 from .problem import IVP
+from .processors import available_processors
 from .solve import _bind, _chosen, method_name, solve
 
 __all__ = ["ManySolutions", "solve_many"]
@@ -123,7 +123,7 @@ def solve_many(
     t_eval
         Output times, the same for all runs.
     workers
-        Threads; by default one for each core.
+        Threads; by default one for each processor that this process may use.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def solve_many(
 
 def _thread_count(workers: Any) -> int:
     if workers is None:
-        return os.cpu_count() or 1
+        return available_processors()
     try:
         count = 0 if isinstance(workers, bool) else operator.index(workers)
     except TypeError:

@@ -180,7 +180,7 @@ def _evaluate(node: ast.expr, text: str) -> Number:
         if node.func.id == "sqrt":
             return _square_root(x)
         if node.func.id == "cos":
-            if abs(x) > LARGEST_EXPONENT:
+            if abs(to_decimal(x)) > LARGEST_EXPONENT:
                 raise SyntaxError(f"cos is known up to {LARGEST_EXPONENT}")
             return cosine(to_decimal(x))
     raise SyntaxError("only numbers, + - * / **, sqrt, cos and pi are known")
