@@ -1,6 +1,6 @@
 """Do we and Pinocchio compute the same? Largest relative differences on models built on both sides.
 
-    pip install -e ".[bench]"
+    pip install -e ".[bench-pinocchio]"
     python benchmarks/agree_pinocchio.py [--trees 60]
 
 Random trees with revolute, prismatic, spherical and free joints, and a humanoid of 30 joints on a

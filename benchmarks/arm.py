@@ -1,6 +1,6 @@
 """Forward dynamics and whole simulations of robot arms, against Pinocchio.
 
-    pip install -e ".[bench]" && python benchmarks/arm.py
+    pip install -e ".[bench-pinocchio]" && python benchmarks/arm.py
 
 The arms have revolute joints, generic geometry and generic inertias (`mechanisms.serial_arm`); the
 same model is built on both sides, and results are compared before anything is timed. Everything

@@ -1,6 +1,6 @@
 """Lorenz against compiled peers: one long run, and ten thousand short ones.
 
-    pip install -e ".[bench]" && python benchmarks/lorenz.py
+    pip install -e ".[bench,bench-heyoka,bench-numbalsoda]" && python benchmarks/lorenz.py
 
 numbalsoda builds from source and needs a Fortran compiler. Everything is compiled before the clock
 starts, and problems and integrators exist already: heyoka's object, our IVP, numbalsoda's function.

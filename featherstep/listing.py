@@ -13,6 +13,7 @@ from typing import Any
 
 from integrators import Tableau, catalogue, problems
 from integrators.catalogue import Entry as Scheme
+from integrators.docstrings import documentation
 from integrators.problems import Entry as Problem
 from integrators.tableau import MAX_ORDER
 
@@ -267,7 +268,7 @@ def _show_problem(e: Problem, arguments: argparse.Namespace) -> int:
 
 def _details(e: Problem) -> str:
     """Return the rest of the docstring, up to its examples."""
-    text = inspect.getdoc(e.build) or ""
+    text = documentation(e.build)
     body = text.partition("\n")[2].partition("Examples\n")[0]
     return body.replace("Notes\n-----\n", "").strip()
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .errors import IntegrationError, IntegrationInterrupted
+from .errors import FileError, IntegrationError, IntegrationInterrupted
 from .kernels import compiled, kernel
 from .manifold import Manifold
 from .problem import IVP, Event
@@ -37,6 +37,7 @@ __all__ = [
     "Controller",
     "DenseOutput",
     "Event",
+    "FileError",
     "I",
     "IntegrationError",
     "IntegrationInterrupted",

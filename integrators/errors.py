@@ -5,9 +5,29 @@ from __future__ import annotations
 import contextlib
 import difflib
 from collections.abc import Iterable
+from os import PathLike, fspath
 from typing import Any
 
-__all__ = ["IntegrationError", "IntegrationInterrupted", "suggest"]
+__all__ = ["FileError", "IntegrationError", "IntegrationInterrupted", "suggest"]
+
+
+class FileError(ValueError):
+    """A file that is not what it should be.
+
+    Attributes
+    ----------
+    file
+        Its name.
+    reason
+        What is wrong with it.
+    """
+
+    def __init__(self, file: str | PathLike[str], reason: str) -> None:
+        super().__init__(f"{fspath(file)}: {reason}")
+        self.file, self.reason = fspath(file), reason
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.file, self.reason)
 
 
 class IntegrationError(RuntimeError):

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all.
+"""Files are written whole or not at all, and read with limits.
 
 What is to be written goes to a temporary file beside the target, is brought to the disk, and takes
 the target's name in one step. A full disk, an exception or a killed process leaves the file that
@@ -10,12 +10,21 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["replacing", "write_bytes", "write_text"]
+__all__ = ["refuse_long_keys", "replacing", "write_bytes", "write_text"]
+
+#: Parts of a TOML key with dots; the parser's time grows with the square of their number.
+MOST_PARTS = 100
+
+_PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
+_LONG_KEY = re.compile(
+    rf"(?:^|[\[{{,])[ \t]*+{_PART}(?:\.[ \t]*+{_PART}){{{MOST_PARTS}}}", re.MULTILINE
+)
 
 
 @contextlib.contextmanager
@@ -101,3 +110,21 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a file in UTF-8 with the line ends of the text, whole or not at all."""
     write_bytes(path, text.encode("utf-8"))
+
+
+def refuse_long_keys(text: str) -> None:
+    """Refuse TOML whose keys have very many parts, before the parser takes seconds for them.
+
+    Examples
+    --------
+    >>> refuse_long_keys("a.b.c = 1")
+    >>> refuse_long_keys(".".join("a" * 5000) + " = 1")
+    Traceback (most recent call last):
+        ...
+    ValueError: expected keys of at most 100 parts, received a longer one in line 1
+    """
+    if found := _LONG_KEY.search(text):
+        line = text.count("\n", 0, found.start() + 1) + 1
+        raise ValueError(
+            f"expected keys of at most {MOST_PARTS} parts, received a longer one in line {line}"
+        )

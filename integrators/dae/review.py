@@ -62,8 +62,8 @@ def rank_review(mechanical: Mechanical) -> Callable[..., Any]:
             f"the constraints become dependent there (a singular position): the smallest of {rank} "
             f"singular values of G, mass-weighted and relative to the largest, fell from "
             f"{before:.2g} to {there:.2g}. Jump over it with a fixed step and formulation("
-            "'projected', solver='svd'), or use minimal coordinates with a closure; docs/dae.md "
-            "has more"
+            "'projected', solver='svd'), or use minimal coordinates with a closure; "
+            "help(integrators.dae) has more"
         )
 
     return review

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 import operator
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -26,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import IntegrationInterrupted, check_choice, pass_on
 from ..kernels import interpreting
 from ..problem import IVP
+from ..processors import available_processors
 from ..solve import _bind, _chosen, method_name, solve
 from ..stepping.control import Controller
 from ..stepping.engine import Engine, Options, Stepper, checked_slope
@@ -141,7 +141,7 @@ def solve_many(
     t_eval
         Output times, the same for all runs.
     workers
-        Threads; by default one for each core.
+        Threads; by default one for each processor that this process may use.
     on_interrupt
         What Ctrl-C does, as in ``solve``: "raise" :class:`IntegrationInterrupted`, whose
         ``solution`` is what this function would return, or "return" it.
@@ -192,7 +192,7 @@ def solve_many(
 
 def _thread_count(workers: Any) -> int:
     if workers is None:
-        return os.cpu_count() or 1
+        return available_processors()
     try:
         count = 0 if isinstance(workers, bool) else operator.index(workers)
     except TypeError:

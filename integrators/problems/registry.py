@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
+from integrators.docstrings import documentation
 from integrators.problem import IVP
 
 __all__ = ["Entry", "entries", "get", "names", "register"]
@@ -84,7 +85,7 @@ class Entry:
     @property
     def description(self) -> str:
         """First line of the docstring, with the settings of a variant."""
-        line = inspect.getdoc(self.build) or ""
+        line = documentation(self.build)
         line = line.splitlines()[0].rstrip(".") if line else ""
         settings = ", ".join(f"{key} = {value}" for key, value in self.settings.items())
         return f"{line} ({settings})" if settings else line

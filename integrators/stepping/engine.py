@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import operator
-import os
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from ..kernels import address_of, interpreting
 from ..kernels.pointers import SIGNATURE, SlopeTrampoline, Trampoline
 from ..problem import IVP
+from ..processors import available_processors
 from ..tableau.extension import Extension, hermite_extension
 from . import state as at
 from .control import Controller
@@ -42,7 +42,7 @@ _TIMES = np.array(
 )
 _SWITCHES = np.array([at.MAX_STEPS, at.FIXED, at.MAX_NORM, at.PAIRS, at.WANT_DENSE])
 
-MOST_WAITING = os.cpu_count() or 1  # engines kept for other runs with the same f and method
+MOST_WAITING = available_processors()  # engines kept for other runs with the same f and method
 MAX_CHUNK = 4096  # steps between two looks at the keyboard
 
 

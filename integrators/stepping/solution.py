@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import functools
-import json
 import operator
 import os
-import zipfile
-import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import IntegrationError
-from ..files import replacing
 from ..manifold import kept, lost
+from . import solution_file
 from .quality import Quality
+from .solution_file import COUNTERS, TEXTS
 from .state import Status
 
 __all__ = ["DenseOutput", "Solution", "Status"]
-
-FILE_FORMAT = 1
 
 
 class DenseOutput:
@@ -165,7 +161,7 @@ class Solution:
         self.status = Status(fields.pop("status", 0))
         self._message: str = fields.pop("message", "")
         self._asked: tuple[float | None, Any] | None = None  # rtol and global error, of `judge`
-        for name in _COUNTERS:
+        for name in COUNTERS:
             setattr(self, name, int(fields.pop(name, 0)))
         self.h: NDArray[np.float64] = fields.pop("h", np.zeros(0))
         self.error_estimate: str = fields.pop("error_estimate", "")
@@ -311,27 +307,38 @@ class Solution:
             for name in ("t", "h", "y", "Q"):
                 arrays[f"sol_{name}"] = getattr(self.sol, name)
             arrays["sol_end"] = np.array(self.sol.end)
-        header: dict[str, Any] = {"format": FILE_FORMAT, "status": int(self.status)}
-        header |= {name: getattr(self, name) for name in (*_COUNTERS, *_TEXTS)}
-        header["problem"] = getattr(self.problem, "name", self.problem or "")
+        header: dict[str, Any] = {"status": int(self.status)}
+        header |= {name: getattr(self, name) for name in (*COUNTERS, *TEXTS)}
+        header["problem"] = str(getattr(self.problem, "name", self.problem or ""))
         header["dense_order"] = self.dense_order
         header["events"] = len(self.t_events)
         if self.sol is not None and self.sol.move is not operator.add:
             header["manifold"] = True
-        arrays["header"] = np.array(json.dumps(header))
-        with replacing(path) as temporary:
-            np.savez_compressed(temporary, **arrays)
+        solution_file.write(path, arrays, header)
         return path
 
     @classmethod
-    def load(cls, path: str | Path) -> Solution:
-        """Read what :meth:`save` wrote; ``problem`` is then just its name."""
-        arrays, header = _read(path)
-        if header.pop("format") != FILE_FORMAT:
-            raise ValueError(f"{path} was written by a newer version; update featherstep")
+    def load(cls, path: str | Path, *, largest: int = solution_file.LARGEST) -> Solution:
+        """Read what :meth:`save` wrote; ``problem`` is then just its name.
+
+        Parameters
+        ----------
+        path
+            The file. It is not trusted: nothing in it is executed, sizes are looked at before
+            anything is expanded, and times, shapes and counters must be those of a solution.
+        largest
+            Bytes that it may expand to.
+
+        Raises
+        ------
+        FileError
+            With the file's name and what is wrong with it.
+        """
+        arrays, header = solution_file.read(path, largest)
         events = range(header.pop("events"))
+        del header["format"]
         sol = None
-        move = lost if header.pop("manifold", False) else operator.add
+        move = lost if header.pop("manifold") else operator.add
         if "sol_t" in arrays:
             t, h, y, Q = (arrays[f"sol_{name}"] for name in ("t", "h", "y", "Q"))
             end = float(arrays["sol_end"])
@@ -345,31 +352,3 @@ class Solution:
             y_events=[arrays[f"y_events_{k}"] for k in events],
             **header,
         )
-
-
-def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Arrays and header of a file that :meth:`Solution.save` wrote; refuse any other file."""
-    received = "another kind of file"
-    # NumPy would take a file that is no archive for a pickle and advise to trust it.
-    with open(path, "rb") as stream:
-        if zipfile.is_zipfile(stream):
-            stream.seek(0)
-            try:
-                with np.load(stream, allow_pickle=False) as file:
-                    arrays = dict(file)
-                header = json.loads(str(arrays["header"]))
-                if isinstance(header, dict) and "format" in header:
-                    return arrays, header
-                received = "an archive of other data"
-            except (KeyError, ValueError):
-                received = "an archive of other data"
-            except (OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-                received = f"a damaged archive ({error})"
-    raise ValueError(
-        f"{path} is not a saved Solution: expected a .npz file that Solution.save wrote, "
-        f"received {received}"
-    )
-
-
-_COUNTERS: Sequence[str] = ("nfev", "njev", "nlu", "nnewton", "nsteps", "nrejected")
-_TEXTS: Sequence[str] = ("message", "error_estimate", "method")

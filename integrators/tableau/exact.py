@@ -27,6 +27,15 @@ DIGITS = 60
 EXACT_DECIMAL_DIGITS = 15
 """A decimal string with at most so many significant digits is exact; a longer one is rounded."""
 
+LONGEST_TEXT = 5_000
+"""Characters of a number; the longest of the catalogue has 80."""
+
+LARGEST_EXPONENT = 1_000
+"""Of a power of ten, or of a power: a double ends at 10^308."""
+
+LARGEST_BITS = 20_000
+"""Of numerator and denominator: far beyond any coefficient, and still at once computed with."""
+
 _CONTEXT = Context(prec=DIGITS + 10)
 
 
@@ -123,14 +132,20 @@ def cosine(x: Decimal) -> Decimal:
 
 def _parse_text(text: str) -> Number:
     try:
+        if len(text) > LONGEST_TEXT:
+            raise SyntaxError(f"expected at most {LONGEST_TEXT} characters, received {len(text)}")
         tree = ast.parse(text.strip(), mode="eval").body
         with localcontext(_CONTEXT):
             return _evaluate(tree, text.strip())
-    except (SyntaxError, ZeroDivisionError, ArithmeticError) as error:
-        raise ValueError(
-            f"cannot read {text!r} as a number ({error}); write for example '1/3', '0.25' or "
-            "'(3-sqrt(3))/6'"
-        ) from None
+    except (SyntaxError, ArithmeticError, ValueError) as error:
+        reason = str(error)
+    except (RecursionError, MemoryError):
+        reason = "it is nested too deep"
+    shown = text if len(text) <= 80 else f"{text[:60]}…"
+    raise ValueError(
+        f"cannot read {shown!r} as a number ({reason}); write for example '1/3', '0.25' or "
+        "'(3-sqrt(3))/6'"
+    )
 
 
 _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
@@ -152,12 +167,12 @@ def _evaluate(node: ast.expr, text: str) -> Number:
         if isinstance(node.op, ast.Pow):
             if not (isinstance(b, Fraction) and b.denominator == 1):
                 raise SyntaxError("only integer powers are known")
-            return a ** int(b)
+            return _power(a, int(b))
         if (function := _OPERATORS.get(type(node.op))) is not None:
             if type(a) is not type(b):
                 a, b = to_decimal(a), to_decimal(b)
             result: Number = function(a, b)
-            return result
+            return _bearable(result)
     if isinstance(node, ast.Name) and node.id == "pi":
         return pi()
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
@@ -165,11 +180,37 @@ def _evaluate(node: ast.expr, text: str) -> Number:
         if node.func.id == "sqrt":
             return _square_root(x)
         if node.func.id == "cos":
+            if abs(to_decimal(x)) > LARGEST_EXPONENT:
+                raise SyntaxError(f"cos is known up to {LARGEST_EXPONENT}")
             return cosine(to_decimal(x))
     raise SyntaxError("only numbers, + - * / **, sqrt, cos and pi are known")
 
 
+def _bits(x: Number) -> int:
+    """Length of numerator or denominator, whichever is longer; rounded numbers have none."""
+    if isinstance(x, Fraction):
+        return max(x.numerator.bit_length(), x.denominator.bit_length())
+    return 1
+
+
+def _power(a: Number, n: int) -> Number:
+    """Integer power, whose size is looked at before it is computed."""
+    if abs(n) > LARGEST_EXPONENT or _bits(a) * abs(n) > LARGEST_BITS:
+        raise SyntaxError("a power in it is too large a number")
+    result: Number = a**n
+    return result
+
+
+def _bearable(x: Number) -> Number:
+    if _bits(x) > LARGEST_BITS:
+        raise SyntaxError("its numerator or denominator is too large a number")
+    return x
+
+
 def _literal(digits: str) -> Number:
+    exponent = digits.lower().partition("e")[2] if digits[:2].lower() != "0x" else ""
+    if len(exponent) > 5 or abs(int(exponent or 0)) > LARGEST_EXPONENT:
+        raise SyntaxError(f"expected exponents of ten up to {LARGEST_EXPONENT}")
     significant = digits.lower().split("e")[0].replace(".", "").lstrip("0")
     if len(significant) <= EXACT_DECIMAL_DIGITS or "." not in digits:
         return Fraction(digits)

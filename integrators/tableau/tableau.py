@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import FileError
 from . import text as tableau_text
 from .coefficients import (
     _difference,
@@ -448,8 +449,18 @@ class Tableau:
 
     @classmethod
     def load(cls, path: str | Path, *, check: bool = True) -> Tableau:
-        """Read a tableau written by :meth:`save`, or by hand in the same form."""
-        return cls(**tableau_text.read(Path(path)), check=check)
+        """Read a tableau written by :meth:`save`, or by hand in the same form.
+
+        Raises
+        ------
+        FileError
+            With the file's name and what is wrong with it.
+        """
+        try:
+            return cls(**tableau_text.read(Path(path)), check=check)
+        except (TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
+            reason = str(error) if not isinstance(error, RecursionError) else "nested too deep"
+            raise FileError(path, reason) from error
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tableau):

@@ -11,7 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..files import write_text
+from ..files import refuse_long_keys, write_text
 from .coefficients import _short, _text
 from .exact import Number
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["latex", "plain_data", "read", "table", "write"]
 
 KEYS = {"A", "b", "c", "b_hat", "b_low", "name", "reference"}
+
+#: Bytes of a file; a scheme of 35 stages with 60 digits has 80 thousand.
+LARGEST_FILE = 5_000_000
 
 #: What an entry of the catalogue says besides the coefficients.
 REMARKS = ("title", "order", "embedded_order", "aliases", "kind", "stability")
@@ -93,16 +96,23 @@ def write(tableau: Tableau, path: Path) -> None:
 
 def read(path: Path) -> dict[str, Any]:
     """Arguments of the tableau in a file, which may be written like an entry of the catalogue."""
-    text = path.read_text(encoding="utf-8")
     if path.suffix not in (".json", ".toml"):
         raise ValueError(f"expected a file name ending in .json or .toml, got {path.name!r}")
-    data: dict[str, Any] = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    if (size := path.stat().st_size) > LARGEST_FILE:
+        limit = f"{LARGEST_FILE // 1000:,} kB"
+        raise ValueError(f"expected at most {limit}, received {size // 1000:,} kB")
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".toml":
+        refuse_long_keys(text)
+    data: Any = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    if not isinstance(data, dict):
+        raise ValueError(f"expected keys such as A and b, received {data!r:.60}")
     if len(data) == 1 and isinstance(next(iter(data.values())), dict):
         ((name, entry),) = data.items()
         data = {"name": name, **{k: v for k, v in entry.items() if k not in REMARKS}}
     if unknown := set(data) - KEYS:
         expected = ", ".join(sorted(KEYS))
-        raise ValueError(f"{path.name}: unknown key {sorted(unknown)[0]!r}; expected {expected}")
+        raise ValueError(f"unknown key {sorted(unknown)[0][:60]!r}; expected {expected}")
     if missing := {"A", "b"} - set(data):
-        raise ValueError(f"{path.name}: the key {sorted(missing)[0]!r} is missing")
+        raise ValueError(f"the key {sorted(missing)[0]!r} is missing")
     return data

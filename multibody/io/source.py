@@ -13,6 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
+from integrators.errors import FileError
+from integrators.files import refuse_long_keys
+
 __all__ = ["FORMATS", "MAX_BYTES", "KeyPath", "ModelFileError", "Source", "read_text"]
 
 FORMATS = ("toml", "json")
@@ -24,7 +27,7 @@ MAX_BYTES = 50_000_000
 KeyPath = tuple[str | int, ...]
 
 
-class ModelFileError(ValueError):
+class ModelFileError(FileError):
     r"""What is wrong with a model file, and where.
 
     Attributes
@@ -43,7 +46,7 @@ class ModelFileError(ValueError):
 
     def __init__(self, message: str, file: str, line: int | None = None, key: str = "") -> None:
         place = file if line is None else f"{file}:{line}"
-        super().__init__(": ".join(part for part in (place, key, message) if part))
+        super().__init__(place, ": ".join(part for part in (key, message) if part))
         self.message, self.file, self.line, self.key = message, file, line, key
 
     def __reduce__(self) -> Any:
@@ -107,6 +110,7 @@ class Source:
             import tomllib
 
             try:
+                refuse_long_keys(text)
                 return tomllib.loads(text)
             except tomllib.TOMLDecodeError as error:
                 message = str(error)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from integrators.docstrings import documentation
+
 from ..checks import Array, ArrayLike
 from ..model import Model
 
@@ -94,7 +96,7 @@ class Entry:
     @property
     def description(self) -> str:
         """First line of the docstring."""
-        return (inspect.getdoc(self.build) or "").partition("\n")[0].rstrip(".")
+        return documentation(self.build).partition("\n")[0].rstrip(".")
 
 
 _ENTRIES: dict[str, Entry] = {}

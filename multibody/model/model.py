@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -369,7 +369,7 @@ class Model:
         closed = f", {_plural(len(self.loops), 'loop')}" if self.loops else ""
         size = f"{_plural(self.n_bodies, 'body')}, nq = {self.nq}, nv = {self.nv}"
         lines = [f"{self.name}: {size}{closed}", "0 base"]
-        self._branch(0, "", lines)
+        lines += self._branches()
         for loop in self.loops:
             names = [self._name(loop.predecessor), self._name(loop.successor)]
             lines.append(f"loop {loop.name}: {names[0]} to {names[1]} by {loop.joint!r}")
@@ -378,18 +378,24 @@ class Model:
     def _name(self, i: int) -> str:
         return "base" if i == 0 else self.bodies[i - 1].name
 
-    def _branch(self, parent: int, indent: str, lines: list[str]) -> None:
-        children = [i for i, body in enumerate(self.bodies, 1) if body.parent == parent]
-        for i in children:
+    def _branches(self) -> Iterator[str]:
+        """Lines of the tree, by a stack: a chain may have more bodies than Python has frames."""
+        children: dict[int, list[int]] = {}
+        for i, body in enumerate(self.bodies, 1):
+            children.setdefault(body.parent, []).append(i)
+        waiting = [(i, "") for i in reversed(children.get(0, []))]
+        while waiting:
+            i, indent = waiting.pop()
             body = self.bodies[i - 1]
-            last = i == children[-1]
+            last = i == children[body.parent][-1]
             turned = ", reversed" if body.reverse else ""
             mass = body.inertia.array[0]
-            lines.append(
+            yield (
                 f"{indent}{'└─' if last else '├─'} {i} {body.name}: {body.joint!r}{turned}, "
                 f"{mass:g} kg"
             )
-            self._branch(i, indent + ("   " if last else "│  "), lines)
+            inner = indent + ("   " if last else "│  ")
+            waiting += [(child, inner) for child in reversed(children.get(i, []))]
 
 
 def _checked(parts: Any, kind: Any, check: Callable[[Any, int], Any], n: int) -> tuple[Any, ...]:

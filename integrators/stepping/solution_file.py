@@ -1,0 +1,227 @@
+"""Solutions in ``.npz`` files: what is written, and what is believed when it is read.
+
+A file comes from a disk, a colleague, or a stranger. So nothing is expanded before its size is
+known to be bearable, nothing is unpickled, and what comes out is held to what a solution is: times
+in order, shapes that agree, counters that count. Whatever is wrong is a :class:`FileError` with
+the file's name.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import FileError
+from ..files import replacing
+from .state import Status
+
+__all__ = ["COUNTERS", "FORMAT", "LARGEST", "TEXTS", "read", "write"]
+
+#: Version of the format.
+FORMAT = 1
+
+#: Bytes that a file may expand to, unless the reader is told otherwise.
+LARGEST = 2**30
+
+COUNTERS: Sequence[str] = ("nfev", "njev", "nlu", "nnewton", "nsteps", "nrejected")
+TEXTS: Sequence[str] = ("message", "error_estimate", "method")
+
+_ARRAYS = re.compile(r"(?:t|y|h|header|sol_(?:t|h|y|Q|end)|[ty]_events_\d{1,6})\.npy")
+_HEADER_KEYS = {"format", "status", "problem", "dense_order", "events", *COUNTERS, *TEXTS}
+#: What zipfile, zlib, NumPy and json raise for files that somebody spoiled.
+_DAMAGE = (
+    EOFError,
+    KeyError,
+    MemoryError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RecursionError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+def write(path: str | PathLike[str], arrays: dict[str, Any], header: dict[str, Any]) -> None:
+    """Write arrays and header, whole or not at all."""
+    arrays = {**arrays, "header": np.array(json.dumps({"format": FORMAT, **header}))}
+    with replacing(path) as temporary:
+        np.savez_compressed(temporary, **arrays)
+
+
+def read(
+    path: str | PathLike[str], largest: int = LARGEST
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the arrays and the header of a file, checked.
+
+    Parameters
+    ----------
+    path
+        The file.
+    largest
+        Bytes that it may expand to.
+
+    Raises
+    ------
+    FileError
+        If it is not what :func:`write` writes.
+    """
+    try:
+        with open(path, "rb") as stream:  # raises OSError if there is none
+            arrays = _expand(stream, largest, path)
+        header = _header(arrays, path)
+        _check_arrays(arrays, header)
+    except (FileError, FileNotFoundError, IsADirectoryError, PermissionError):
+        raise
+    except _DAMAGE as error:
+        raise _refusal(path, str(error) or type(error).__name__) from None
+    return arrays, header
+
+
+def _refusal(path: str | PathLike[str], received: str) -> FileError:
+    return FileError(
+        path,
+        "not a saved Solution: expected a .npz file that Solution.save wrote, received "
+        f"{received[:200]}",
+    )
+
+
+# ---------------------------------------------------------------------- from bytes to arrays
+
+
+def _expand(stream: Any, largest: int, path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
+    if not zipfile.is_zipfile(stream):
+        raise _refusal(path, "another kind of file")
+    stream.seek(0)
+    arrays: dict[str, NDArray[Any]] = {}
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            members = archive.infolist()
+            if not {"t.npy", "y.npy", "header.npy"} <= {member.filename for member in members}:
+                raise _refusal(path, "an archive of other data")
+            total = sum(member.file_size for member in members)
+            if total > largest:
+                raise FileError(
+                    path,
+                    f"it would expand to {total / 1e6:,.0f} MB; expected at most "
+                    f"{largest / 1e6:,.0f}. If you trust it, say Solution.load(path, "
+                    f"largest={total})",
+                )
+            for member in members:
+                if not _ARRAYS.fullmatch(member.filename):
+                    raise _refusal(path, f"an archive with {member.filename[:60]!r} in it")
+                name = member.filename.removesuffix(".npy")
+                if name in arrays:
+                    raise _refusal(path, f"an archive with {name!r} twice")
+                arrays[name] = _array(archive.read(member), name)
+    except FileError:
+        raise
+    except (EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
+        raise _refusal(path, f"a damaged archive ({error})") from None
+    return arrays
+
+
+def _array(data: bytes, name: str) -> NDArray[Any]:
+    """Array from the text of a ``.npy`` file, whose size must be that which its header claims."""
+    stream = io.BytesIO(data)
+    version = np.lib.format.read_magic(stream)
+    read_header = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }.get(version)
+    if read_header is None:
+        raise ValueError(f"{name} in a format that is not known, {version}")
+    shape, _, kind = read_header(stream)
+    claimed = math.prod(shape) * kind.itemsize
+    if kind.hasobject or claimed != len(data) - stream.tell() or min(shape, default=0) < 0:
+        raise ValueError(f"{name} whose size is not that of its header")
+    stream.seek(0)
+    return np.lib.format.read_array(stream, allow_pickle=False)
+
+
+# ---------------------------------------------------------------------- what a solution is
+
+
+def _header(arrays: dict[str, Any], path: str | PathLike[str]) -> dict[str, Any]:
+    text = arrays.pop("header")
+    if text.shape != () or text.dtype.kind != "U":
+        raise ValueError("a header that is no text")
+    header = json.loads(str(text))
+    if not isinstance(header, dict) or "format" not in header:
+        raise _refusal(path, "an archive of other data")
+    if header["format"] != FORMAT:
+        raise FileError(path, "it was written by a newer version; update featherstep")
+    manifold = header.pop("manifold", False)
+    if missing := sorted(_HEADER_KEYS - set(header)):
+        raise ValueError(f"a header without {missing[0]!r}")
+    if unknown := sorted(set(header) - _HEADER_KEYS):
+        raise ValueError(f"a header with the unknown key {unknown[0][:60]!r}")
+    for key in (*COUNTERS, "dense_order", "events"):
+        if type(header[key]) is not int or header[key] < 0:
+            raise ValueError(f"a header whose {key} is {header[key]!r:.60}, no count")
+    for key in (*TEXTS, "problem"):
+        if not isinstance(header[key], str):
+            raise ValueError(f"a header whose {key} is {header[key]!r:.60}, no text")
+    if type(header["status"]) is not int or header["status"] not in [int(s) for s in Status]:
+        raise ValueError(f"a header whose status is {header['status']!r:.60}")
+    if not isinstance(manifold, bool):
+        raise ValueError(f"a header whose manifold is {manifold!r:.60}")
+    return {**header, "manifold": manifold}
+
+
+def _check_arrays(arrays: dict[str, Any], header: dict[str, Any]) -> None:
+    t, y = _times(arrays["t"], "t"), arrays["y"]
+    if y.ndim != 2 or y.shape[1] != len(t) or y.dtype not in (np.float64, np.complex128):
+        raise ValueError(f"y of shape {y.shape} and kind {y.dtype} at {len(t)} times")
+    if arrays["h"].ndim != 1 or arrays["h"].dtype != np.float64:
+        raise ValueError(f"step lengths of shape {arrays['h'].shape}")
+    names = {"t", "y", "h"}
+    for k in range(header["events"]):
+        times, states = _times(arrays[f"t_events_{k}"], f"t_events_{k}"), arrays[f"y_events_{k}"]
+        if len(states) != len(times) or states.shape not in ((0,), (len(times), len(y))):
+            raise ValueError(f"{len(times)} occurrences of event {k}, states {states.shape}")
+        names |= {f"t_events_{k}", f"y_events_{k}"}
+    if "sol_t" in arrays:
+        _check_dense(arrays, len(y), header["manifold"])
+        names |= {f"sol_{name}" for name in ("t", "h", "y", "Q", "end")}
+    if surplus := sorted(set(arrays) - names):
+        raise ValueError(f"an archive with {surplus[0]!r}, which belongs to nothing")
+
+
+def _times(t: NDArray[Any], name: str) -> NDArray[np.float64]:
+    """Times, in order: all forward or all backward; a jump has the same time twice."""
+    if t.ndim != 1 or t.dtype != np.float64 or not np.all(np.isfinite(t)):
+        raise ValueError(f"{name} that is no list of times")
+    ahead = np.diff(t)
+    if np.any(ahead < 0) and np.any(ahead > 0):
+        raise ValueError(f"{name} with times out of order")
+    return t
+
+
+def _check_dense(arrays: dict[str, Any], n: int, manifold: bool) -> None:
+    t, h, y, Q, end = (arrays[f"sol_{name}"] for name in ("t", "h", "y", "Q", "end"))
+    steps = len(_times(t, "sol_t"))
+    directed = h.dtype == np.float64 and (np.all(h > 0) or np.all(h < 0))
+    if steps == 0 or h.shape != (steps,) or not directed:
+        raise ValueError("dense output without steps, or with steps of no length")
+    fits = Q.ndim == 3 and Q.shape[0] == steps and (manifold or Q.shape[2] == n)
+    if y.shape != (steps, n) or not fits or Q.dtype.kind not in "fc" or y.dtype.kind not in "fc":
+        raise ValueError(f"dense output of shapes {y.shape} and {Q.shape} for {steps} steps")
+    if end.shape != () or end.dtype != np.float64 or not np.isfinite(end):
+        raise ValueError("dense output without an end")
