@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .bounds import broken_promises
-from .consistency import check_consistent, free_algebraic_components
+from .consistency import about_the_index, check_consistent
 from .events import Occurrence, Tracker
 from .interrupts import Interrupts, quiet_interrupts
-from .methods.engine import Options, Stepper
+from .methods.engine import Stepper
 from .methods.state import Status
 from .problem import IVP
 from .solution import DenseOutput, Solution, polynomials
@@ -447,23 +447,8 @@ class Run:
             Status.INTERRUPTED: f"interrupted at {where}",
             Status.EXTERNAL_FAILED: f"the solver gave up at {where}: {engine.failure}",
         }
-        return texts.get(status, status.name) + self._about_the_index(status)
-
-    def _about_the_index(self, status: Status) -> str:
-        """What a failure on a differential-algebraic problem may have to do with its index."""
-        stuck = (Status.STEP_TOO_SMALL, Status.NEWTON_FAILED, Status.SINGULAR_MATRIX)
-        if self.ivp.mass is None or status not in (*stuck, Status.TOO_MANY_STEPS):
-            return ""
-        if self.ivp.index is not None and np.max(self.ivp.index) >= 2:
-            return ""
-        free = free_algebraic_components(self.ivp, self.engine.t, self.engine.y)
-        if not free:
-            return ""
-        names = ", ".join(f"y[{i}]" for i in free)
-        return (
-            f". The likely cause: the algebraic equations leave {names} free, so the index is 2 or "
-            "more; declare it for each component (index=[...]: 3 for multipliers of constraints on "
-            "positions, 2 for multipliers of constraints on velocities and for velocities)"
+        return texts.get(status, status.name) + about_the_index(
+            self.ivp, status, engine.t, engine.y
         )
 
 
