@@ -262,7 +262,8 @@ class ImplicitEngine(Engine):
         if self.problem.mass is not None and self._explicit_part():
             raise ValueError(
                 f"{self.tableau.name or 'this tableau'} has an explicit stage (A is singular), "
-                "which a singular mass matrix does not allow; use Radau IIA, Lobatto IIIC or an SDIRK"
+                "which a singular mass matrix does not allow; use Radau IIA, Lobatto IIIC or an "
+                "SDIRK"
             )
 
     def _explicit_part(self) -> bool:
