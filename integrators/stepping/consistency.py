@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..problem import IVP
+from .state import Status
 from .stepper import Options
 
-__all__ = ["check_consistent", "free_algebraic_components"]
+__all__ = ["about_the_index", "check_consistent"]
 
 Array = NDArray[Any]
 Function = Callable[[float, Array], Array]
@@ -54,7 +55,25 @@ def check_consistent(ivp: IVP, slope: Array, options: Options) -> None:
             )
 
 
-def free_algebraic_components(ivp: IVP, t: float, y: Array) -> list[int]:
+def about_the_index(ivp: IVP, status: Status, t: float, y: Array) -> str:
+    """What a run that failed at (t, y) may have to do with the index of its problem."""
+    stuck = (Status.STEP_TOO_SMALL, Status.NEWTON_FAILED, Status.SINGULAR_MATRIX)
+    if ivp.mass is None or status not in (*stuck, Status.TOO_MANY_STEPS):
+        return ""
+    if ivp.index is not None and np.max(ivp.index) >= 2:
+        return ""
+    free = _free_components(ivp, t, y)
+    if not free:
+        return ""
+    names = ", ".join(f"y[{i}]" for i in free)
+    return (
+        f". The likely cause: the algebraic equations leave {names} free, so the index is 2 or "
+        "more; declare it for each component (index=[...]: 3 for multipliers of constraints on "
+        "positions, 2 for multipliers of constraints on velocities and for velocities)"
+    )
+
+
+def _free_components(ivp: IVP, t: float, y: Array) -> list[int]:
     """Components that the algebraic equations leave free: a sign of index 2 or more.
 
     Empty where M is regular or the equations determine all algebraic variables (index 1).

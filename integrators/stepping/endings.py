@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..problem import IVP
-from .consistency import free_algebraic_components
 from .limits import RESOLVED
 from .state import Status
 from .stepper import Stepper
 
-__all__ = ["about_the_index", "ending", "remarks"]
+__all__ = ["ending", "remarks"]
 
 BLOWN_UP = 1e30  # growth of the state that few problems mean …
 BLOWN_UP_FIXED = 1e15  # … and that a fixed step often causes
@@ -78,24 +77,6 @@ def _too_small(engine: Any, where: str) -> str:
     return text + (
         "the solution may have a singularity there, or the tolerance cannot be met; loosen "
         "rtol/atol, or use an implicit method if the problem is stiff"
-    )
-
-
-def about_the_index(ivp: IVP, engine: Any, status: Status) -> str:
-    """What a failure on a differential-algebraic problem may have to do with its index."""
-    stuck = (Status.STEP_TOO_SMALL, Status.NEWTON_FAILED, Status.SINGULAR_MATRIX)
-    if ivp.mass is None or status not in (*stuck, Status.TOO_MANY_STEPS):
-        return ""
-    if ivp.index is not None and np.max(ivp.index) >= 2:
-        return ""
-    free = free_algebraic_components(ivp, engine.t, engine.y)
-    if not free:
-        return ""
-    names = ", ".join(f"y[{i}]" for i in free)
-    return (
-        f". The likely cause: the algebraic equations leave {names} free, so the index is 2 or "
-        "more; declare it for each component (index=[...]: 3 for multipliers of constraints on "
-        "positions, 2 for multipliers of constraints on velocities and for velocities)"
     )
 
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from ..problem import IVP
 from .bounds import broken_bounds
-from .consistency import check_consistent
-from .endings import about_the_index, ending, remarks
+from .consistency import about_the_index, check_consistent
+from .endings import ending, remarks
 from .engine import Stepper
 from .events import Tracker
 from .instants import Instant, Motion, at_the_start
@@ -384,7 +384,10 @@ class Run:
     def _message(self, status: Status, y: NDArray[Any]) -> str:
         """How the run ended, and what should be said of it."""
         text = self.message or ending(status, self.engine, self.exception)
-        parts = [text + about_the_index(self.ivp, self.engine, status), self.remark]
+        parts = [
+            text + about_the_index(self.ivp, status, self.engine.t, self.engine.y),
+            self.remark,
+        ]
         if status == Status.FINISHED and y.shape[1]:
             parts += remarks(self.ivp, self.engine, self.first_slope, y[:, -1])
         return "; ".join(filter(None, parts))

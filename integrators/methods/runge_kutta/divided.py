@@ -1,6 +1,8 @@
-"""M y' = f(t, y) with a regular M as y' = M⁻¹ f(t, y), for methods that need the slope itself.
+"""Which mass matrices a method can treat, and M y' = f(t, y) as y' = M⁻¹ f(t, y) where it must be.
 
-Explicit stages are slopes, and so are the coefficients of Taylor series. M is factorised once.
+Explicit stages are slopes, and so are the coefficients of Taylor series: for these a regular M is
+factorised once, and divided by. A singular M needs an implicit method that damps what is left in
+the algebraic equations.
 """
 
 from __future__ import annotations
@@ -12,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...problem import IVP, accepts_params
+from ...tableau import Tableau
 
-__all__ = ["divided_by_mass", "is_regular"]
+__all__ = ["check_damping", "divided_by_mass", "has_explicit_stage", "is_regular"]
 
 Array = NDArray[Any]
 
@@ -31,6 +34,29 @@ def is_regular(mass: Any) -> bool:
     (True, False)
     """
     return bool(np.linalg.cond(_dense(mass)) < ILL_CONDITIONED)
+
+
+def has_explicit_stage(tableau: Tableau) -> bool:
+    """Whether A is singular: then a stage (or a combination of them) is a slope, M⁻¹ f."""
+    A = tableau.arrays[0]
+    return bool(np.min(np.abs(np.linalg.eigvals(A))) < 1e-12)
+
+
+def check_damping(tableau: Tableau) -> None:
+    """Refuse a method that does not damp what it leaves in algebraic equations (a singular M).
+
+    Errors there are multiplied by R(∞) = 1 − bᵀA⁻¹1 in each step.
+    """
+    if has_explicit_stage(tableau):
+        return  # refused for that
+    A, b, _ = tableau.arrays
+    limit = 1.0 - float(b @ np.linalg.solve(A, np.ones(len(b))))
+    if abs(limit) > 1.0 - 1e-9:
+        raise ValueError(
+            f"{tableau.name or 'this tableau'} does not damp errors of algebraic equations "
+            f"(|R(∞)| = {abs(limit):.3g}, it must be below 1), and its steps would become ever "
+            "shorter: the mass matrix is singular; use RADAU5, Lobatto IIIC or an L-stable SDIRK"
+        )
 
 
 def divided_by_mass(problem: IVP) -> IVP:
@@ -67,7 +93,7 @@ def _divided_function(problem: IVP, divide: Callable[[Array], Array]) -> Callabl
         dense = np.asarray(_dense(problem.mass), dtype=float)
         problem.bind(f)(problem.t_span[0], problem.y0)  # tells it n, if it did not know
         key = ("divided by mass", dense.tobytes())
-        return f._derive(key, lambda: _traced_division(f, dense))  # type: ignore[no-any-return]
+        return f._derive(key, lambda: _traced_division(f, dense))
     return _after(f, lambda slope: divide(np.asarray(slope)))
 
 

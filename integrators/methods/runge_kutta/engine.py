@@ -27,7 +27,7 @@ from ..user.step import nothing
 from .algebra import LARGEST_OWN_LU, JacobianSource, LinearAlgebra
 from .coupled import coupled_accept, newton_coupled
 from .diagonal import diagonal_accept, newton_diagonal
-from .divided import divided_by_mass, is_regular
+from .divided import check_damping, divided_by_mass, has_explicit_stage, is_regular
 from .explicit import explicit_accept, explicit_dense, explicit_step
 from .extra_stages import implicit_dense
 from .fused import fused_step, fused_step_function, inputs_size
@@ -57,14 +57,14 @@ def engine_for(tableau: Tableau, problem: IVP, options: Options) -> Engine:
         )
     if problem.mass is not None:
         regular = is_regular(problem.mass)
-        if regular and _has_explicit_stage(tableau):
+        if regular and has_explicit_stage(tableau):
             problem = divided_by_mass(problem)
         if not (regular or options.fixed):
-            _check_damping(tableau)
+            check_damping(tableau)
     if tableau.is_explicit:
         if problem.mass is not None:
             raise ValueError(
-                f"{tableau.name or 'this tableau'} is explicit, and the mass matrix is singular, so "
+                f"{tableau.name or 'this tableau'} is explicit, and the mass matrix is singular: "
                 "the problem is a differential-algebraic equation: use an implicit method such as "
                 "RADAU5, or, for a mechanism, a formulation without unknown multipliers, which "
                 "explicit methods can solve: 'baumgarte', 'projected' or 'index1'"
@@ -84,29 +84,6 @@ def engine_for(tableau: Tableau, problem: IVP, options: Options) -> Engine:
                 f"{stage_order}); use RADAU5"
             )
     return ImplicitEngine(tableau, problem, options)
-
-
-def _has_explicit_stage(tableau: Tableau) -> bool:
-    """Whether A is singular: then a stage (or a combination of them) is a slope, M⁻¹ f."""
-    A = tableau.arrays[0]
-    return bool(np.min(np.abs(np.linalg.eigvals(A))) < 1e-12)
-
-
-def _check_damping(tableau: Tableau) -> None:
-    """Refuse a method that does not damp what it leaves in algebraic equations (a singular M).
-
-    Errors there are multiplied by R(∞) = 1 − bᵀA⁻¹1 in each step.
-    """
-    if _has_explicit_stage(tableau):
-        return  # refused for that
-    A, b, _ = tableau.arrays
-    limit = 1.0 - float(b @ np.linalg.solve(A, np.ones(len(b))))
-    if abs(limit) > 1.0 - 1e-9:
-        raise ValueError(
-            f"{tableau.name or 'this tableau'} does not damp errors of algebraic equations "
-            f"(|R(∞)| = {abs(limit):.3g}, it must be below 1), and its steps would become ever "
-            "shorter: the mass matrix is singular; use RADAU5, Lobatto IIIC or an L-stable SDIRK"
-        )
 
 
 class ExplicitEngine(Engine):
@@ -309,7 +286,8 @@ class ImplicitEngine(Engine):
         if self.problem.mass is not None and self._explicit_part():
             raise ValueError(
                 f"{self.tableau.name or 'this tableau'} has an explicit stage (A is singular), "
-                "which a mass matrix does not allow; use Radau IIA, Lobatto IIIC or an SDIRK"
+                "which a singular mass matrix does not allow; use Radau IIA, Lobatto IIIC or an "
+                "SDIRK"
             )
 
     def _explicit_part(self) -> bool:

@@ -6,6 +6,7 @@ it anyway. The step is refused if that slope is further from where the stages po
 differ within the step, and by more than the tolerance once the Jacobian has filtered it (which
 alone would not do: it may be that of a contact long ago).
 """
+# mypy: allow-untyped-defs, allow-incomplete-defs, no-check-untyped-defs
 
 from __future__ import annotations
 

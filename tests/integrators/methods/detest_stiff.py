@@ -17,9 +17,8 @@ def b5(t, y):
 
 def c5(t, y):
     a, b, c, d = y
-    return np.array(
-        [2 - a, 20 * a**2 - 10 * b, 80 * (a**2 + b**2) - 40 * c, 200 * (a**2 + b**2 + c**2) - 100 * d]
-    )  # fmt: skip
+    two = a**2 + b**2
+    return np.array([2 - a, 20 * a**2 - 10 * b, 80 * two - 40 * c, 200 * (two + c**2) - 100 * d])
 
 
 def d2(t, y):

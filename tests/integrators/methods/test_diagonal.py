@@ -51,9 +51,8 @@ def test_error_of_trbdf2_follows_the_tolerance(name):
     exact = reference(name)
     ratios = []
     for tolerance in (1e-4, 1e-6, 1e-8):
-        solution = solve(
-            traced(f, n=len(y0)), (0, end), y0, method="TRBDF2", rtol=tolerance, atol=1e-2 * tolerance
-        )  # fmt: skip
+        options = dict(method="TRBDF2", rtol=tolerance, atol=1e-2 * tolerance)
+        solution = solve(traced(f, n=len(y0)), (0, end), y0, **options)
         assert solution.success
         error = np.abs(solution.y[:, -1] - exact) / (tolerance * (np.abs(exact) + 1e-2))
         ratios.append(np.max(error))

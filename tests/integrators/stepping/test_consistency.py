@@ -23,7 +23,7 @@ def start(vx, vz):
 @pytest.mark.parametrize("f", [pendulum, traced(pendulum, n=5)], ids=["function", "traced"])
 def test_a_velocity_off_the_constraint_is_refused_with_its_residual(f):
     problem = IVP(f, start(3.0, 0.0), (0, 1), mass=MASS, index=INDEX)
-    with pytest.raises(ValueError, match="hidden constraint.*violated by 6"):  # 2 x·v
+    with pytest.raises(ValueError, match=r"hidden constraint.*violated by 6"):  # 2 x·v
         solve(problem, method="RADAU5")
     good = solve(problem, y0=start(0.0, 3.0), method="RADAU5", rtol=1e-8, atol=1e-8)
     assert good.success
@@ -42,7 +42,7 @@ def test_a_constraint_that_moves_asks_for_its_velocity():
     solution = solve(problem, method="RADAU5", rtol=1e-7, atol=1e-9)
     assert solution.success
     assert solution.y[1, -1] == pytest.approx(np.cos(1.0), abs=1e-4)
-    with pytest.raises(ValueError, match="hidden constraint.*violated by 0.5"):
+    with pytest.raises(ValueError, match=r"hidden constraint.*violated by 0.5"):
         solve(problem, y0=[0.0, 0.5, 0.0], method="RADAU5")
 
 
