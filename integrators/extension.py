@@ -163,13 +163,14 @@ def hermite_extension(order: int) -> Extension:
 def doubled_extension(tableau: Tableau, order: int) -> Extension:
     """Dense output of two half steps of an explicit tableau.
 
-    The rows are Δ, the slopes at both ends and the stages of the second half.
+    The rows are Δ, the slopes at both ends and the stages of the second half but the first, in
+    whose place a fused step keeps the slope at the start.
     """
     A, b, c = tableau.arrays
     s = tableau.stages
     trees = _Trees(max(3, order), 1)
     stages = trees.of_stages(*_two_half_steps(A, b, c))
-    rows = np.vstack([trees.gained, stages[0], np.ones(len(trees)), stages[s:]])
+    rows = np.vstack([trees.gained, stages[0], np.ones(len(trees)), stages[s + 1 :]])
     return _Search(trees, rows, 0, (1, 2)).grow(order)
 
 
@@ -357,6 +358,8 @@ class _Search:
             while reached < order and (found := self._solve(reached + 1)) is not None:
                 reached, g = reached + 1, found
             if reached >= order or not further:
+                break
+            if reached < self.trees.stage_order:  # the trees left out would be missed
                 break
             c = np.setdiff1d(CANDIDATES if self.gamma else CANDIDATES[:-1], nodes)
             u, du = self._at(g, c)
