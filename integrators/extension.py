@@ -34,6 +34,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from math import comb
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import Polynomial, legendre
@@ -392,7 +393,7 @@ class _Search:
     def _solve(self, order: int) -> Array | None:
         """Legendre coefficients of g for this order, the smallest; None if there are none."""
         equations, right = self._equations(order)
-        g: Array = np.linalg.lstsq(equations, right, rcond=DEPENDENT)[0]
+        g: NDArray[Any] = np.linalg.lstsq(equations, right, rcond=DEPENDENT)[0]
         return g if np.max(np.abs(equations @ g - right)) < SOLVED else None
 
     def _equations(self, order: int) -> tuple[Array, Array]:
@@ -470,7 +471,7 @@ def _legendre(theta: Array, count: int) -> Array:
     """Values of the first so many of Legendre's polynomials on [0, 1]."""
     if count == 0:
         return np.zeros((0, len(theta)))
-    values: Array = legendre.legvander(2 * theta - 1, count - 1).T
+    values: NDArray[Any] = legendre.legvander(2 * theta - 1, count - 1).T
     return values
 
 
