@@ -16,6 +16,7 @@ from integrators.catalogue import Entry as Scheme
 from integrators.docstrings import documentation
 from integrators.problems import Entry as Problem
 from integrators.tableau import MAX_ORDER
+from integrators.tableau.extension import HIGHEST_EXPLICIT, implicit_order
 
 from .citations import authors_and_year, citation
 from .terminal import Screen, table
@@ -143,7 +144,8 @@ def _properties(e: Scheme, tableau: Tableau) -> list[tuple[str, str]]:
         if embedded is None
         else f"embedded method of order {embedded}"
     )
-    dense = f"of order {tableau.dense.order}" if tableau.dense is not None else "by interpolation"
+    order = min(tableau.order, HIGHEST_EXPLICIT)
+    dense = f"of order {order if tableau.is_explicit else implicit_order(tableau)}"
     _, stage_order, _ = tableau.simplifying_assumptions()
     return [
         ("class", ", ".join([tableau.kind, *(text for text, holds in flags.items() if holds)])),

@@ -92,9 +92,9 @@ def solve(
         may be a list, one for each component.
     t_eval
         Times at which to return the solution; they never change the steps. By default every
-        accepted step is returned. Between steps the accuracy is that of the dense output, whose
-        order (``Solution.dense_order``) can be far below the method's: where that matters take
-        DOP853 or Taylor, or limit ``max_step``. The same holds for the times of events.
+        accepted step is returned. Between steps, and at the times of events, the error is about
+        that at the steps: dense output has the order of the method (``Solution.dense_order``),
+        for some evaluations of f in each step that holds an output time.
     tstops
         Times to step on exactly, for instance where f jumps.
     dense_output

@@ -174,7 +174,7 @@ def hermite_dense(w):
     """Coefficients of a Hermite interpolant of the last accepted step, for any method.
 
     Row j of Q multiplies θ^(j+1). The data are y₁−y₀, h f₀, h f₁, after step doubling the stages
-    of an explicit method that the second half step has left in K, and for the higher degrees
+    (but the first) that the second half step has left in K, and for the higher degrees
     slopes at interior points of lower interpolants (``integrators.tableau.extension``).
     """
     h = w.clock[H_LAST]
@@ -195,7 +195,7 @@ def hermite_dense(w):
     known = data.shape[0] - w.hermite_nodes.shape[0]
     for i in range(3, known):
         for m in range(n):
-            data[i, m] = h * w.K[i - 3, m]
+            data[i, m] = h * w.K[i - 2, m]
     for k in range(w.hermite_nodes.shape[0]):
         combine(w.hermite_points[k], data, known + k, w.x)
         for m in range(n):

@@ -141,8 +141,10 @@ class Solution:
     method, problem
         What was solved, and how. A saved or pickled solution keeps only the problem's name.
     dense_order : int
-        Order of the dense output that the method has; values between the steps (``t_eval``,
-        ``sol``, events) are no more accurate than that, even where the steps are.
+        Order of the dense output that the method has: values between the steps (``t_eval``,
+        ``sol``, events). It is that of the method, up to 9 for explicit methods; for implicit
+        ones of order 9 and more one less, up to 12; the stage order for components of index 2
+        and 3. SciPy's and Assimulo's solvers have their own.
     exception : BaseException or None
         What a user's function raised, with its traceback.
     reached : tuple

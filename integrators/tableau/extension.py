@@ -34,6 +34,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from math import comb
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import Polynomial, legendre
@@ -163,13 +164,14 @@ def hermite_extension(order: int) -> Extension:
 def doubled_extension(tableau: Tableau, order: int) -> Extension:
     """Dense output of two half steps of an explicit tableau.
 
-    The rows are Δ, the slopes at both ends and the stages of the second half.
+    The rows are Δ, the slopes at both ends and the stages of the second half but the first, in
+    whose place a fused step keeps the slope at the start.
     """
     A, b, c = tableau.arrays
     s = tableau.stages
     trees = _Trees(max(3, order), 1)
     stages = trees.of_stages(*_two_half_steps(A, b, c))
-    rows = np.vstack([trees.gained, stages[0], np.ones(len(trees)), stages[s:]])
+    rows = np.vstack([trees.gained, stages[0], np.ones(len(trees)), stages[s + 1 :]])
     return _Search(trees, rows, 0, (1, 2)).grow(order)
 
 
@@ -358,6 +360,8 @@ class _Search:
                 reached, g = reached + 1, found
             if reached >= order or not further:
                 break
+            if reached < self.trees.stage_order:  # the trees left out would be missed
+                break
             c = np.setdiff1d(CANDIDATES if self.gamma else CANDIDATES[:-1], nodes)
             u, du = self._at(g, c)
             states = u - self.gamma * du
@@ -389,7 +393,7 @@ class _Search:
     def _solve(self, order: int) -> Array | None:
         """Legendre coefficients of g for this order, the smallest; None if there are none."""
         equations, right = self._equations(order)
-        g: Array = np.linalg.lstsq(equations, right, rcond=DEPENDENT)[0]
+        g: NDArray[Any] = np.linalg.lstsq(equations, right, rcond=DEPENDENT)[0]
         return g if np.max(np.abs(equations @ g - right)) < SOLVED else None
 
     def _equations(self, order: int) -> tuple[Array, Array]:
@@ -467,7 +471,7 @@ def _legendre(theta: Array, count: int) -> Array:
     """Values of the first so many of Legendre's polynomials on [0, 1]."""
     if count == 0:
         return np.zeros((0, len(theta)))
-    values: Array = legendre.legvander(2 * theta - 1, count - 1).T
+    values: NDArray[Any] = legendre.legvander(2 * theta - 1, count - 1).T
     return values
 
 

@@ -102,7 +102,8 @@ class Tableau:
         Weights of a second embedded method. With it the error is measured as in DOP853,
         E₅²/√(E₅² + 0.01 E₃²) (:cite:`hairer1993`, II.10).
     dense
-        A continuous extension, where one is known.
+        A continuous extension, where one is known. ``solve`` uses it if its order is that of the
+        method, and else one that it derives (:mod:`integrators.tableau.extension`).
     check
         Whether to insist that c equals the row sums of A. Turn it off only to study a method
         that breaks the rule.

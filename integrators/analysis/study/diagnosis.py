@@ -341,7 +341,8 @@ def _events(case: Case) -> Finding | None:
         return None
     return Finding(
         "events with resets",
-        "the times of events are found by the dense output, whose order can be below the method's",
+        "the times of events are found by the dense output, which can be of lower order than a "
+        "method of order 9 and more",
         "see Solution.dense_order",
     )
 

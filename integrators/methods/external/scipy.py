@@ -26,6 +26,7 @@ from ...problem import IVP
 from ...stepping import state as at
 from ...stepping.dense import hermite_order, hermite_tables
 from ...stepping.engine import Options, Stepper, Take, checked_slope
+from ...tableau.extension import hermite_extension
 
 __all__ = ["Abort", "External", "ScipyEngine"]
 
@@ -255,7 +256,7 @@ class External(Stepper):
 
     def _hermite(self, order: int, t: float, y: Array) -> Array:
         """Coefficients of the step to (t, y) from slopes, for a solver without interpolant."""
-        tables = hermite_tables(hermite_order(order), self.n)
+        tables = hermite_tables(hermite_extension(hermite_order(order)), self.n)
         data, points, h = tables["hermite_data"], tables["hermite_points"], t - self._t
 
         def slope(time: float, state: Array) -> NDArray[Any]:
@@ -268,7 +269,7 @@ class External(Stepper):
         for k, node in enumerate(tables["hermite_nodes"]):
             point = self._y + points[k, : 3 + k] @ data[: 3 + k]
             data[3 + k] = h * self.to_real(slope(self._t + node * h, point))
-        return np.asarray(tables["hermite_P"].T @ data)
+        return np.asarray(tables["basis"] @ (tables["hermite_P"].T @ data))
 
 
 @cache

@@ -400,7 +400,7 @@ class ImplicitEngine(Engine):
             self.lagrange = np.ascontiguousarray(inverse.T, dtype=np.float64)
         halved = bool(count[at.ESTIMATE] == at.ESTIMATE_DOUBLING)
         # The error at the end of two half steps is far below that of one step of their length.
-        wanted = implicit_order(tableau) + (halved * (2 if self.order >= 8 else 1))
+        wanted = implicit_order(tableau) + halved
         if self.problem.index is not None and np.max(self.problem.index) > 1:
             # Multipliers are not what order conditions speak of: no further stages.
             self.plain = implicit_extension(tableau, wanted, 1.0, halved, further=False)

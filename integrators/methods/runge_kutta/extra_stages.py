@@ -20,6 +20,7 @@ from ...stepping.state import (
     DENSE_BLOCK,
     DENSE_WEIGHT,
     EXTRA_STAGES,
+    FIXED,
     FUNCTION_RAISED,
     NEWTON_FAILED,
     NEWTON_MEMORY,
@@ -31,7 +32,8 @@ from ...stepping.state import (
 from .implicit import STAGNATION, solve_real, times_mass
 
 MOST_ITERATIONS = 15
-SLOW = 0.5  # an increment that shrinks by less is rounding error, or hopeless
+SLOW = 0.5  # a small increment that shrinks by less than this is rounding error …
+HOPELESS = 0.9  # … and a large one will not become small
 
 
 @kernel
@@ -64,6 +66,7 @@ def further_stage(w, i, t, h):
     combine(w.extra_A[i], w.K, row, w.big)
     for m in range(n):
         w.big[m] += w.y_old[m]
+    rounding = STAGNATION if w.count[FIXED] == 1 else 1.0  # fixed steps: down to round-off
     last = 0.0
     left = min(1.0, w.clock[NEWTON_MEMORY])  # of an increment's size, after it was made
     for iteration in range(MOST_ITERATIONS):
@@ -89,9 +92,10 @@ def further_stage(w, i, t, h):
             return NEWTON_FAILED
         if iteration > 0 and last > 0.0:
             rate = norm / last
-            if rate > SLOW:
-                small = norm <= STAGNATION * w.clock[NEWTON_TOLERANCE] and iteration > 1
-                return OK if small else NEWTON_FAILED
+            if rate > SLOW and norm <= rounding * w.clock[NEWTON_TOLERANCE]:
+                return OK
+            if rate > HOPELESS:
+                return NEWTON_FAILED
             left = rate / (1.0 - rate)
         if left * norm <= w.clock[NEWTON_TOLERANCE]:
             return OK

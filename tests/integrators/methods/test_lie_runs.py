@@ -134,7 +134,7 @@ def test_fsal_saves_an_evaluation():
     run = solve(TRACED_TOP, method="RKMK5", step=0.1)
     assert run.nfev == 1 + 6 * run.nsteps
     dense = solve(TRACED_TOP, method="RKMK8", step=0.1, dense_output=True)
-    assert dense.nfev == 1 + (12 + 3) * dense.nsteps  # its slope at the end serves the next step
+    assert dense.nfev == 1 + (12 + 8) * dense.nsteps  # its slope at the end serves the next step
 
 
 def test_callback_limits_and_many_runs():

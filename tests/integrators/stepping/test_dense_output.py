@@ -1,0 +1,247 @@
+"""Dense output as good as the steps: every scheme, stiff or not, with a mass matrix, at events."""
+
+import numpy as np
+import pytest
+
+from integrators import catalogue, solve, traced
+from integrators.catalogue import entries
+from integrators.tableau.extension import dense_extension, implicit_extension, in_powers
+from integrators.tableau.trees import density, rooted_trees
+
+ENTRIES = entries()
+NAMES = [e.name for e in ENTRIES]
+IMPLICIT = [e.name for e in ENTRIES if not e.tableau.is_explicit]
+INSIDE = np.linspace(0.0, 1.0, 9)[1:-1]
+
+# Tolerances that a method of each order reaches in some hundred steps.
+TOLERANCE = {1: 1e-3, 2: 1e-5, 3: 1e-7, 4: 1e-9}
+TIGHT = 1e-10
+ALLOWED = 10.0  # error between the steps over that at the steps
+# Of two half steps with an error of 1e-11 at a length of 0.5 only the second one's stages are left.
+HARD = {"LobattoIIIA5": 3 * ALLOWED}
+ROUNDING = 1e-13
+
+
+def slope(t, y):
+    """Nonlinear and dependent on time; the solution is e^(sin t), 1/(2 + cos t)."""
+    growth = np.cos(t) * y[1] * (2 + np.cos(t))
+    return np.array([y[0] * growth, y[1] ** 2 * np.sin(t) * y[0] * np.exp(-np.sin(t))])
+
+
+def exact(t):
+    return np.array([np.exp(np.sin(t)), 1 / (2 + np.cos(t))])
+
+
+FAST = traced(slope, n=2)
+
+
+def between(solution):
+    """Times inside every step."""
+    return (solution.t[:-1, None] + np.diff(solution.t)[:, None] * INSIDE).ravel()
+
+
+def errors(solution, truth):
+    """Largest error at the steps, and between them."""
+    times = between(solution)
+    at_steps = np.max(np.abs(solution.y - truth(solution.t)))
+    return at_steps, np.max(np.abs(solution.sol(times) - truth(times)))
+
+
+# -------------------------------------------------------------------- every scheme
+
+
+@pytest.mark.parametrize("name", [*NAMES, "RadauVariable"])
+def test_between_the_steps_as_good_as_at_the_steps(name):
+    order = 13 if name == "RadauVariable" else catalogue.get(name).order
+    tolerance = TOLERANCE.get(order, TIGHT)
+    options = dict(method=name, rtol=tolerance, atol=tolerance)
+    plain = solve(FAST, (0, 4), exact(0.0), **options)
+    solution = solve(FAST, (0, 4), exact(0.0), dense_output=True, **options)
+    assert np.array_equal(plain.y, solution.y)  # output is watching, not interfering
+    assert plain.nsteps == solution.nsteps
+    assert plain.dense_order >= min(order, 9) - 1
+    at_steps, inside = errors(solution, exact)
+    assert inside <= HARD.get(name, ALLOWED) * at_steps + ROUNDING
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_interpolant_has_the_order_of_the_method(name):
+    order = catalogue.get(name).order
+    coarse = 8 if order < 6 else 3
+    found = []
+    for steps in (coarse, 2 * coarse):
+        run = solve(FAST, (0, 1.5), exact(0.0), method=name, step=1.5 / steps, dense_output=True)
+        found.append(errors(run, exact))
+    (_, before), (at_steps, after) = found
+    if after > 1e-12:  # above rounding errors
+        assert np.log2(before / after) > order - 0.6 or after <= ALLOWED * at_steps
+
+
+@pytest.mark.parametrize("name", [*NAMES, "RadauVariable"])
+def test_f_is_asked_inside_the_steps_only(name):
+    asked = []
+
+    def f(t, y):
+        asked.append(t)
+        return slope(t, y)
+
+    nodes, kind = np.array([0.0, 1.0]), {}
+    if name != "RadauVariable":  # some tableaux have nodes outside the step themselves
+        nodes, kind = np.append(nodes, catalogue.get(name).arrays[2]), {"step": 0.5}
+    solve(f, (0, 2), exact(0.0), method=name, dense_output=True, **kind)
+    assert min(asked) >= 0.5 * nodes.min() - ROUNDING
+    assert max(asked) <= 1.5 + 0.5 * nodes.max() + ROUNDING
+
+
+@pytest.mark.parametrize("name", [*NAMES, "RadauVariable"])
+def test_a_constant_solution_is_constant(name):
+    start = np.array([1.5, -0.25])
+    run = solve(lambda t, y: 0.0 * y, (0, 3), start, method=name, dense_output=True)
+    assert np.array_equal(run.y, np.tile(start[:, None], len(run.t)))
+    assert np.array_equal(run.sol(between(run)), np.tile(start[:, None], len(between(run))))
+    assert run.nsteps < 60
+
+
+# -------------------------------------------------------------------- the order conditions
+
+
+def tree_weights(A, tree, known):
+    if tree not in known:
+        product = np.ones(len(A))
+        for child in tree:
+            product = product * (A @ tree_weights(A, child, known))
+        known[tree] = product
+    return known[tree]
+
+
+@pytest.mark.parametrize("name", ["RK4", "DOPRI5", "BS45", "Verner65", "DOP853", "Verner87"])
+def test_derived_extensions_meet_every_order_condition(name):
+    tableau = catalogue.get(name)
+    A, b, c = tableau.arrays
+    extension = dense_extension(tableau)
+    s, rows = tableau.stages, tableau.stages + len(extension.c_extra)
+    full = np.zeros((rows, rows))
+    full[:s, :s] = A
+    for i, row in enumerate(extension.A_extra, start=s):
+        full[i, : len(row)] = row
+    np.testing.assert_allclose(full.sum(axis=1), [*c, *extension.c_extra], atol=1e-13)
+    P = extension.P @ in_powers(extension.P.shape[1]).T
+    np.testing.assert_allclose(P.sum(axis=1)[:s], b, atol=1e-10)
+    known = {}
+    for theta in (0.15, 0.5, 0.8, 1.0):
+        weights = P @ theta ** np.arange(1, P.shape[1] + 1)
+        for k in range(1, tableau.order + 1):
+            for tree in rooted_trees(k):
+                found = weights @ tree_weights(full, tree, known)
+                assert found == pytest.approx(theta**k / density(tree), abs=1e-11)
+
+
+def test_further_stages_are_few():
+    """As many as the literature needs, or about as many; a change here is a change of cost."""
+    needed = {"DOPRI5": 2, "BS45": 1, "Verner65": 4, "Verner76": 7, "DOP853": 9, "Verner98": 12}
+    found = {name: len(dense_extension(catalogue.get(name)).c_extra) for name in needed}
+    assert found == needed
+    assert len(implicit_extension(catalogue.get("RadauIIA3"), 5, 0.2749).nodes) == 6
+
+
+# -------------------------------------------------------------------- stiff, mass, algebraic
+
+
+STIFF = ["RadauIIA2", "RadauIIA3", "RadauVariable", "LobattoIIIC3", "LobattoIIIC4", "Kvaerno5"]
+
+
+@pytest.mark.parametrize("name", STIFF)
+def test_stiff_components_between_the_steps(name):
+    """Prothero & Robinson's equation beside a slow one; f(t, u) would magnify errors by 10⁶."""
+
+    def f(t, y):
+        return np.array([-1e6 * (y[0] - np.sin(t)) + np.cos(t), -y[1] * y[0]])
+
+    def truth(t):
+        return np.array([np.sin(t), np.exp(np.cos(t) - 1)])
+
+    run = solve(f, (0, 3), truth(0.0), method=name, rtol=1e-8, atol=1e-8, dense_output=True)
+    at_steps, inside = errors(run, truth)
+    assert inside <= ALLOWED * at_steps
+
+
+def regular(name):
+    """Whether A is regular; with an explicit stage, a mass matrix is refused."""
+    tableau = catalogue.get(name)
+    return np.linalg.matrix_rank(tableau.arrays[0]) == tableau.stages
+
+
+@pytest.mark.parametrize("name", [name for name in IMPLICIT if regular(name)])
+def test_dense_output_with_a_mass_matrix(name):
+    mass = np.array([[2.0, 1.0], [0.5, 1.5]])
+    order = catalogue.get(name).order
+    tolerance = TOLERANCE.get(order, TIGHT)
+    run = solve(
+        lambda t, y: mass @ slope(t, y),
+        (0, 2),
+        exact(0.0),
+        method=name,
+        mass=mass,
+        rtol=tolerance,
+        atol=tolerance,
+        dense_output=True,
+    )
+    at_steps, inside = errors(run, exact)
+    assert inside <= ALLOWED * at_steps + ROUNDING
+
+
+@pytest.mark.parametrize("name", ["RadauIIA2", "RadauIIA3", "RadauVariable", "LobattoIIIC3"])
+def test_algebraic_components_between_the_steps(name):
+    """y' = −z with z = y + (y² − e^(−2t))/2: both are e^(−t)."""
+
+    def f(t, y):
+        return np.array([-y[1], y[1] - y[0] - 0.5 * (y[0] ** 2 - np.exp(-2 * t))])
+
+    def truth(t):
+        return np.array([np.exp(-t), np.exp(-t)])
+
+    options = dict(mass=np.diag([1.0, 0.0]), rtol=1e-8, atol=1e-8, dense_output=True)
+    at_steps, inside = errors(solve(f, (0, 2), truth(0.0), method=name, **options), truth)
+    assert inside <= 2 * ALLOWED * at_steps
+
+
+def test_a_further_stage_that_fails_leaves_the_plain_interpolant():
+    """f is NaN where only dense output looks: the run and its output go on, less accurately."""
+    node = implicit_extension(catalogue.get("RadauIIA3"), 5, 0.27488882959567).nodes[0]
+
+    def f(t, y):
+        return -y if abs(t % 0.1 - 0.1 * node) > 1e-6 else np.nan * y
+
+    run = solve(f, (0, 1), [1.0], method="RadauIIA3", step=0.1, dense_output=True)
+    assert run.success
+    times = between(run)
+    assert np.max(np.abs(run.sol(times)[0] - np.exp(-times))) < 1e-6
+
+
+# -------------------------------------------------------------------- where it is used
+
+
+@pytest.mark.parametrize("name", ["Verner98", "DOP853", "Gauss4", "RadauIIA3", "Kvaerno5"])
+def test_event_times_are_as_good_as_the_steps(name):
+    tolerance = 1e-9
+    run = solve(
+        slope,
+        (0, 4),
+        exact(0.0),
+        method=name,
+        rtol=tolerance,
+        atol=tolerance,
+        events=lambda t, y: y[0] - 2.0,
+    )
+    first = np.arcsin(np.log(2.0))
+    at_steps = np.max(np.abs(run.y - exact(run.t)))
+    np.testing.assert_allclose(run.t_events[0], [first, np.pi - first], atol=10 * at_steps)
+
+
+def test_output_times_agree_with_dense_output():
+    times = np.linspace(0.0, 4.0, 37)
+    for name in ("Verner76", "RadauIIA5", "RK4"):
+        options = dict(method=name, rtol=1e-8, atol=1e-8)
+        chosen = solve(FAST, (0, 4), exact(0.0), t_eval=times, **options)
+        dense = solve(FAST, (0, 4), exact(0.0), dense_output=True, **options)
+        np.testing.assert_allclose(chosen.y, dense.sol(times), rtol=0, atol=1e-14)
