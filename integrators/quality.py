@@ -31,12 +31,15 @@ Array = NDArray[np.float64]
 #: States of a run that are looked at.
 SAMPLES = 64
 
-#: Drift, in tolerances, that good runs stay below: local errors add up, and ten tolerances are
-#: nothing unusual for a method that holds its tolerance exactly.
-PROPORTION = 20.0
+#: Drift, in tolerances, that good runs stay below: local errors add up, and this is
+#: the most that is usual for a method that just holds its tolerance.
+PROPORTION = 10.0
 
-#: Drift, in parts of the scale, that is told at any tolerance and for any fixed step.
+#: Drift, in parts of the scale, that is told at any tolerance.
 ALWAYS = 5e-3
+
+#: The same for fixed steps, with which nobody says how many digits are wanted: four.
+FIXED = 1e-4
 
 #: Drift that is rounding.
 ROUNDING = 1e-12
@@ -228,7 +231,7 @@ def _watches(solution: Solution, rtol: float | None) -> tuple[Watch, ...]:
     watch = getattr(problem, "watch", None) or watched_invariants
     if not solution.t.size or not hasattr(problem, "invariants"):
         return ()
-    allowed = ALWAYS if rtol is None else float(np.clip(PROPORTION * rtol, ROUNDING, ALWAYS))
+    allowed = FIXED if rtol is None else float(np.clip(PROPORTION * rtol, ROUNDING, ALWAYS))
     with np.errstate(all="ignore"):  # a run may have exploded
         found = watch(problem, solution.t, solution.y)
     return tuple(
