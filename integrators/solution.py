@@ -196,14 +196,14 @@ class Solution:
             return self._message
         return "; but ".join([self._message, *self.quality.doubts])
 
+    @message.setter
+    def message(self, text: str) -> None:
+        self._message = text
+
     @property
     def ending(self) -> str:
         """The message without what was found by looking at the run's quality."""
         return self._message
-
-    @message.setter
-    def message(self, text: str) -> None:
-        self._message = text
 
     def judge(self, rtol: float | None, error: Any = None) -> None:
         """Say what was asked for, so that the run can be judged; ``solve`` does."""
