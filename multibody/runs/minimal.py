@@ -18,6 +18,7 @@ from ..dynamics.loops.closed_loop import constraints
 from ..dynamics.loops.independent import LoopClosure
 from ..dynamics.motion import energy
 from .observe import observables_of_states
+from .watched import mechanism_watch
 
 if TYPE_CHECKING:
     from integrators import IVP
@@ -136,6 +137,10 @@ def as_ivp_minimal(
         q, v = np.split(closure.states(solution.y), [model.nq])
         return observables_of_states(model, solution, q, v, tau, f_ext)
 
+    def states(problem: Any, t: Array, y: Array) -> tuple[Array, Array]:
+        q, v = np.split(closure.states(y), [model.nq])
+        return q, v
+
     undisturbed = tau is None and f_ext is None
     conservative = undisturbed and not model.is_rheonomic and not model.is_damped
     names = [f"y{k}" for k in range(size)]
@@ -149,6 +154,7 @@ def as_ivp_minimal(
         state_names=(*names, *(f"d({name})" for name in names)),
         review=_closure_review(closure) if model.loops else None,
         observe=observe,
+        watch=mechanism_watch(model, tau, f_ext, states),
     )
 
 
