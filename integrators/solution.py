@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import IntegrationError
 from .manifold import kept, lost
 from .methods.state import Status
+from .notebook_html import solution_table
 
 __all__ = ["DenseOutput", "Solution", "Status"]
 
@@ -214,6 +215,9 @@ class Solution:
             f"<Solution of {name} by {self.method}: {self.status.name} at {end}, "
             f"{self.nsteps} steps ({self.nrejected} rejected), {self.nfev} evaluations>"
         )
+
+    def _repr_html_(self) -> str:
+        return solution_table(self)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what often cannot be pickled: the problem's functions and tracebacks."""

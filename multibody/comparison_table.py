@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from integrators.analysis.runs import Row as Run
 from integrators.analysis.tables import Column, Table, duration, number, plain
+from integrators.notebook_html import with_remarks
 
 from .observed import MOST_DIPS, Observed
 from .reference_motion import Measure, ReferenceMotion
@@ -156,7 +157,7 @@ def _singular(seen: Observed) -> str:
     return f"; passed {many} singular positions from {first} on"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """The result of :func:`multibody.comparison.compare`.
 
@@ -188,6 +189,15 @@ class Comparison:
     size: float
     interrupted: bool = False
     left_out: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"<Comparison on {self.model.name}: {len(self.rows)} runs, "
+            f"{sum(row.trusted for row in self.rows)} to be trusted>"
+        )
+
+    def _repr_html_(self) -> str:
+        return with_remarks(self.table.to_html(), self._below())
 
     @property
     def methods(self) -> list[str]:

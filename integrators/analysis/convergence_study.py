@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..notebook_html import with_remarks
 from ..problem import IVP
 from .error_measure import ErrorMeasure
 from .many_digits import DIGITS
@@ -26,8 +27,10 @@ from .work_precision_study import positive_numbers
 
 __all__ = ["Convergence", "Curve", "convergence"]
 
+MOST_NAMED = 5  # methods in a line that is to be short
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Convergence:
     """The result of :func:`convergence`; prints itself.
 
@@ -168,6 +171,14 @@ class Convergence:
 
     def __str__(self) -> str:
         return self.to_text()
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{c.method} {c.verdict}" for c in self.curves[:MOST_NAMED])
+        more = f" and {len(self.curves) - MOST_NAMED} more" * (len(self.curves) > MOST_NAMED)
+        return f"<Convergence on {self.problem.name or 'a problem'}: {shown}{more}>"
+
+    def _repr_html_(self) -> str:
+        return with_remarks(self.summary.to_html(), self.remarks())
 
 
 def convergence(

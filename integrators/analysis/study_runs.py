@@ -58,7 +58,7 @@ IN_THE_WAY = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Curve:
     """One method of a study.
 
@@ -101,6 +101,10 @@ class Curve:
         if self.expected in self.estimate:
             return "as expected"
         return "too low" if self.estimate.high < self.expected else "higher"
+
+    def __repr__(self) -> str:
+        order = f"{self.estimate}, " if self.estimate.found else ""
+        return f"<Curve of {self.method}: {order}{self.verdict}>"
 
     @property
     def ok(self) -> bool:
