@@ -15,6 +15,9 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Context, Decimal, DecimalException, localcontext
+from fractions import Fraction
+from functools import lru_cache
+from math import factorial
 from typing import Any
 
 import numpy as np
@@ -37,6 +40,8 @@ TAYLOR_ORDER, TERMS = 36, 8  # and how many of its last terms decide on the step
 MOST_STATES = 30
 MOST_OPERATIONS = 4_000_000  # of Decimals in one run: a second or two
 NEWTON = 20
+FUNCTIONS = frozenset({"sin", "cos", "tan", "exp", "log", "sinh", "cosh", "tanh", "pow"})
+COSTLY = 20  # what such a function takes, in multiplications
 
 State = list[Decimal]
 
@@ -59,28 +64,22 @@ def _digits() -> Iterator[None]:
 # -------------------------------------------------------------------- elementary functions
 
 _PI = pi()
-_TINY = Decimal(10) ** -(DIGITS + 2)
+_SINE = [to_decimal(Fraction((-1) ** k, factorial(2 * k + 1))) for k in range(17)]
+"""Of the power series: at π/4 the next term is 1e-44."""
 
 
+@lru_cache(maxsize=256)
 def _sine_cosine(x: Decimal) -> tuple[Decimal, Decimal]:
-    """Return sin x and cos x by power series, after a reduction to |x| ≤ π/4."""
+    """Return sin x and cos x, after a reduction to |x| ≤ π/4; they are often wanted together."""
     quarters = int((2 * x / _PI).to_integral_value())
     rest = x - quarters * _PI / 2
-    sine, cosine = _alternating(rest)
+    square, sine = rest * rest, _SINE[-1]
+    for coefficient in _SINE[-2::-1]:
+        sine = coefficient + square * sine
+    sine *= rest
+    cosine = (1 - sine * sine).sqrt()
     turned = [(sine, cosine), (cosine, -sine), (-sine, -cosine), (-cosine, sine)]
     return turned[quarters % 4]
-
-
-def _alternating(x: Decimal) -> tuple[Decimal, Decimal]:
-    """Both series at once, for a small argument."""
-    square, k = x * x, 1
-    sine, cosine = x, Decimal(1)
-    odd, even = x, Decimal(1)
-    while abs(odd) > _TINY or abs(even) > _TINY:
-        even = -even * square / (k * (k + 1))
-        odd = -odd * square / ((k + 1) * (k + 2))
-        sine, cosine, k = sine + odd, cosine + even, k + 2
-    return sine, cosine
 
 
 def _power(x: Decimal, y: Decimal) -> Decimal:
@@ -236,7 +235,8 @@ class ManyDigits:
         """Return how many steps of a method take a few seconds."""
         if isinstance(method, Tableau):
             sweeps = 1 if method.is_explicit else 12
-            work = sweeps * method.stages * (len(self._program.ops) + self.n * method.stages)
+            once = sum(COSTLY if op in FUNCTIONS else 1 for op in self._program.ops)
+            work = sweeps * method.stages * (once + self.n * method.stages)
         else:
             work = 4 * len(self._low.ops) * getattr(method, "order", 20) ** 2
         return max(1, MOST_OPERATIONS // max(work, 1) // 2)
