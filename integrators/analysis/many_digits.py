@@ -234,12 +234,12 @@ class ManyDigits:
     def affordable(self, method: Any) -> int:
         """Return how many steps of a method take a few seconds."""
         if isinstance(method, Tableau):
-            sweeps = 1 if method.is_explicit else 12
+            sweeps = 1 if method.is_explicit else 24
             once = sum(COSTLY if op in FUNCTIONS else 1 for op in self._program.ops)
             work = sweeps * method.stages * (once + self.n * method.stages)
         else:
-            work = 4 * len(self._low.ops) * getattr(method, "order", 20) ** 2
-        return max(1, MOST_OPERATIONS // max(work, 1) // 2)
+            work = 8 * len(self._low.ops) * getattr(method, "order", 20) ** 2
+        return max(1, MOST_OPERATIONS // max(work, 1))
 
     # ------------------------------------------------------------ steps
 
