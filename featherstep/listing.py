@@ -19,7 +19,7 @@ from integrators.tableau import MAX_ORDER
 from integrators.tableau.extension import HIGHEST_EXPLICIT, implicit_order
 
 from .citations import authors_and_year, citation
-from .terminal import Screen, table
+from .terminal import Screen
 
 __all__ = ["as_data", "contains", "list_methods", "list_problems"]
 
@@ -65,7 +65,13 @@ def list_methods(arguments: argparse.Namespace) -> int:
         ]
         for e in chosen
     ]
-    screen.print(table(headings, rows, left=TEXT, folded=("class", "stability", "reference")))
+    screen.table(
+        headings,
+        rows,
+        left=TEXT,
+        folded={"class": 8, "stability": 12, "reference": 16},
+        spare=("reference", "class", "embedded"),
+    )
     screen.say()
     screen.paragraph(
         f"{len(chosen)} schemes. Gauss, Radau and Lobatto come with any number of stages "
@@ -173,7 +179,7 @@ def _show_order_conditions(screen: Screen, tableau: Tableau) -> None:
     headings = ["order", "trees", "conditions that hold", "largest residual"]
     if tableau.b_hat is not None:
         headings.append("that hold, embedded")
-    screen.print(table(headings, rows, left=()))
+    screen.table(headings, rows, left=())
 
 
 # -------------------------------------------------------------------- problems
@@ -200,7 +206,13 @@ def list_problems(arguments: argparse.Namespace) -> int:
         [e.name, str(e.dimension), e.kind, _character(e), e.reference, e.description]
         for e in chosen
     ]
-    screen.print(table(headings, rows, left=TEXT, folded=("kind", "description")))
+    screen.table(
+        headings,
+        rows,
+        left=TEXT,
+        folded={"kind": 8, "description": 24},
+        spare=("reference", "kind", "character"),
+    )
     screen.say()
     screen.paragraph(f"{len(chosen)} problems. More about one: featherstep problems --show NAME")
     return 0

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise, zip_longest
 from typing import Any
 
 from rich import box
@@ -16,7 +18,9 @@ from rich.table import Table
 from integrators.analysis.study.convergence import Convergence
 from integrators.analysis.study.work_precision import WorkPrecision
 
-__all__ = ["Screen", "progress", "show_comparison", "show_convergence", "table"]
+from .fitting import fit
+
+__all__ = ["Screen", "progress", "show_comparison", "show_convergence"]
 
 PIPE_WIDTH = 200  # lines into a pipe or a file are not folded to the width of a terminal
 
@@ -43,35 +47,71 @@ class Screen(Console):
         """Print text folded to the width of the screen."""
         self.print(text, style=style, markup=False)
 
+    def table(
+        self,
+        headings: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        *,
+        left: Sequence[str],
+        folded: Mapping[str, int] | None = None,
+        spare: Sequence[str] = (),
+        styles: Sequence[str | None] = (),
+        groups: Sequence[Any] = (),
+    ) -> None:
+        """Print a table so that no cell loses a character, however narrow the screen is.
 
-def table(
-    headings: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    left: Sequence[str],
-    folded: Sequence[str] = (),
-) -> Table:
-    """Return a table.
+        Parameters
+        ----------
+        headings, rows
+            What there is.
+        left
+            Headings of columns that are text; the others are numbers.
+        folded, spare
+            Headings of those that may run over several lines, and of those that may be left
+            out, the least important one first; see :func:`~featherstep.fitting.fit`.
+        styles
+            Colour of each row.
+        groups
+            Something for each row; a line is left free where it changes.
+        """
+        styles = styles or [None] * len(rows)
+        ends = [a != b for a, b in pairwise(groups)] if groups else []
+        layout = fit(headings, rows, self.width, folded=folded, spare=spare)
+        if layout.stacked:
+            self._stacked(headings, rows, styles)
+            return
+        made = Table(
+            box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0),
+            header_style="bold",
+        )  # fmt: skip
+        for k, width in zip(layout.columns, layout.widths):
+            side: Any = "left" if headings[k] in left else "right"
+            made.add_column(headings[k], justify=side, width=width, overflow="fold")
+        for cells, style, last in zip_longest(rows, styles, ends):
+            shown = (escape(cells[k]) for k in layout.columns)
+            made.add_row(*shown, style=style, end_section=bool(last))
+        self.print(made)
+        if layout.left_out:
+            names = ", ".join(headings[k] for k in layout.left_out)
+            self.paragraph(f"Left out for want of room: {names} (a wider window or --csv has them)")
 
-    Columns named in ``left`` are text, the others numbers. Where the screen is too narrow the
-    ``folded`` ones run over several lines.
-    """
-    made = Table(
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-        header_style="bold",
-    )
-    for heading in headings:
-        made.add_column(
-            heading,
-            justify="left" if heading in left else "right",
-            no_wrap=heading not in folded,
-            overflow="fold",
-        )
-    for row in rows:
-        made.add_row(*map(escape, row))
-    return made
+    def _stacked(
+        self,
+        headings: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        styles: Sequence[str | None],
+    ) -> None:
+        """Print each row as a block of lines."""
+        width = max(map(len, headings))
+        for cells, style in zip(rows, styles):
+            for heading, cell in zip(headings, cells):
+                indent = " " * (width + 2)
+                lines = textwrap.wrap(
+                    cell, max(self.width, width + 10), initial_indent=f"{heading:<{width}}  ",
+                    subsequent_indent=indent, break_long_words=False, break_on_hyphens=False,
+                )  # fmt: skip
+                self.say("\n".join(lines) or heading, style)
+            self.say()
 
 
 def show_comparison(screen: Screen, comparison: WorkPrecision, description: str) -> None:
@@ -83,15 +123,16 @@ def show_comparison(screen: Screen, comparison: WorkPrecision, description: str)
     screen.say(about)
     screen.say()
     rows = comparison.table
-    made = table(rows.headings, [], left=("method", "status"), folded=("status",))
-    last = None
-    for row, cells in zip(comparison.rows, rows.cells):
-        if last is not None and row.setting != last:
-            made.add_section()
-        last = row.setting
-        made.add_row(*map(escape, cells), style=None if row.ok else "red")
     if comparison.rows:
-        screen.print(made)
+        screen.table(
+            rows.headings,
+            rows.cells,
+            left=("method", "status"),
+            folded={"status": 8},
+            spare=("J-evals", "rejected", "error/rtol", "steps", "f-evals"),
+            styles=[None if row.ok else "red" for row in comparison.rows],
+            groups=[row.setting for row in comparison.rows],
+        )
     screen.say()
     screen.paragraph(comparison.error_measure())
     for text in comparison.complaints():
@@ -111,7 +152,13 @@ def show_convergence(
     screen.say()
     for rows in (study.table, study.summary) if every_run else (study.summary,):
         left = [column.heading for column in rows.columns if column.text]
-        screen.print(table(rows.headings, rows.cells, left=left, folded=("verdict",)))
+        screen.table(
+            rows.headings,
+            rows.cells,
+            left=left,
+            folded={"verdict": 16, "steps used": 12},
+            spare=("f-evals", "steps", "steps used"),
+        )
         screen.say()
     screen.paragraph(study.error_measure())
     for text in study.remarks():

@@ -420,9 +420,15 @@ def _bind(method: Any, ivp: IVP, options: Options) -> Stepper:
         from .methods.user import CustomEngine
 
         return CustomEngine(method, ivp, options)
+    from .methods.user.plain_function import StepFunction, is_step_function
+
+    if is_step_function(method):
+        from .methods.user import CustomEngine
+
+        return CustomEngine(StepFunction(method), ivp, options)
     raise TypeError(
-        f"method must be a name, a Tableau, an object with `order` and `step(f, t, y, h)`, or a "
-        f"SciPy OdeSolver class; got {method!r}"
+        f"method must be a name, a Tableau, a function step(f, t, y, h), an object with `order` "
+        f"and `step(f, t, y, h)`, or a SciPy OdeSolver class; got {method!r}"
     )
 
 

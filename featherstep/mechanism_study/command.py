@@ -154,9 +154,7 @@ def compare_mechanism(arguments: argparse.Namespace) -> int:
 
 
 def _show(result: Comparison, what: Mechanism) -> None:
-    from rich.markup import escape
-
-    from ..terminal import Screen, table
+    from ..terminal import Screen
 
     screen = Screen()
     model = result.model
@@ -165,16 +163,16 @@ def _show(result: Comparison, what: Mechanism) -> None:
     screen.say()
     rows = result.table
     text = [column.heading for column in rows.columns if column.text]
-    made = table(rows.headings, [], left=text, folded=("verdict", "formulation"))
-    last = None
-    for row, cells in zip(result.rows, rows.cells):
-        if last is not None and row.formulation != last:
-            made.add_section()
-        last = row.formulation
-        style = "red" if not row.ok else None if row.trusted else "yellow"
-        made.add_row(*map(escape, cells), style=style)
     if result.rows:
-        screen.print(made)
+        screen.table(
+            rows.headings,
+            rows.cells,
+            left=text,
+            folded={"verdict": 16, "formulation": 12},
+            spare=("σ ratio", "max |λ|", "gap rate", "steps", "f-evals", "gap", "time", "ΔE/E"),
+            styles=[None if row.trusted else "yellow" if row.ok else "red" for row in result.rows],
+            groups=[row.formulation for row in result.rows],
+        )
     screen.say()
     screen.paragraph(result.error_measure())
     for line in result.complaints():
@@ -219,7 +217,7 @@ def _list(arguments: argparse.Namespace) -> int:
     from multibody import mechanisms
 
     from ..listing import as_data, contains
-    from ..terminal import Screen, table
+    from ..terminal import Screen
 
     screen = Screen()
     if arguments.show is not None:
@@ -238,7 +236,13 @@ def _list(arguments: argparse.Namespace) -> int:
         raise ValueError("no mechanism fits these filters; leave one out")
     headings = ("name", "bodies", "nv", "loops", "t_end", "description")
     rows = [[str(record[key]) for key in headings] for record in chosen]
-    screen.print(table(headings, rows, left=("name", "description"), folded=("description",)))
+    screen.table(
+        headings,
+        rows,
+        left=("name", "description"),
+        folded={"description": 20},
+        spare=("t_end", "nv"),
+    )
     screen.say()
     screen.paragraph(
         f"{len(chosen)} mechanisms. More about one: featherstep mechanisms --show NAME"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from integrators.analysis.study.runs import Row as Run
 from integrators.analysis.study.tables import Column, Table, duration, number, plain
+from integrators.notebook_html import with_remarks
 from multibody.runs.observe import MOST_DIPS, Observed
 
 from .reference import Measure, ReferenceMotion
@@ -178,7 +179,7 @@ def _cost(row: Row) -> float:
     return math.inf if seconds is None else float(seconds)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """The result of :func:`featherstep.mechanism_study.compare.compare`.
 
@@ -210,6 +211,15 @@ class Comparison:
     size: float
     interrupted: bool = False
     left_out: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"<Comparison on {self.model.name}: {len(self.rows)} runs, "
+            f"{sum(row.trusted for row in self.rows)} to be trusted>"
+        )
+
+    def _repr_html_(self) -> str:
+        return with_remarks(self.table.to_html(), self._below())
 
     @property
     def methods(self) -> list[str]:

@@ -25,7 +25,7 @@ class Illustration:
     row: Row
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison(WorkPrecision):
     """The result of :func:`compare`: rows, the reference, and for the picture an illustration."""
 

@@ -245,7 +245,7 @@ def _euler_steps(answer: Any) -> Grade:
     truth = _smallest(lambda n: _euler_error(n) <= EULER_TOLERANCE)
     problem = problems.get("linear_growth")
     safe = _smallest(
-        lambda n: euler_bounds(problem, n, L=1.0).final["exponential"] <= EULER_TOLERANCE
+        lambda n: euler_bounds(problem, n, L=1.0).largest["exponential"] <= EULER_TOLERANCE
     )
     hint = "so many are enough by the bound; the true error is smaller, look at that"
     verdict = number_check(answer, truth, exact=True, hints={safe: hint})
@@ -260,7 +260,7 @@ def _euler_steps(answer: Any) -> Grade:
     "N = 40, with L = 1?",
 )
 def _euler_bound(answer: Any) -> Grade:
-    bounds = euler_bounds(problems.get("linear_growth"), 40, L=1.0).final
+    bounds = euler_bounds(problems.get("linear_growth"), 40, L=1.0).largest
     hints = {
         bounds["geometric (A^N)"]: "this is the form with A^N; (1 + hL)^N ≤ e^{L(b−a)}",
         bounds["Eq 1.16"]: "this is Eq 1.16; the form asked for is sharper",

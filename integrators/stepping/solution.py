@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import IntegrationError
 from ..manifold import kept, lost
+from ..notebook_html import solution_table
 from . import solution_file
 from .quality import Quality
 from .solution_file import COUNTERS, TEXTS
@@ -256,6 +257,9 @@ class Solution:
             f"<Solution of {name} by {self.method}: {self.status.name} at {end}, "
             f"{self.nsteps} steps ({self.nrejected} rejected), {self.nfev} evaluations>"
         )
+
+    def _repr_html_(self) -> str:
+        return solution_table(self)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what often cannot be pickled: the problem's functions and tracebacks."""

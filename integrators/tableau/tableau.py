@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FileError
+from ..notebook_html import tableau_table
 from . import text as tableau_text
 from .coefficients import (
     _difference,
@@ -105,8 +106,8 @@ class Tableau:
         A continuous extension, where one is known. ``solve`` uses it if its order is that of the
         method, and else one that it derives (:mod:`integrators.tableau.extension`).
     check
-        Whether to insist that c equals the row sums of A. Turn it off only to study a method
-        that breaks the rule.
+        Whether to insist that c equals the row sums of A and that b_hat adds up to 1. Turn it
+        off only to study a method that breaks the rules.
 
     Examples
     --------
@@ -155,6 +156,20 @@ class Tableau:
             self.c = _vector(c, "c", s)
             if check:
                 self._check_row_sums()
+        if check and self.b_hat is not None:
+            self._check_embedded_weights(self.b_hat)
+
+    def _check_embedded_weights(self, b_hat: tuple[Number, ...]) -> None:
+        total = _sum(b_hat)
+        slack = sum(abs(float(b)) * uncertainty(b) for b in b_hat)
+        if abs(_difference(total, Fraction(1))) > 4 * slack:
+            raise ValueError(
+                f"b_hat adds up to {_short(total)} in place of 1. The difference of the two "
+                "results is the estimate of the error; with such weights it does not vanish faster "
+                "than the step itself, and steps become needlessly short. Look for a wrong sign or "
+                "number in b_hat (it holds the weights of the second method, not their difference "
+                "from b), or pass check=False to keep the tableau as it is"
+            )
 
     def _check_row_sums(self) -> None:
         for i, (row, ci) in enumerate(zip(self.A, self.c), start=1):
@@ -435,6 +450,9 @@ class Tableau:
 
     def __str__(self) -> str:
         return tableau_text.table(self)
+
+    def _repr_html_(self) -> str:
+        return tableau_table(self, _short)
 
     def to_latex(self) -> str:
         """Return a LaTeX ``array`` of the tableau."""

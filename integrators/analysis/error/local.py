@@ -23,6 +23,7 @@ from ...solve import method_name, solve
 from ...stepping.solution import Solution
 from ...tableau import Tableau
 from ..problem.norms import Norm, as_norm
+from ..study.order_fit import fit_power
 from .one_step import (
     TIGHT,
     as_problem,
@@ -43,6 +44,8 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+
+VISIBLE, ROUNDING = 1e-13, 1e-15  # relative: local errors that can be seen, and their rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,9 +202,43 @@ def _embedded(ivp: IVP, method: Any, pairs: list[Any]) -> list[Any]:
     return [sign * (main(a, y, d) - other(a, y, d)) for a, y, d in pairs]
 
 
+class Slope(float):
+    """A slope, with the interval in which it lies when h goes to 0.
+
+    Examples
+    --------
+    >>> slope = Slope(3.02, 0.1)
+    >>> 3 in slope, str(slope)
+    (True, '3.02 ± 0.10')
+    """
+
+    def __new__(cls, value: float, half: float) -> Slope:
+        made = super().__new__(cls, value)
+        made.half = half
+        return made
+
+    half: float
+
+    @property
+    def low(self) -> float:
+        """Lower end of the interval."""
+        return float(self) - self.half
+
+    @property
+    def high(self) -> float:
+        """Upper end of the interval."""
+        return float(self) + self.half
+
+    def __contains__(self, order: float) -> bool:
+        return self.low <= order <= self.high
+
+    def __str__(self) -> str:
+        return f"{float(self):.2f} ± {self.half:.2f}"
+
+
 def truncation_order(
     problem: Any, method: Any, steps: ArrayLike = (), *, t: float | None = None
-) -> tuple[float, Array, Array]:
+) -> tuple[Slope, Array, Array]:
     """Measure how the local error of one step falls with h: slope p + 1 for a method of order p.
 
     Parameters
@@ -209,25 +246,27 @@ def truncation_order(
     problem, method
         An IVP, and anything that ``solve`` accepts.
     steps
-        Decreasing step sizes; by default 1/10 … 1/80 of the time interval.
+        Decreasing step sizes; by default 1/10 … 1/320 of the time interval.
     t
         Where to take the step; a third into the interval by default.
 
     Returns
     -------
     slope, steps, errors
-        The slope between the two smallest steps whose errors are above rounding.
+        The slope that the errors above rounding tend to as h goes to 0, with its interval
+        (:mod:`order_fit`): ``p + 1 in slope``. Two errors have a slope, but nothing tells how far
+        it is from the limit: then the interval is as wide as that.
 
     Examples
     --------
     >>> from integrators import problems
     >>> slope, _, _ = truncation_order(problems.get("linear_growth"), "ExplicitEuler")
-    >>> round(slope, 1)
-    2.0
+    >>> round(slope, 1), 2 in slope
+    (2.0, True)
     """
     ivp = as_problem(problem)
     t0, t1 = ivp.t_span
-    given = np.asarray(steps if np.size(steps) else (t1 - t0) / (10 * 2.0 ** np.arange(4)))
+    given = np.asarray(steps if np.size(steps) else (t1 - t0) / (10 * 2.0 ** np.arange(6)))
     if given.ndim != 1 or given.size < 2 or (np.diff(np.abs(given)) >= 0).any():
         raise ValueError(f"steps must be at least two decreasing numbers, got {steps!r}")
     start = t0 + (t1 - t0) / 3 if t is None else float(t)
@@ -242,14 +281,22 @@ def truncation_order(
         end = ivp.reference(start + h) if known else flow(start, y, float(h))
         errors.append(float(np.max(np.abs(end - phi(start, y, float(h))))))
     found = np.array(errors)
-    visible = np.flatnonzero(found > 1e-13 * max(1.0, float(np.max(np.abs(y)))))
+    size = max(1.0, float(np.max(np.abs(y))))
+    visible = np.flatnonzero(found > VISIBLE * size)
     if visible.size < 2:
         raise ValueError(
             f"the local errors {found} are hidden by rounding; take larger steps to see the order"
         )
-    i, j = visible[-2], visible[-1]
-    slope = np.log(found[i] / found[j]) / np.log(abs(given[i]) / abs(given[j]))
-    return float(slope), given, found
+    return _slope(np.abs(given[visible]), found[visible], size), given, found
+
+
+def _slope(h: Array, e: Array, size: float) -> Slope:
+    """Fit the errors with their next term; two of them have a slope and no interval."""
+    if h.size == 2:
+        return Slope(float(np.log(e[0] / e[1]) / np.log(h[0] / h[1])), float("inf"))
+    fits = [fit_power(h[k:], e[k:], ROUNDING * size / e[k:]) for k in range(h.size - 2)]
+    best = min(fits, key=lambda fit: fit.half)
+    return Slope(best.order, best.half)
 
 
 # ------------------------------------------------------------------------------ propagation

@@ -6,6 +6,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...notebook_html import page_of_text
 from ...tableau import MAX_ORDER, OrderCondition, Tableau
 from ...tableau.tableau import _short, _sum
 from ...tableau.trees import rooted_trees
@@ -132,6 +133,9 @@ class Report:
 
     def __repr__(self) -> str:
         return f"<Report on {self.title}>"
+
+    def _repr_html_(self) -> str:
+        return page_of_text(str(self))
 
     def __str__(self) -> str:
         page = [self.title, "=" * len(self.title)]

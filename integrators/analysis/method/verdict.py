@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from ... import catalogue
+from ...methods.user.plain_function import is_step_function, tableau_of
 from ...tableau import Tableau
 from ...tableau.exact import Number
 
@@ -116,7 +117,9 @@ def as_tableau(method: Any) -> Tableau:
     Parameters
     ----------
     method
-        A :class:`~integrators.Tableau` or the name of a scheme of the catalogue.
+        A :class:`~integrators.Tableau`, the name of a scheme of the catalogue, or a function
+        ``step(f, t, y, h)`` that is an explicit Runge–Kutta method: its coefficients are read
+        from what it does.
 
     Examples
     --------
@@ -125,6 +128,14 @@ def as_tableau(method: Any) -> Tableau:
     """
     if isinstance(method, str):
         return catalogue.get(method)
+    if is_step_function(method):
+        found = tableau_of(method)
+        if found is None:
+            raise TypeError(
+                f"{method.__name__} is not an explicit Runge–Kutta method: its step is not made of "
+                "sums of slopes f(t, y), so it has no coefficients to examine"
+            )
+        return found
     if not isinstance(method, Tableau):
         raise TypeError(
             "expected a Tableau or the name of a scheme of the catalogue, got "

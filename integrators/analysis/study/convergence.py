@@ -13,93 +13,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...notebook_html import with_remarks
 from ...problem import IVP
-from ...tableau import Tableau
 from ..error.measure import ErrorMeasure
-from .diagnosis import Case, Finding, diagnose
-from .reference import Reference, as_problem, find_reference
-from .runs import Report, Row, attempt, declared_order, resolve
-from .slopes import (
-    FEWEST,
-    GAP,
-    REFERENCE,
-    ROUNDING,
-    OrderEstimate,
-    estimate_order,
-    round_off_floor,
-)
+from .convergence_runs import Curve, StudyRuns
+from .many_digits import DIGITS
+from .reference import Reference, as_problem
+from .runs import Report, declared_order, resolve
+from .slopes import FEWEST, GAP
 from .tables import Column, Table, number
 from .work_precision import positive_numbers
 
 __all__ = ["Convergence", "Curve", "convergence"]
 
-FIRST = 4  # intervals with which an automatic study starts
-FOLLOWS = 0.3  # relative error below which a run is said to follow the solution
-MOST_STEPS = 200_000
-RATIOS = ((5, np.sqrt(2.0)), (99, 2.0**0.25))  # of steps, up to which order
-FINER = ((3, 1024), (99, 160))  # finest step over the first that follows, up to which order
-SETTLING, NARROW = 32, 0.1  # from this refinement on, stop when the half-width is below that
-SHORTFALL = 0.75  # of an average slope that has not settled, and still calls for a diagnosis
-UNCERTAIN = 30.0  # floor in units of the relative uncertainty of a tableau's coefficients
+MOST_NAMED = 5  # methods in a line that is to be short
 
 
-@dataclass(frozen=True)
-class Curve:
-    """One method of a study.
-
-    Attributes
-    ----------
-    method : str
-        Label of the method.
-    rows : tuple of Row
-        Its runs, longest step first.
-    estimate : OrderEstimate
-        The order that its errors show, and which of them count.
-    expected : int or None
-        The order that it should have.
-    findings : tuple of Finding
-        Likely causes if it falls short.
-    """
-
-    method: str
-    rows: tuple[Row, ...]
-    estimate: OrderEstimate
-    expected: int | None = None
-    findings: tuple[Finding, ...] = ()
-
-    @property
-    def verdict(self) -> str:
-        """How the observed order compares with the expected one.
-
-        "as expected", "too low", "higher", "order found" if nothing was expected, "no order".
-        """
-        if not self.estimate.found:
-            return "no order"
-        if self.expected is None:
-            return "order found"
-        if self.expected in self.estimate:
-            return "as expected"
-        return "too low" if self.estimate.high < self.expected else "higher"
-
-    @property
-    def ok(self) -> bool:
-        """Whether an order was found and does not fall short."""
-        return self.verdict in ("as expected", "higher", "order found")
-
-    @property
-    def steps(self) -> tuple[float, ...]:
-        """Step sizes, longest first."""
-        return tuple(row.step or 0.0 for row in self.rows)
-
-    @property
-    def errors(self) -> tuple[float | None, ...]:
-        """The error at each; None at a gap."""
-        return tuple(row.error if row.ok else None for row in self.rows)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Convergence:
     """The result of :func:`convergence`; prints itself.
 
@@ -192,6 +123,17 @@ class Convergence:
             failed = [row for row in curve.rows if not row.ok]
             if curve.estimate.reason and len(failed) < len(curve.rows):
                 lines.append(f"{curve.method}: {curve.estimate.reason}")
+            if curve.verdict == "higher":
+                lines.append(
+                    f"{curve.method}: the errors fall faster than with order {curve.expected}: "
+                    "its leading error term is small or vanishes on this problem (shorter steps "
+                    "may show it)"
+                )
+            if curve.finer:
+                lines.append(
+                    f"{curve.method}: the {curve.finer} shortest steps were run with {DIGITS} "
+                    "digits, because doubles reach round-off before the slope has settled"
+                )
             lines += [f"{curve.method}: {finding}" for finding in curve.findings]
             if failed:
                 sizes = [f"{row.step:.3g}" for row in (failed[0], failed[-1])]
@@ -229,6 +171,14 @@ class Convergence:
 
     def __str__(self) -> str:
         return self.to_text()
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{c.method} {c.verdict}" for c in self.curves[:MOST_NAMED])
+        more = f" and {len(self.curves) - MOST_NAMED} more" * (len(self.curves) > MOST_NAMED)
+        return f"<Convergence on {self.problem.name or 'a problem'}: {shown}{more}>"
+
+    def _repr_html_(self) -> str:
+        return with_remarks(self.summary.to_html(), self.remarks())
 
 
 def convergence(
@@ -287,8 +237,8 @@ def convergence(
     >>> study = convergence("minus_2ty2", ["Heun", "RK4"], [0.1, 0.05, 0.025, 0.0125])
     >>> print(study.summary.to_text())
     method expected observed    ± steps used            verdict
-    Heun          2     2.00 0.05 4 of 4, 0.1 to 0.0125 as expected
-    RK4           4     4.00 0.09 4 of 4, 0.1 to 0.0125 as expected
+    Heun          2     2.00 0.04 4 of 4, 0.1 to 0.0125 as expected
+    RK4           4     4.00 0.08 4 of 4, 0.1 to 0.0125 as expected
     """
     ivp = as_problem(problem)
     listed = [methods] if isinstance(methods, str) or not isinstance(methods, Sequence) else methods
@@ -297,7 +247,7 @@ def convergence(
         raise ValueError("no method was given; name at least one")
     given = None if steps is None else _step_sizes(steps, ivp)
     how = ErrorMeasure.of(measure, ivp, "max" if ivp.exact is not None else "end")
-    study = _Study(ivp, how, stiff, precision or float(np.finfo(float).eps), report, len(chosen))
+    study = StudyRuns(ivp, how, stiff, precision or float(np.finfo(float).eps), report, len(chosen))
     curves: list[Curve] = []
     try:
         study.find_reference()
@@ -326,154 +276,3 @@ def _step_sizes(steps: Sequence[float], problem: IVP) -> list[float]:
 def _shifted(curve: Curve) -> list[float]:
     """Slope from the run before, in place of the one to the next; NaN across gaps."""
     return list(curve.estimate.slopes[:-1])
-
-
-class _Study:
-    """The runs of one problem, with what they share."""
-
-    def __init__(
-        self,
-        problem: IVP,
-        measure: ErrorMeasure,
-        stiff: bool | None,
-        precision: float,
-        report: Report | None,
-        methods: int,
-    ) -> None:
-        self.problem, self.measure, self.stiff = problem, measure, stiff
-        self.reference = Reference(None, "interrupted before a reference was found")
-        self.uncertainty: float | None = None
-        self.ends: dict[tuple[str, float], NDArray[Any]] = {}
-        self._grids: dict[bytes, NDArray[Any]] = {}
-        self._precision = precision
-        self._report, self._methods, self._done = report, methods, 0
-
-    def tell(self, label: str) -> None:
-        if self._report is not None:
-            self._report(self._done, self._methods, label)
-
-    def find_reference(self) -> None:
-        """Find it once; states along the same grid are computed once, too."""
-        self.tell("reference")
-        found = find_reference(self.problem, stiff=self.stiff)
-        along = found.along
-        if found.y is None and not self.measure.constant:
-            raise ValueError(f"{found.origin}; give the problem exact or references")
-
-        def remembered(times: NDArray[np.float64]) -> NDArray[Any]:
-            assert along is not None
-            if times.dtype == object:  # numbers of another arithmetic: their bytes are pointers
-                return along(times)
-            key = times.tobytes()
-            if key not in self._grids:
-                self._grids[key] = along(times)
-            return self._grids[key]
-
-        self.reference = Reference(
-            found.y, found.origin, found.relative, found.uncertainty, remembered, found.doubt
-        )
-
-    def curve(
-        self, label: str, method: Any, steps: list[float] | None, expected: int | None, why: bool
-    ) -> Curve:
-        if steps is None:
-            rows = self._automatic(label, method, expected)
-        else:
-            rows = [self._run(label, method, h) for h in steps]
-        estimate = self._estimate(method, rows)
-        curve = Curve(label, tuple(rows), estimate, expected)
-        if why and expected is not None and _suspicious(curve):
-            ends = tuple(self.ends.get((label, h)) for h in curve.steps)
-            case = Case(
-                self.problem, method, expected, estimate, curve.steps, curve.errors, ends,
-                self.reference,
-            )  # fmt: skip
-            self.tell(f"{label}: looking for the cause")
-            curve = Curve(label, tuple(rows), estimate, expected, diagnose(case))
-        self._done += 1
-        return curve
-
-    def _run(self, label: str, method: Any, step: float) -> Row:
-        self.tell(f"{label}, h = {step:.3g}")
-        options = {"step": step}
-        row, solution = attempt(self.problem, label, method, options, self.reference, self.measure)
-        if row.status == "interrupted":
-            raise KeyboardInterrupt
-        if solution is not None:
-            kind = complex if np.iscomplexobj(solution.y) else float
-            self.ends[label, step] = np.asarray(solution.y[:, -1], dtype=kind)
-            if self.uncertainty is None:
-                self.uncertainty = self.measure.uncertainty(self.problem, solution, self.reference)
-        return row
-
-    def _floor(self, method: Any, row: Row) -> float:
-        floor = round_off_floor(row.steps) * self._precision / float(np.finfo(float).eps)
-        if isinstance(method, Tableau):  # some coefficients are published with few digits
-            floor = max(floor, UNCERTAIN * method._relative_uncertainty)
-        return floor
-
-    def _automatic(self, label: str, method: Any, expected: int | None) -> list[Row]:
-        """Refine from the longest step that follows the solution until round-off is reached."""
-        length = abs(self.problem.t_span[1] - self.problem.t_span[0])
-        rows: list[Row] = []
-        count = FIRST
-        while count <= MOST_STEPS:
-            rows.append(self._run(label, method, length / count))
-            if rows[-1].ok and rows[-1].error is not None and rows[-1].error < FOLLOWS:
-                break
-            if rows[-1].status in ("refused", "missing"):
-                return rows
-            count *= 2
-        order = expected or 4
-        ratio = next(r for limit, r in RATIOS if order < limit)
-        finest = count * next(n for limit, n in FINER if order < limit)
-        exactly = count * ratio
-        while round(exactly) <= min(finest, MOST_STEPS):
-            row = self._run(label, method, length / round(exactly))
-            rows.append(row)
-            if row.ok and row.error is not None and row.error < self._stop(method, row):
-                break
-            if row.steps >= SETTLING * count and self._settled(method, rows, expected):
-                break
-            exactly *= ratio
-            if round(exactly) == rows[-1].steps:  # short intervals: two counts may round to one
-                exactly = rows[-1].steps + 1
-        return rows
-
-    def _settled(self, method: Any, rows: list[Row], expected: int | None) -> bool:
-        """Whether shorter steps would hardly change the answer.
-
-        The order is narrowly known, and either as expected or, four steps ago already, too low. A
-        slope above the order is not trusted: a small leading term may still come into sight.
-        """
-        latest, before = (self._estimate(method, part) for part in (rows, rows[:-4]))
-        if expected is None or not latest.found or latest.high - latest.low > 2 * NARROW:
-            return False
-        return expected in latest or (latest.high < expected and before.high < expected)
-
-    def _estimate(self, method: Any, rows: list[Row]) -> OrderEstimate:
-        return estimate_order(
-            [row.step or 0.0 for row in rows],
-            [row.error if row.ok else None for row in rows],
-            [self._floor(method, row) for row in rows],
-            uncertainty=self.uncertainty or 0.0,
-        )
-
-    def _stop(self, method: Any, row: Row) -> float:
-        return max(self._floor(method, row), self.uncertainty or 0.0) / 2
-
-
-def _suspicious(curve: Curve) -> bool:
-    """Whether to look for a cause: the order is too low, or the error falls too slowly for one."""
-    if curve.expected is None or curve.verdict == "too low":
-        return curve.expected is not None
-    known = [(h, e) for h, e in zip(curve.steps, curve.errors) if e]
-    if curve.estimate.found or len(known) < FEWEST or _below_floor(curve):
-        return False
-    (h0, e0), (h1, e1) = known[0], known[-1]
-    return bool(np.log(e0 / e1) / np.log(h0 / h1) < curve.expected - SHORTFALL)
-
-
-def _below_floor(curve: Curve) -> bool:
-    """Whether the data end where round-off or the reference does: nothing is wrong with that."""
-    return bool({ROUNDING, REFERENCE} & set(curve.estimate.marks))

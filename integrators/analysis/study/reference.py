@@ -21,7 +21,14 @@ from ...problem import IVP
 from ...solve import solve
 from ...stepping.solution import Solution
 
-__all__ = ["Reference", "as_problem", "find_reference", "known_stiff", "solved_tightly"]
+__all__ = [
+    "Reference",
+    "as_problem",
+    "error_growth",
+    "find_reference",
+    "known_stiff",
+    "solved_tightly",
+]
 
 Array = NDArray[np.float64]
 States = Callable[[Array], NDArray[Any]]
@@ -32,6 +39,7 @@ TIGHT_RTOL = 1e-12
 SPREAD = 30  # the second run of a computed reference is looser by this factor
 ATOL_OVER_RTOL = 0.1  # relative to the size of the initial state
 MAX_STEPS = 200_000
+DISTURBANCE, LOOSE_RTOL = 1e-6, 1e-10  # for the growth of errors: far apart, yet both small
 
 
 @dataclass(frozen=True)
@@ -116,6 +124,35 @@ def find_reference(problem: IVP, *, stiff: bool | None = None) -> Reference:
         error = 10.0 ** (1 - digits)
         return _as_reference(problem, known, words, error, along, doubt)
     return _computed(problem, stiff, along, doubt)
+
+
+def error_growth(problem: IVP, stiff: bool | None = None) -> float:
+    """Return by how much the problem itself magnifies a small relative error of its start, ≥ 1.
+
+    Round-off that is made early on grows as any other error does: in Kepler's problem with time,
+    in Arenstorf's a thousandfold.
+
+    Examples
+    --------
+    >>> decay = IVP(lambda t, y: -y, [1.0], (0.0, 5.0))
+    >>> unstable = IVP(lambda t, y: 3 * (y - np.cos(t)) - np.sin(t), [1.0], (0.0, 2 * np.pi))
+    >>> round(error_growth(decay), 3), 1e8 < error_growth(unstable) < 2e8
+    (1.0, True)
+    """
+    if problem.mass is not None or problem.events or np.iscomplexobj(problem.y0):
+        return 1.0  # errors of a start that violates constraints, or of switching, say nothing
+    stiff = known_stiff(problem) if stiff is None else stiff
+    size = float(np.max(np.abs(problem.y0))) or 1.0
+    # A fixed pattern of signs: no symmetric disturbance that an invariant could hide.
+    signs = np.where(np.arange(problem.n) % 3 == 1, -1.0, 1.0)
+    moved = problem.with_(y0=problem.y0 + DISTURBANCE * size * signs)
+    _, first = solved_tightly(problem, stiff, LOOSE_RTOL)
+    _, second = solved_tightly(moved, stiff, LOOSE_RTOL)
+    if not (first.success and second.success):
+        return 1.0
+    scale = float(np.max(np.abs(first.y[:, -1])))
+    apart = float(np.max(np.abs(first.y[:, -1] - second.y[:, -1])))
+    return max(1.0, apart / (DISTURBANCE * scale)) if scale > VANISHED * size else 1.0
 
 
 def _as_reference(

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ...methods.user.plain_function import StepFunction, positional_arguments
 from ...problem import IVP
 from ...solve import method_name, named_method, solve
 from ...stepping.solution import Solution, Status
@@ -27,6 +28,7 @@ from .tables import plain
 
 __all__ = ["Program", "Report", "Row", "attempt", "declared_order", "merged", "resolve"]
 
+STEP_ARGUMENTS, LOOP_ARGUMENTS = 4, 5  # of step(f, t, y, h) and loop(f, t0, y0, h, N)
 MAX_REPEATS, REPEAT_SECONDS = 5, 1.0  # timed runs, unless a number is asked for
 
 Report = Callable[[int, int, str], None]
@@ -142,8 +144,9 @@ def resolve(method: Any) -> tuple[str, Any]:
     method
         A name of the catalogue; "scipy:RK45" for a class of ``scipy.integrate``;
         "assimulo:CVode"; the name of a ``.toml`` or ``.json`` file with a tableau; a function
-        ``run(problem, step)``, which becomes a :class:`Program`; or anything else that ``solve``
-        accepts, which is returned as it is.
+        ``step(f, t, y, h)`` that returns the new state, one ``loop(f, t0, y0, h, N)`` that returns
+        N + 1 times and states, or ``run(problem, step)``, see :class:`Program`; or anything else
+        that ``solve`` accepts, which is returned as it is.
 
     Raises
     ------
@@ -157,7 +160,7 @@ def resolve(method: Any) -> tuple[str, Any]:
     ('scipy:RK45', 'RK45')
     """
     if inspect.isroutine(method):
-        method = Program(method, method_name(method))
+        method = _of_function(method)
     if not isinstance(method, str):
         return method_name(method), method
     name = method.strip()
@@ -175,8 +178,28 @@ def resolve(method: Any) -> tuple[str, Any]:
     return name, named_method(name)
 
 
+def _of_function(function: Callable[..., Any]) -> Any:
+    """Tell by its arguments what a function is: one step, N steps, or a whole program."""
+    name, arguments = method_name(function), positional_arguments(function)
+    if arguments == STEP_ARGUMENTS:
+        return StepFunction(function)
+    if arguments == LOOP_ARGUMENTS:
+
+        def run(problem: IVP, step: float) -> Any:
+            t0, t1 = problem.t_span
+            count = max(1, round(abs(t1 - t0) / step))
+            f = problem.bind(problem.f)
+            t, y = function(f, t0, problem.y0, (t1 - t0) / count, count)
+            return np.asarray(t), np.asarray(y).reshape(count + 1, problem.n).T
+
+        return Program(run, name)
+    return Program(function, name)
+
+
 def declared_order(method: Any) -> int | None:
     """Order that a method says it has, or that its coefficients give it; None if unknown."""
+    if isinstance(method, StepFunction):
+        return None  # it is what a study is to find out
     order = getattr(method, "order", None)
     return int(order) if isinstance(order, int | np.integer) else None
 

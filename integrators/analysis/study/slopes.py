@@ -9,25 +9,25 @@ or the reference does. :func:`estimate_order` finds the range in three moves:
 
 1. Points below the *floor* (round-off, accuracy of the reference) are set aside, and so is a tail
    along which the error has stopped falling.
-2. For every window that ends at the finest point left, ln e is fitted by ln C + p ln h (a line)
-   and by ln C + p ln h + D h (the next term included). The half-width of the confidence interval
-   adds what the scatter gives (Student's t at 95 %) to the difference of the two slopes, which is
-   what the next term does to p, and to what a further term E h² may do.
+2. Every window that ends at the finest point left is fitted by C hᵖ, C hᵖ (1 + D h) and
+   C hᵖ (1 + D h²), points weighing as much as they are known; :mod:`order_fit` says how, and how
+   the half-width of the interval is found.
 3. The window with the narrowest interval is looked for at the fine end, over steps whose ratio is
-   at most eight. Longer steps join as long as they agree with it: that is the asymptotic range. If
-   the interval cannot tell neighbouring integers apart, no order is claimed, and the reason is
-   said.
+   at most eight. Longer steps join as long as they agree with it and their slope is near: that is
+   the asymptotic range. If the interval cannot tell neighbouring integers apart, no order is
+   claimed, and the reason is said.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .order_fit import NARROWEST, fit_power, least
 
 __all__ = ["OrderEstimate", "estimate_order", "round_off_floor"]
 
@@ -35,13 +35,12 @@ Array = NDArray[np.float64]
 
 FEWEST = 3  # points that an order needs: with two, any error has a slope
 WIDEST = 0.5  # half-width up to which an interval tells neighbouring integers apart
-NARROWEST = 0.02, 0.01  # of the half-width, however well a line fits: this, and 1 % of the slope
 BETWEEN = 0.1  # distance from an integer, or half of the half-width, of a slope still on its way
 FLAT = 0.3  # a slope below this at the fine end means that the error has stopped falling
 CLEAR_OF_FLOOR = 10.0  # a floor changes errors at this multiple of it by a tenth
 LEAST_FALL = 2.0  # by which the error must fall within the range
-CONFIDENCE = 0.95
 ROUND_OFF = 30.0  # floor in units of ε √N: there a random walk of roundings is 3 % of the error
+SHOWN = 6  # slopes at the fine end that a reason speaks of
 NEAR, FAR = 2.0, 8.0  # least and largest ratio of the steps of a window
 
 USED, OPEN, COARSE, ROUNDING, REFERENCE, STALLED, GAP = (
@@ -75,6 +74,10 @@ class OrderEstimate:
         Why no order is claimed; empty if one is.
     stalled_at : float
         Error at which a run of points got stuck far above round-off, else NaN.
+    obstacle : str
+        The same as ``reason`` in a word: "pre-asymptotic" (steps are too long, or too few, for the
+        slope to settle), "round-off", "reference", "stalled", "failed"; empty if an order is
+        claimed.
     """
 
     order: float
@@ -84,6 +87,7 @@ class OrderEstimate:
     slopes: tuple[float, ...] = field(repr=False)
     reason: str = ""
     stalled_at: float = float("nan")
+    obstacle: str = ""
 
     @property
     def found(self) -> bool:
@@ -146,7 +150,7 @@ def estimate_order(
     >>> h = [0.1, 0.05, 0.025, 0.0125]
     >>> estimate = estimate_order(h, [3 * x**4 * (1 + x) for x in h])
     >>> print(estimate)
-    4.00 ± 0.14
+    4.00 ± 0.10
     >>> print(estimate_order(h, [2e-16, 3e-16, 1e-16, 2e-16], 1e-14))
     no order: all errors are at the level of round-off; take longer steps
     """
@@ -159,22 +163,26 @@ def estimate_order(
         limit = CLEAR_OF_FLOOR * uncertainty
         marks[i] = ROUNDING if e[i] <= floor[i] else REFERENCE if e[i] <= limit else USED
     left = [i for i in valid if marks[i] == USED]
-    stalled = _set_tail_aside(left, h, e, floor, marks)
+    level, stalled = _set_tail_aside(left, h, e, floor, marks)
     left = [i for i in left if marks[i] == USED]
     slopes = _slopes(valid, h, e)
     order = half = float("nan")
-    reason = _too_few(left, marks, failed)
+    obstacle, reason = _too_few(left, marks, failed)
     if not reason:
-        start, order, half = _best_window(np.log(h[left]), np.log(e[left]))
+        noise = (floor[left] / ROUND_OFF + uncertainty + level) / e[left]
+        start, order, half = _best_window(h[left], e[left], noise)
         marks[left[:start]] = COARSE
         cut = bool(np.any(marks == ROUNDING))
-        reason = _not_convincing(order, half, e[left[start:]], slopes[left[start:-1]], cut)
+        obstacle, reason = _not_convincing(
+            order, half, e[left[start:]], slopes[left[start:-1]], cut
+        )
     if reason:
         marks[left] = OPEN
         order = half = float("nan")
     return OrderEstimate(
-        order, order - half, order + half, tuple(marks), tuple(map(float, slopes)), reason, stalled
-    )
+        order, order - half, order + half, tuple(marks), tuple(map(float, slopes)), reason,
+        stalled, obstacle,
+    )  # fmt: skip
 
 
 def _checked(
@@ -203,8 +211,12 @@ def _slopes(valid: Sequence[int], h: Array, e: Array) -> Array:
 
 def _set_tail_aside(
     left: Sequence[int], h: Array, e: Array, floor: Array, marks: NDArray[np.object_]
-) -> float:
-    """Mark the fine end where errors no longer fall; return the level if it is not round-off."""
+) -> tuple[float, float]:
+    """Mark the fine end where errors no longer fall.
+
+    Returns the level at which they lie, 0 without such an end; and the same if that is far above
+    round-off, else NaN.
+    """
     end = len(left)
     while end >= 2:
         i, j = left[end - 2], left[end - 1]
@@ -212,101 +224,68 @@ def _set_tail_aside(
             break
         end -= 1
     if end == len(left):
-        return float("nan")
+        return 0.0, float("nan")
     level = float(np.median(e[left[end:]]))
     rounding = level <= 100 * float(np.max(floor[left]))
     for k, i in enumerate(left):
         if k >= end or e[i] < CLEAR_OF_FLOOR * level:
             marks[i] = ROUNDING if rounding else STALLED
-    return float("nan") if rounding else level
+    return level, float("nan") if rounding else level
 
 
-def _too_few(left: Sequence[int], marks: NDArray[np.object_], failed: int) -> str:
-    """Say why there are not enough points, or nothing."""
+def _too_few(left: Sequence[int], marks: NDArray[np.object_], failed: int) -> tuple[str, str]:
+    """Say why there are not enough points, in a word and in a sentence; or nothing."""
     if len(left) >= FEWEST:
-        return ""
+        return "", ""
     counts = {mark: int(np.sum(marks == mark)) for mark in (ROUNDING, REFERENCE, STALLED)}
-    if marks.size < FEWEST:
-        return f"an order needs at least {FEWEST} step sizes, got {marks.size}"
+    if marks.size < FEWEST and not counts[ROUNDING]:
+        return COARSE, f"an order needs at least {FEWEST} step sizes, got {marks.size}"
     if failed > marks.size - FEWEST:
-        return f"runs failed at {failed} of {marks.size} step sizes; take shorter steps"
+        return GAP, f"runs failed at {failed} of {marks.size} step sizes; take shorter steps"
     if counts[STALLED] >= max(counts.values()):
-        return "the error does not fall with the step size"
+        return STALLED, "the error does not fall with the step size"
     if counts[ROUNDING] == marks.size:
-        return "all errors are at the level of round-off; take longer steps"
-    what = "round-off" if counts[ROUNDING] >= counts[REFERENCE] else "the error of the reference"
+        return ROUNDING, "all errors are at the level of round-off; take longer steps"
+    which = ROUNDING if counts[ROUNDING] >= counts[REFERENCE] else REFERENCE
+    what = "round-off" if which == ROUNDING else "the error of the reference"
     above = len(left) if left else "none"
-    return f"{above} of {marks.size} errors are above {what}; take more and longer steps"
+    return which, f"{above} of {marks.size} errors are above {what}; take more and longer steps"
 
 
-def _best_window(x: Array, y: Array) -> tuple[int, float, float]:
+def _best_window(h: Array, e: Array, noise: Array) -> tuple[int, float, float]:
     """Return start, slope and half-width of the asymptotic range."""
-    fewest = min(FEWEST + 1, len(x))
+    fewest = min(FEWEST + 1, len(h))
     best, narrowest, settled = (0, float("nan"), float("inf")), float("inf"), float("nan")
-    for start in range(len(x) - fewest, -1, -1):
-        span = float(np.exp(x[start] - x[-1]))
+    for start in range(len(h) - fewest, -1, -1):
+        span = h[start] / h[-1]
         if start > 0 and span < NEAR * (1 - 1e-9):
             continue
-        order, half = _fit(x[start:], y[start:])
-        if span <= FAR * (1 + 1e-9) or not np.isfinite(narrowest):
-            if half < narrowest:
-                narrowest, settled = half, order
-        elif narrowest > WIDEST:
-            break  # the fine end has not settled: nothing that came before it can help
-        if half <= narrowest + NARROWEST[0] and abs(order - settled) <= _least(settled):
-            best = start, order, half
+        fit = fit_power(h[start:], e[start:], noise[start:])
+        first = np.log(e[start] / e[start + 1]) / np.log(h[start] / h[start + 1])
+        if start < len(h) - fewest and abs(first - fit.order) > WIDEST:
+            break  # further terms rule there, however well they are understood
+        near = span <= FAR * (1 + 1e-9) or not np.isfinite(narrowest)
+        if near and fit.half < narrowest:
+            narrowest, settled = fit.half, fit.order
+        if fit.half <= narrowest + NARROWEST[0] and abs(fit.order - settled) <= least(settled):
+            best = start, fit.order, fit.half
+        elif not near:
+            break  # what came before the range cannot belong to it
     return best
 
 
-def _fit(x: Array, y: Array) -> tuple[float, float]:
-    """Slope of y over x = ln h and the half-width of its interval."""
-    straight, scatter = _least_squares(np.column_stack([x, np.ones_like(x)]), y)
-    if len(x) == FEWEST:
-        # Not enough to fit the next term: let the two slopes tell how far they still move. With
-        # s(h) = p + D h and steps in the ratio r, their mean is off by (s₁−s₂)(r+1)/(2(r−1)).
-        first, last = np.diff(y) / np.diff(x)
-        ratio = float(np.exp((x[0] - x[-1]) / 2))
-        factor = max(2.0, (ratio + 1) / (2 * (ratio - 1)))
-        return straight, scatter + factor * abs(float(last - first)) + _least(straight)
-    h = np.exp(x - x[0])
-    curved, scatter = _least_squares(np.column_stack([x, np.ones_like(x), h]), y)
-    first_term = abs(curved - straight)
-    further = first_term
-    if len(x) > FEWEST + 1:
-        more, _ = _least_squares(np.column_stack([x, np.ones_like(x), h, h * h]), y)
-        further = min(first_term, 2 * abs(more - curved))
-    return curved, scatter + first_term + further + _least(curved)
-
-
-def _least(slope: float) -> float:
-    return NARROWEST[0] + NARROWEST[1] * abs(slope)
-
-
-def _least_squares(columns: Array, y: Array) -> tuple[float, float]:
-    """Return the first coefficient and its half-width by Student's t."""
-    solution, *_ = np.linalg.lstsq(columns, y, rcond=None)
-    residual = y - columns @ solution
-    freedom = max(1, len(y) - columns.shape[1])
-    variance = float(residual @ residual) / freedom
-    covariance = np.linalg.pinv(columns.T @ columns)
-    return float(solution[0]), _quantile(freedom) * float(np.sqrt(variance * covariance[0, 0]))
-
-
-@cache
-def _quantile(freedom: int) -> float:
-    from scipy.stats import t as student
-
-    return float(student.ppf(0.5 + CONFIDENCE / 2, freedom))
-
-
-def _not_convincing(order: float, half: float, e: Array, slopes: Array, cut: bool) -> str:
-    seen = f"slopes from {np.min(slopes):.2f} to {np.max(slopes):.2f}"
+def _not_convincing(
+    order: float, half: float, e: Array, slopes: Array, cut: bool
+) -> tuple[str, str]:
+    """Say why an order is not claimed, in a word and in a sentence; or nothing."""
+    last = slopes[-SHOWN:]
+    seen = f"last slopes from {np.min(last):.2f} to {np.max(last):.2f}"
     if half > WIDEST:
-        return f"the slope has not settled ({seen}); take shorter steps, or more of them"
+        return COARSE, f"the slope has not settled ({seen}); take shorter steps, or more of them"
     if e[0] < LEAST_FALL * e[-1] or order - half < FLAT:
-        return f"the error hardly falls ({seen}); take step sizes further apart"
+        return STALLED, f"the error hardly falls ({seen}); take step sizes further apart"
     if cut and abs(order - round(order)) > max(BETWEEN, half / 2):
         # Orders are integers, but for solutions that are not smooth: this is on the way to one.
         # Where the leading error term is small, the next one may rule down to round-off.
-        return f"round-off sets in before the slope has settled on an integer ({seen})"
-    return ""
+        return ROUNDING, f"round-off sets in before the slope has settled on an integer ({seen})"
+    return "", ""

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ...notebook_html import with_remarks
 from ...problem import IVP
 from ...stepping.solution import Solution
 from ..error.measure import ErrorMeasure
@@ -37,7 +38,7 @@ def _setting(x: float) -> str:
     return f"{x:g}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WorkPrecision:
     """The result of :func:`work_precision`.
 
@@ -63,6 +64,15 @@ class WorkPrecision:
     interrupted: bool = False
     measure: ErrorMeasure = field(default_factory=ErrorMeasure)
     uncertainty: float = 0.0
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__} on {self.problem.name or 'a problem'}: {len(self.rows)} runs "
+            f"by {len(self.methods)} methods, {len(self.failures)} failed>"
+        )
+
+    def _repr_html_(self) -> str:
+        return with_remarks(self.table.to_html(), self._below())
 
     @property
     def methods(self) -> list[str]:

@@ -40,6 +40,12 @@ class Method(Protocol):
         ...
 
 
+def _name_of(method: Any) -> str:
+    """Return what the user calls a step: a function's own name, or Class.step."""
+    function = getattr(method, "function", None)
+    return getattr(function, "__name__", "") or f"{type(method).__name__}.step"
+
+
 class CustomEngine(Engine):
     """A method written in Python, bound to a problem."""
 
@@ -94,7 +100,8 @@ class CustomEngine(Engine):
                 value = result
             if value is None:
                 raise TypeError(
-                    f"{type(method).__name__}.step returned None; expected the new state"
+                    f"{_name_of(method)} returned None; expected the new state: "
+                    "is there a `return` at its end?"
                 )
             y_new[:] = checked_slope(value, y)
 

@@ -65,7 +65,7 @@ def test_steps_below_the_accuracy_of_the_reference_do_not_count():
     mine = IVP(lambda t, y: np.array([y[1], -np.sin(y[0])]), [1.0, 0.0], (0.0, 3.0))
     curve = curve_of(mine, "DOP853", [3.0 / n for n in (4, 6, 8, 12, 16, 24, 32, 48, 64, 96)])
     assert "reference" in curve.estimate.marks or "round-off" in curve.estimate.marks
-    assert curve.verdict in ("as expected", "no order")
+    assert curve.verdict in ("as expected", "not yet asymptotic", "round-off")
 
 
 def test_backwards_in_time():
@@ -287,7 +287,7 @@ def test_events_with_resets_are_pointed_at():
         events=Event(lambda t, y: y[0], direction=-1, reset=lambda t, y: [0.0, -0.9 * y[1]]),
     )
     curve = curve_of(ball, "DOP853", [3.0 / n for n in (8, 16, 32, 64, 128)])
-    assert curve.verdict in ("no order", "as expected", "too low")
+    assert curve.verdict in ("reference too coarse", "as expected", "too low")
     assert curve.verdict != "too low" or curve.findings
 
 
@@ -404,7 +404,7 @@ def test_failures_are_drawn_inside_the_axes_and_explained():
 
 def test_methods_that_choose_their_steps_are_refused_in_the_table():
     study = convergence("minus_2ty2", ["scipy:RK45", "RK4"], STEPS)
-    assert study["scipy:RK45"].verdict == "no order"
+    assert study["scipy:RK45"].verdict == "runs failed"
     assert not study.ok
     assert "chooses its own steps" in " ".join(study.remarks())
     assert study["RK4"].verdict == "as expected"
@@ -413,7 +413,7 @@ def test_methods_that_choose_their_steps_are_refused_in_the_table():
 def test_round_off_from_the_start():
     study = convergence("minus_2ty2", "Gauss6", [0.05, 0.02, 0.01, 0.005])
     assert "round-off" in study["Gauss6"].estimate.reason
-    assert "no order" in study.to_text()
+    assert study["Gauss6"].verdict == "round-off"
 
 
 def test_programs_are_checked():

@@ -1,0 +1,335 @@
+"""The runs of a convergence study: which steps are taken, when there are enough, what they show.
+
+:class:`StudyRuns` runs methods on one problem: with steps that are given, or chosen from the
+longest that follows the solution down to where round-off begins, and below it with many digits
+(:mod:`finer_runs`) where doubles leave the order open. A :class:`Curve` is what came of one method.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...problem import IVP
+from ...tableau import Tableau
+from ..error.measure import ErrorMeasure
+from .diagnosis import Case, Finding, diagnose
+from .finer_runs import RATIO, SMALLEST, FinerRuns
+from .many_digits import DIGITS, NotAvailable
+from .reference import Reference, error_growth, find_reference
+from .runs import Report, Row, attempt
+from .slopes import (
+    COARSE,
+    FEWEST,
+    GAP,
+    REFERENCE,
+    ROUND_OFF,
+    ROUNDING,
+    STALLED,
+    OrderEstimate,
+    estimate_order,
+    round_off_floor,
+)
+
+__all__ = ["Curve", "StudyRuns"]
+
+FIRST = 4  # intervals with which an automatic study starts
+FOLLOWS = 0.3  # relative error below which a run is said to follow the solution
+MOST_STEPS = 200_000
+RATIOS = ((5, np.sqrt(2.0)), (99, 2.0**0.25))  # of steps, up to which order
+FINER = ((3, 1024), (99, 160))  # finest step over the first that follows, up to which order
+SETTLING = 32  # from this refinement on, stop when the order is narrowly known:
+NARROW = 0.06, 0.01  # half-width below this and this part of the order
+SHORTFALL = 0.75  # of an average slope that has not settled, and still calls for a diagnosis
+WELL_CLEAR = 1e4  # errors above this multiple of the floor do not know that they are of doubles
+FEWEST_FINER = 5  # runs with many digits before they may be called enough
+UNCERTAIN = 30.0  # floor in units of the relative uncertainty of a tableau's coefficients
+
+
+IN_THE_WAY = {
+    COARSE: "not yet asymptotic",
+    ROUNDING: "round-off",
+    REFERENCE: "reference too coarse",
+    STALLED: "no convergence",
+    GAP: "runs failed",
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Curve:
+    """One method of a study.
+
+    Attributes
+    ----------
+    method : str
+        Label of the method.
+    rows : tuple of Row
+        Its runs, longest step first.
+    estimate : OrderEstimate
+        The order that its errors show, and which of them count.
+    expected : int or None
+        The order that it should have.
+    findings : tuple of Finding
+        Likely causes if it falls short.
+    finer : int
+        How many of the shortest steps were run with many digits, because the round-off of doubles
+        left too few points.
+    """
+
+    method: str
+    rows: tuple[Row, ...]
+    estimate: OrderEstimate
+    expected: int | None = None
+    findings: tuple[Finding, ...] = ()
+    finer: int = 0
+
+    @property
+    def verdict(self) -> str:
+        """How the observed order compares with the expected one.
+
+        "as expected", "too low", "higher", "order found" if nothing was expected; or, where the
+        errors do not show an order, what is in the way: "not yet asymptotic", "round-off",
+        "reference too coarse", "no convergence", "runs failed".
+        """
+        if not self.estimate.found:
+            return IN_THE_WAY.get(self.estimate.obstacle, "no order")
+        if self.expected is None:
+            return "order found"
+        if self.expected in self.estimate:
+            return "as expected"
+        return "too low" if self.estimate.high < self.expected else "higher"
+
+    def __repr__(self) -> str:
+        order = f"{self.estimate}, " if self.estimate.found else ""
+        return f"<Curve of {self.method}: {order}{self.verdict}>"
+
+    @property
+    def ok(self) -> bool:
+        """Whether an order was found and does not fall short."""
+        return self.verdict in ("as expected", "higher", "order found")
+
+    @property
+    def steps(self) -> tuple[float, ...]:
+        """Step sizes, longest first."""
+        return tuple(row.step or 0.0 for row in self.rows)
+
+    @property
+    def errors(self) -> tuple[float | None, ...]:
+        """The error at each; None at a gap."""
+        return tuple(row.error if row.ok else None for row in self.rows)
+
+
+class StudyRuns:
+    """The runs of one problem, with what they share."""
+
+    def __init__(
+        self,
+        problem: IVP,
+        measure: ErrorMeasure,
+        stiff: bool | None,
+        precision: float,
+        report: Report | None,
+        methods: int,
+    ) -> None:
+        self.problem, self.measure, self.stiff = problem, measure, stiff
+        self.reference = Reference(None, "interrupted before a reference was found")
+        self.uncertainty: float | None = None
+        self.ends: dict[tuple[str, float], NDArray[Any]] = {}
+        self._grids: dict[bytes, NDArray[Any]] = {}
+        self._precision = precision
+        self.growth = 1.0
+        self._many_digits: FinerRuns | None = None
+        self._exactly: set[tuple[str, float]] = set()  # runs with many digits
+        self._report, self._methods, self._done = report, methods, 0
+
+    def tell(self, label: str) -> None:
+        """Report what is being done."""
+        if self._report is not None:
+            self._report(self._done, self._methods, label)
+
+    def find_reference(self) -> None:
+        """Find it once; states along the same grid are computed once, too."""
+        self.tell("reference")
+        found = find_reference(self.problem, stiff=self.stiff)
+        along = found.along
+        if found.y is None and not self.measure.constant:
+            raise ValueError(f"{found.origin}; give the problem exact or references")
+
+        def remembered(times: NDArray[np.float64]) -> NDArray[Any]:
+            assert along is not None
+            if times.dtype == object:  # numbers of another arithmetic: their bytes are pointers
+                return along(times)
+            key = times.tobytes()
+            if key not in self._grids:
+                self._grids[key] = along(times)
+            return self._grids[key]
+
+        self.growth = error_growth(self.problem, self.stiff)
+        self.reference = Reference(
+            found.y, found.origin, found.relative, found.uncertainty, remembered, found.doubt
+        )
+
+    def curve(
+        self, label: str, method: Any, steps: list[float] | None, expected: int | None, why: bool
+    ) -> Curve:
+        """Run one method, with given or chosen steps, and look for causes if ``why``."""
+        if steps is None:
+            rows = self._automatic(label, method, expected)
+        else:
+            rows = [self._run(label, method, h) for h in steps]
+        estimate = self._estimate(method, rows)
+        finer: list[Row] = []
+        if steps is None and _calls_for_digits(estimate, expected):
+            rows, finer = self._finer(label, method, rows, expected)
+            estimate = self._estimate(method, rows)
+        curve = Curve(label, tuple(rows), estimate, expected, finer=len(finer))
+        if why and expected is not None and _suspicious(curve):
+            ends = tuple(self.ends.get((label, h)) for h in curve.steps)
+            case = Case(
+                self.problem, method, expected, estimate, curve.steps, curve.errors, ends,
+                self.reference,
+            )  # fmt: skip
+            self.tell(f"{label}: looking for the cause")
+            curve = replace(curve, findings=diagnose(case))
+        self._done += 1
+        return curve
+
+    def _run(self, label: str, method: Any, step: float) -> Row:
+        self.tell(f"{label}, h = {step:.3g}")
+        options = {"step": step}
+        row, solution = attempt(self.problem, label, method, options, self.reference, self.measure)
+        if row.status == "interrupted":
+            raise KeyboardInterrupt
+        if solution is not None:
+            kind = complex if np.iscomplexobj(solution.y) else float
+            self.ends[label, step] = np.asarray(solution.y[:, -1], dtype=kind)
+            if self.uncertainty is None:
+                self.uncertainty = self.measure.uncertainty(self.problem, solution, self.reference)
+        return row
+
+    def _floor(self, method: Any, row: Row) -> float:
+        if (row.method, row.step) in self._exactly:
+            given = method._relative_uncertainty if isinstance(method, Tableau) else 0.0
+            return ROUND_OFF * self.growth * max(SMALLEST, given)
+        floor = round_off_floor(row.steps) * self._precision / float(np.finfo(float).eps)
+        floor *= self.growth
+        if isinstance(method, Tableau):  # some coefficients are published with few digits
+            floor = max(floor, UNCERTAIN * method._relative_uncertainty)
+        return floor
+
+    def _automatic(self, label: str, method: Any, expected: int | None) -> list[Row]:
+        """Refine from the longest step that follows the solution until round-off is reached."""
+        length = abs(self.problem.t_span[1] - self.problem.t_span[0])
+        rows: list[Row] = []
+        count = FIRST
+        while count <= MOST_STEPS:
+            rows.append(self._run(label, method, length / count))
+            if rows[-1].ok and rows[-1].error is not None and rows[-1].error < FOLLOWS:
+                break
+            if rows[-1].status in ("refused", "missing"):
+                return rows
+            count *= 2
+        order = expected or 4
+        ratio = next(r for limit, r in RATIOS if order < limit)
+        finest = count * next(n for limit, n in FINER if order < limit)
+        exactly = count * ratio
+        while round(exactly) <= min(finest, MOST_STEPS):
+            row = self._run(label, method, length / round(exactly))
+            rows.append(row)
+            if row.ok and row.error is not None and row.error < self._stop(method, row):
+                break
+            if row.steps >= SETTLING * count and self._settled(method, rows, expected):
+                break
+            exactly *= ratio
+            if round(exactly) == rows[-1].steps:  # short intervals: two counts may round to one
+                exactly = rows[-1].steps + 1
+        return rows
+
+    def _finer(
+        self, label: str, method: Any, rows: list[Row], expected: int | None
+    ) -> tuple[list[Row], list[Row]]:
+        """Go on with many digits from where doubles are still clear of round-off, if possible."""
+        clear = [
+            row for row in rows
+            if row.ok and row.error is not None and row.error > WELL_CLEAR * self._stop(method, row)
+        ]  # fmt: skip
+        if not clear:
+            return rows, []
+        kept = rows[: rows.index(clear[-1]) + 1]
+        finer: list[Row] = []
+        try:
+            if self._many_digits is None:
+                self._many_digits = FinerRuns(self.problem, self.measure, self.reference)
+            count = round(RATIO * kept[-1].steps)
+            for row in self._many_digits.rows(label, method, count, MOST_STEPS):
+                self.tell(f"{label}, {row.steps} steps with {DIGITS} digits")
+                finer.append(row)
+                self._exactly.add((label, row.step or 0.0))
+                if row.error is None or row.error < self._stop(method, row):
+                    break
+                if len(finer) >= FEWEST_FINER and self._settled(method, kept + finer, expected):
+                    break
+        except NotAvailable:
+            pass
+        return (kept + finer, finer) if len(finer) >= FEWEST else (rows, [])
+
+    def _settled(self, method: Any, rows: list[Row], expected: int | None) -> bool:
+        """Whether shorter steps would hardly change the answer.
+
+        The order is narrowly known, and either as expected or, four steps ago already, too low. A
+        slope above the order is not trusted: a small leading term may still come into sight.
+        """
+        latest, before = (self._estimate(method, part) for part in (rows, rows[:-4]))
+        if expected is None or not latest.found:
+            return False
+        if latest.high - latest.low > 2 * (NARROW[0] + NARROW[1] * abs(latest.order)):
+            return False
+        return expected in latest or (latest.high < expected and before.high < expected)
+
+    def _estimate(self, method: Any, rows: list[Row]) -> OrderEstimate:
+        return estimate_order(
+            [row.step or 0.0 for row in rows],
+            [row.error if row.ok else None for row in rows],
+            [self._floor(method, row) for row in rows],
+            uncertainty=0.0 if self._doubles(rows) < len(rows) else self.uncertainty or 0.0,
+        )
+
+    def _doubles(self, rows: list[Row]) -> int:
+        return sum((row.method, row.step) not in self._exactly for row in rows)
+
+    def _stop(self, method: Any, row: Row) -> float:
+        exactly = (row.method, row.step) in self._exactly
+        return max(self._floor(method, row), 0.0 if exactly else self.uncertainty or 0.0) / 2
+
+
+def _calls_for_digits(estimate: OrderEstimate, expected: int | None) -> bool:
+    """Whether doubles have left the order open: none was found, it is none, or seems too high.
+
+    Orders are integers unless the solution is not smooth, and where a leading error term is small
+    the next one may rule down to round-off.
+    """
+    if np.isfinite(estimate.stalled_at) or not {ROUNDING, REFERENCE} & set(estimate.marks):
+        return False  # something else than the arithmetic keeps the order from being seen
+    if not estimate.found:
+        return True
+    whole = np.floor(estimate.high) >= np.ceil(estimate.low)
+    return bool(not whole or (expected is not None and estimate.low > expected))
+
+
+def _suspicious(curve: Curve) -> bool:
+    """Whether to look for a cause: the order is too low, or the error falls too slowly for one."""
+    if curve.expected is None or curve.verdict == "too low":
+        return curve.expected is not None
+    known = [(h, e) for h, e in zip(curve.steps, curve.errors) if e]
+    if curve.estimate.found or len(known) < FEWEST or _below_floor(curve):
+        return False
+    (h0, e0), (h1, e1) = known[0], known[-1]
+    return bool(np.log(e0 / e1) / np.log(h0 / h1) < curve.expected - SHORTFALL)
+
+
+def _below_floor(curve: Curve) -> bool:
+    """Whether the data end where round-off or the reference does: nothing is wrong with that."""
+    return bool({ROUNDING, REFERENCE} & set(curve.estimate.marks))

@@ -1,0 +1,88 @@
+"""The rest of a convergence study below the round-off of doubles.
+
+Where doubles leave too few points for an order, :class:`FinerRuns` goes on with the same method at
+shorter steps and forty digits (:mod:`many_digits`), against a reference of the same arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...methods.taylor import Taylor
+from ...problem import IVP
+from ...tableau import Tableau
+from ..error.measure import ErrorMeasure
+from .many_digits import ManyDigits, NotAvailable
+from .reference import Reference
+from .runs import Program, Row, attempt
+
+__all__ = ["RATIO", "SMALLEST", "FinerRuns"]
+
+SMALLEST = 1e-28  # relative error that still means something, for a problem that magnifies none
+SAME = 1e-9  # references that differ by more are not of the same solution
+RATIO = 2.0**0.5  # of steps: with many digits few points are enough
+
+
+class FinerRuns:
+    """Runs of one problem with many digits.
+
+    Parameters
+    ----------
+    problem, measure
+        What is solved, and how errors are measured: of the whole state or one component.
+    known
+        The reference of the runs with doubles, which must be the same within their accuracy.
+
+    Raises
+    ------
+    NotAvailable
+        Where that cannot be done; see :mod:`many_digits`.
+    """
+
+    def __init__(self, problem: IVP, measure: ErrorMeasure, known: Reference) -> None:
+        if measure.observable is not None and not measure.name[1:].isdigit():
+            raise NotAvailable("functions of the state are evaluated with doubles only")
+        self._problem, self._measure = problem, measure
+        self._digits = ManyDigits(problem)
+        self._grids: dict[int, NDArray[Any]] = {}
+        end = self._digits.along(np.array([self._digits.t_span[1]], dtype=object))
+        apart = known.error(end[:, 0].astype(float))
+        if apart is None or apart > max(SAME, 10 * known.uncertainty):
+            raise NotAvailable("the reference of the problem is another one")
+        self._reference = Reference(
+            end[:, 0], "a Taylor series with many digits", along=self._along
+        )
+
+    def _along(self, times: NDArray[Any]) -> NDArray[Any]:
+        """Return the reference on an equidistant grid; methods share it."""
+        if times.size not in self._grids:
+            self._grids[times.size] = self._digits.along(times)
+        return self._grids[times.size]
+
+    def _run(self, method: Any, count: int, problem: IVP, step: float) -> Any:
+        """Take the steps of a row; their number says all that there is to say."""
+        return self._digits.run(method, count)
+
+    def rows(self, label: str, method: Any, count: int, most: int) -> Iterator[Row]:
+        """Run a method with count intervals, then more, while that is affordable."""
+        if not isinstance(method, Tableau | Taylor):
+            raise NotAvailable("only tableaux and Taylor methods are run with many digits")
+        most = min(most, self._digits.affordable(method))
+        exactly = float(count)
+        length = abs(self._problem.t_span[1] - self._problem.t_span[0])
+        while round(exactly) <= most:
+            count = round(exactly)
+            program = Program(partial(self._run, method, count), label)
+            row, _ = attempt(
+                self._problem, label, program, {"step": length / count}, self._reference,
+                self._measure,
+            )  # fmt: skip
+            if isinstance(row.exception, NotAvailable):
+                raise row.exception
+            yield row
+            exactly = max(exactly * RATIO, count + 1)

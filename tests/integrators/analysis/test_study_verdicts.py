@@ -1,0 +1,139 @@
+"""Verdicts of convergence studies: the interval contains the order, or the obstacle is named.
+
+Pairs that once got a wrong verdict or none, and a seeded sample of all pairs; the whole table is
+``benchmarks/verdicts.py``.
+"""
+
+import random
+from decimal import Decimal
+from functools import cache
+
+import mpmath
+import numpy as np
+import pytest
+
+from integrators import catalogue, problems, solve
+from integrators.analysis import convergence
+from integrators.analysis.study.many_digits import ManyDigits, NotAvailable
+from integrators.methods.taylor import Taylor
+from integrators.problem import IVP
+
+PLAIN = (
+    "dahlquist", "harmonic_oscillator", "linear_growth", "logistic", "minus_2ty2",
+    "order_trigonometric", "rigid_body", "blow_up",
+)  # fmt: skip
+SAMPLE = random.Random(20).sample([(p, m) for p in PLAIN for m in catalogue.names()], 24)
+
+
+@cache
+def sampled(problem, method):
+    return curve_of(problem, method)
+
+
+def curve_of(problem, method, **options):
+    (curve,) = convergence(problem, [method], **options).curves
+    return curve
+
+
+@pytest.mark.parametrize(
+    ("problem", "method", "order"),
+    [
+        ("kepler", "RK4", 4),  # slopes fall from 4.74 to 4.02
+        ("kepler", "DOPRI5", 5),
+        ("pendulum", "Gauss4", 8),
+        ("pendulum", Taylor(8), 8),
+        ("lotka_volterra", "Gauss4", 8),
+        ("rigid_body", "DOP853", 8),
+        ("logistic", "DOP853", 8),
+        ("brusselator", "DOP853", 8),
+    ],
+)
+def test_a_straight_line_has_its_number(problem, method, order):
+    curve = curve_of(problem, method)
+    assert order in curve.estimate, curve.estimate
+    assert curve.estimate.high - curve.estimate.low < 0.5
+    assert curve.verdict == "as expected"
+    assert not curve.findings
+
+
+@pytest.mark.parametrize(("problem", "method"), SAMPLE)
+def test_a_sample_of_all_pairs(problem, method):
+    curve = sampled(problem, method)
+    estimate = curve.estimate
+    if estimate.found:
+        assert catalogue.get(method).order in estimate or curve.verdict == "higher"
+    else:
+        assert curve.verdict in ("not yet asymptotic", "round-off")
+        assert estimate.reason
+
+
+def test_most_of_the_sample_has_an_order():
+    found = sum(sampled(problem, method).estimate.found for problem, method in SAMPLE[:12])
+    assert found >= 11
+
+
+def test_no_stiffness_where_steps_resolve_everything():
+    """Kepler's eigenvalues are of size 4, the steps down to 0.02: that is not what is missing."""
+    curve = curve_of("kepler", "DOP853", steps=[20 / n for n in (64, 128, 256, 512, 1024)])
+    assert not curve.estimate.found
+    assert "order reduction by stiffness" not in [finding.cause for finding in curve.findings]
+
+
+def test_many_digits_are_told():
+    study = convergence("logistic", ["DOP853"])
+    assert study.curves[0].finer >= 3
+    assert any("shortest steps were run with" in line for line in study.remarks())
+    assert min(e for e in study.curves[0].errors if e) < 1e-17  # far below doubles
+
+
+def test_an_order_that_seems_too_high_is_doubted():
+    """DOPRI5 on van der Pol's equation: its leading error term is small, slopes are near 5.9."""
+    steps = [20 / n for n in (2000, 2828, 4000, 5656, 8000)]
+    study = convergence("van_der_pol", "DOPRI5", steps)
+    assert study.curves[0].verdict == "higher"
+    assert any("shorter steps may show" in line for line in study.remarks())
+
+
+def test_order_reduction_is_still_told():
+    curve = curve_of("prothero_robinson", "ARK548")
+    assert curve.verdict == "too low"
+    assert curve.findings[0].cause == "order reduction by stiffness"
+
+
+# -------------------------------------------------------------------- many digits
+
+
+def test_the_reference_of_many_digits_is_the_elliptic_function():
+    """The pendulum from rest: sin(θ/2) = k cd(ωt), by another library with 50 digits."""
+    problem = problems.get("pendulum")
+    pendulum = ManyDigits(problem)
+    square = -float(pendulum.f(Decimal(0), [Decimal(np.pi / 2), Decimal(0)])[1])  # g/l
+    times = np.array([Decimal("0.1"), Decimal("2.5"), Decimal(10)], dtype=object)
+    found = pendulum.along(times)
+    with mpmath.workdps(50):
+        k = mpmath.sin(mpmath.mpf(float(problem.y0[0])) / 2)
+        rate = mpmath.sqrt(mpmath.mpf(square))
+        for column, t in enumerate(times):
+            angle = 2 * mpmath.asin(k * mpmath.ellipfun("cd", rate * mpmath.mpf(str(t)), m=k * k))
+            assert abs(mpmath.mpf(str(found[0, column])) - angle) < 1e-29
+
+
+def test_steps_of_many_digits_are_those_of_doubles():
+    problem = problems.get("kepler")
+    for name in ("RK4", "DOP853", "Gauss3", "SDIRK4"):
+        _, y = ManyDigits(problem.with_(t_span=(0.0, 2.0))).run(catalogue.get(name), 40)
+        twin = solve(problem.with_(t_span=(0.0, 2.0)), method=name, step=0.05)
+        np.testing.assert_allclose(y[:, -1].astype(float), twin.y[:, -1], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("f", "why"),
+    [
+        (lambda t, y: np.abs(y), "branches"),
+        (lambda t, y: np.arctan(y), "atan"),
+        (lambda t, y: [float(y[0])], "traced"),
+    ],
+)
+def test_what_many_digits_cannot_do_is_said(f, why):
+    with pytest.raises(NotAvailable, match=why):
+        ManyDigits(IVP(f, [1.0], (0.0, 1.0)))
