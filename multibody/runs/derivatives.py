@@ -16,10 +16,11 @@ from integrators.kernels import OnWorkspace
 
 from ..checks import Array, ArrayLike
 from ..dynamics.derivatives.results import (
-    position_inverse,
-    state_jacobian,
-    tangent_forward,
-    tangent_inverse,
+    FORWARD_ALONG,
+    FORWARD_BY,
+    INVERSE_ALONG,
+    INVERSE_BY,
+    derivatives,
 )
 from ..dynamics.derivatives.tree import DerivativeTree, DerivativeWorkspace
 from ..dynamics.functions import ForcesLike, _explain, _vector, load_forces
@@ -29,10 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FD_derivatives", "ID_derivatives", "StateJacobian", "derivative_tree"]
 
-_run_tangent_forward = OnWorkspace(tangent_forward, DerivativeWorkspace, returns=True)
-_run_tangent_inverse = OnWorkspace(tangent_inverse, DerivativeWorkspace, returns=True)
-_run_state = OnWorkspace(state_jacobian, DerivativeWorkspace, returns=True)
-_run_position_inverse = OnWorkspace(position_inverse, DerivativeWorkspace, returns=True)
+_run = OnWorkspace(derivatives, DerivativeWorkspace, returns=True)
 
 #: Step of the differences of a force law that cannot be traced, in parts of max(1, |x|).
 LAW_STEP = float(np.finfo(float).eps ** (1.0 / 3.0))
@@ -100,23 +98,29 @@ def _forward(
     tangent: bool,
 ) -> Three:
     q, v = model.check("q", q), model.check("v", v)
-    nq, nv = model.nq, model.nv
-    if nv == 0:
+    if model.nv == 0:
         return _no_derivatives(model, tangent)
     if model.loops:
         return _with_loops(model, q, v, tau, f_ext, t, tangent)
     w = _loaded(model, q, v, t)
     _vector(model, "tau", tau, w.tau)
     load_forces(model, w, f_ext)
-    total = (_run_tangent_forward if tangent else _run_state)(w)
+    w.task[0] = FORWARD_ALONG if tangent else FORWARD_BY
+    total = _run(w)
     if total - total != 0.0:
         _vector(model, "tau", tau, w.tau)
         _explain(model, w)
+    return _results(w, tangent)
+
+
+def _results(w: DerivativeWorkspace, tangent: bool) -> Three:
+    """Copies of the three matrices."""
     if tangent:
         found = w.result.copy()
         return found[0], found[1], found[2]
-    J, dtau = w.jacobian[nq:], w.slope[:, w.slope.shape[1] - nv :]
-    return J[:, :nq].copy(), J[:, nq:].copy(), dtau.copy()
+    nq, nd, nv = len(w.q), len(w.psi), len(w.v)
+    by_v, last = w.slope[:, nd : nd + nv], w.slope[:, nd + nv :]
+    return w.jacobian[nq:, :nq].copy(), by_v.copy(), last.copy()
 
 
 def _loaded(model: Model, q: Array, v: Array, t: float) -> DerivativeWorkspace:
@@ -150,7 +154,7 @@ def _shortest_way(model: Model) -> Any:
     plain = not (model.springs or model.loops or model.quaternion_places)
     if compiled and plain and model.nv:
         w = derivative_tree(model).make_workspace()
-        address, inputs = _run_tangent_forward.address, (w.q, w.v, w.tau)
+        address, inputs = _run.address, (w.q, w.v, w.tau)
         run = native.workspace_entry(address, w.address, inputs, w.result, ordinary, w)
     model.tree.traced["FD_derivatives"] = run
     return run
@@ -203,20 +207,16 @@ def ID_derivatives(
     (array([[9.81]]), array([[1.]]))
     """
     q, v, a = model.check("q", q), model.check("v", v), model.check("a", a)
-    nq, nv = model.nq, model.nv
-    if nv == 0:
+    if model.nv == 0:
         return _no_derivatives(model, tangent)
     w = _loaded(model, q, v, t)
     w.a_q[:] = a
     load_forces(model, w, f_ext)
-    total = (_run_tangent_inverse if tangent else _run_position_inverse)(w)
+    w.task[0] = INVERSE_ALONG if tangent else INVERSE_BY
+    total = _run(w)
     if total - total != 0.0:
         _explain(model, w, "a_q")
-    if tangent:
-        found = w.result.copy()
-        return found[0], found[1], found[2]
-    nd = len(w.psi)
-    return w.jacobian[nq:, :nq].copy(), w.slope[:, nd : nd + nv].copy(), w.H.copy()
+    return _results(w, tangent)
 
 
 # ---------------------------------------------------------------------- right-hand sides
@@ -285,7 +285,8 @@ class StateJacobian:
         tau = None if self.tau_law is None else self.tau_law(t, q, v, p)
         _vector(model, "tau", tau, w.tau)
         load_forces(model, w, None if self.force_law is None else self.force_law(t, q, v))
-        total = _run_state(w)
+        w.task[0] = FORWARD_BY
+        total = _run(w)
         if total - total != 0.0:
             _vector(model, "tau", tau, w.tau)
             _explain(model, w)

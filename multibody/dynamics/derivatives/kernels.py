@@ -45,7 +45,6 @@ from ..kinematics import axial_transform, joint
 
 __all__ = [
     "accelerate",
-    "inverse_dynamics_slopes",
     "inward",
     "outward",
     "slopes_of_sums",
@@ -53,7 +52,7 @@ __all__ = [
 ]
 
 
-@inline_kernel
+@kernel
 def to_base(E: Any, arm: Any, x: Any, out: Any) -> None:
     """A motion from body coordinates to base axes about the reference point."""
     transform_vector_inverse(E, x[0:3], out[0:3])
@@ -374,14 +373,6 @@ def slopes_of_sums(w: Any) -> None:
             turned_freedoms(w, i, w.switches[HAVE_FORCES])
     if w.elements.shape[0] > 0:
         element_slopes(w)
-
-
-@kernel
-def inverse_dynamics_slopes(w: Any) -> None:
-    """`slope` and H from q, v, a_q and f_ext."""
-    outward(w)
-    inward(w)
-    slopes_of_sums(w)
 
 
 @inline_kernel

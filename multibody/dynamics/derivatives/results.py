@@ -15,69 +15,70 @@ from ..aba import inverse_pivot
 from ..arrays import HAVE_ELEMENTS
 from ..forces import element_forces
 from ..kinematics import forward
-from ..with_elements import joint_force_elements
 from .kernels import (
     accelerate,
-    inverse_dynamics_slopes,
     inward,
     outward,
     slopes_of_sums,
 )
 from .springs import spring_slopes
 
-__all__ = [
-    "forward_slopes",
-    "inverse_slopes",
-    "position_inverse",
-    "state_jacobian",
-    "tangent_forward",
-    "tangent_inverse",
-]
+__all__ = ["FORWARD_ALONG", "FORWARD_BY", "INVERSE_ALONG", "INVERSE_BY", "derivatives"]
 
 #: Columns that are solved for together: as many as stay in the fastest memory.
 TILE = 64
 
 
-@kernel
-def inverse_slopes(w: Any) -> None:
-    """`slope` of ID at q, v, a_q, with all force elements; and H."""
-    if w.switches[HAVE_ELEMENTS]:
-        joint_force_elements(w)  # springs are external forces
-    inverse_dynamics_slopes(w)
-    spring_slopes(w)
+# What to compute: accelerations or joint forces, along velocities or by the numbers in q.
+FORWARD_ALONG, FORWARD_BY, INVERSE_ALONG, INVERSE_BY = range(4)
 
 
 @kernel
-def forward_slopes(w: Any) -> Any:
-    """`slope` of FD at q, v, tau: by directions, velocities and joint forces; Σ a_q as a check."""
+def derivatives(w: Any) -> Any:
+    """What ``w.task`` says; returns a sum that is finite if all went well.
+
+    One kernel for all tasks, because compiling takes seconds and they share most of it. In `slope`
+    it leaves derivatives by directions, by velocities, and by joint forces (by v̇ for ID).
+    """
+    task, nv, m = w.task[0], w.v.shape[0], w.slope.shape[1]
+    is_forward = task in (FORWARD_ALONG, FORWARD_BY)
+    for k in range(nv):
+        if is_forward:
+            w.a_q[k] = 0.0
+        else:
+            w.tau[k] = 0.0
     if w.switches[HAVE_ELEMENTS]:
         forward(w)
-        element_forces(w)
-    nv = w.v.shape[0]
-    for k in range(nv):
-        w.a_q[k] = 0.0
+        element_forces(w)  # springs are external forces
     outward(w)
     inward(w)
-    factorise(w)
-    for k in range(nv):
-        w.a_q[k] = w.tau[k] - w.z[k]
-    solve_vector(w, w.a_q)
-    accelerate(w)
+    if is_forward:
+        factorise(w)
+        for k in range(nv):
+            w.a_q[k] = w.tau[k] - w.z[k]
+        solve_vector(w, w.a_q)
+        accelerate(w)
     slopes_of_sums(w)
     spring_slopes(w)
-    m = w.slope.shape[1]
-    for k in range(nv):
-        for c in range(m - nv, m):
-            w.slope[k, c] = 0.0
-        w.slope[k, m - nv + k] = -1.0
-    start = 0
-    while start < m:
-        stop = min(start + TILE, m)
-        solve_columns(w, start, stop)
-        start = stop
     check = 0.0
     for k in range(nv):
         check = check + w.a_q[k]
+        for c in range(nv):
+            w.slope[k, m - nv + c] = 0.0 if is_forward else w.H[k, c]
+    if is_forward:
+        for k in range(nv):
+            w.slope[k, m - nv + k] = -1.0
+        start = 0
+        while start < m:
+            stop = min(start + TILE, m)
+            solve_columns(w, start, stop)
+            start = stop
+    if task in (FORWARD_ALONG, INVERSE_ALONG):
+        along_velocities(w)
+    else:
+        state_jacobian(w)
+    for k in range(nv):
+        check = check + w.slope[k, k]
     return check
 
 
@@ -194,34 +195,6 @@ def subtract4(a: Any, x: Any, b: Any, u: Any, d: Any, v: Any, e: Any, z: Any, y:
 
 
 @kernel
-def tangent_forward(w: Any) -> Any:
-    """∂v̇ along the velocity variables, by v and by tau, in `result`."""
-    check = forward_slopes(w)
-    nv, nd = w.v.shape[0], w.psi.shape[0]
-    along_velocities(w)
-    for k in range(nv):
-        for m in range(nv):
-            w.result[1, k, m] = w.slope[k, nd + m]
-            w.result[2, k, m] = w.slope[k, nd + nv + m]
-    return check
-
-
-@kernel
-def tangent_inverse(w: Any) -> Any:
-    """∂τ along the velocity variables, by v and by v̇, in `result`."""
-    inverse_slopes(w)
-    nv, nd = w.v.shape[0], w.psi.shape[0]
-    along_velocities(w)
-    check = 0.0
-    for k in range(nv):
-        for m in range(nv):
-            w.result[1, k, m] = w.slope[k, nd + m]
-            w.result[2, k, m] = w.H[k, m]
-            check = check + w.result[0, k, m]
-    return check
-
-
-@kernel
 def rate_slopes(w: Any, i: int) -> None:
     """∂q̇/∂q, ∂q̇/∂v and ψ of a joint with q̇ ≠ v, in `law_slope`."""
     nq = w.q_at[i + 1] - w.q_at[i]
@@ -234,7 +207,7 @@ def rate_slopes(w: Any, i: int) -> None:
 
 @kernel
 def along_velocities(w: Any) -> None:
-    """Columns of `slope` by directions, as columns of `result[0]` along velocities."""
+    """`slope` as `result`: along velocities; by velocities; by joint forces or accelerations."""
     out, R = w.result[0], w.slope
     for i in range(w.parent.shape[0]):
         d0, v0, nv = w.d_at[i], w.v_at[i], w.v_at[i + 1] - w.v_at[i]
@@ -251,15 +224,19 @@ def along_velocities(w: Any) -> None:
             for k in range(out.shape[0]):
                 for m in range(nv):
                     out[k, v0 + m] = R[k, d0 + m]
+    nv, nd = w.v.shape[0], w.psi.shape[0]
+    for k in range(nv):
+        for m in range(nv):
+            w.result[1, k, m] = R[k, nd + m]
+            w.result[2, k, m] = R[k, nd + nv + m]
 
 
 # ---------------------------------------------------------------------- by positions
 
 
 @kernel
-def state_jacobian(w: Any) -> Any:
-    """∂[q̇; v̇]/∂[q; v] in `jacobian`, by the numbers in q; Σ a_q as a check."""
-    check = forward_slopes(w)
+def state_jacobian(w: Any) -> None:
+    """∂[q̇; v̇]/∂[q; v] in `jacobian`, by the numbers in q; ∂[q̇; τ]/∂[q; v] for ID."""
     nq, nv, nd = w.q.shape[0], w.v.shape[0], w.psi.shape[0]
     out, R = w.jacobian, w.slope
     for a in range(nq):
@@ -283,23 +260,6 @@ def state_jacobian(w: Any) -> Any:
                     out[q0 + a, nq + v0 + m] = w.law_slope[size * size + n * a + m]
         by_positions(w, i, out, nq)
     quaternion_slopes(w)
-    return check
-
-
-@kernel
-def position_inverse(w: Any) -> Any:
-    """∂τ of ID by the numbers in q, in the lower left of `jacobian`; a sum as a check."""
-    inverse_slopes(w)
-    nq = w.q.shape[0]
-    for i in range(w.parent.shape[0]):
-        if not w.plain[i]:
-            rate_slopes(w, i)
-        by_positions(w, i, w.jacobian, nq)
-    check = 0.0
-    for k in range(w.v.shape[0]):
-        for a in range(nq):
-            check = check + w.jacobian[nq + k, a]
-    return check
 
 
 @kernel

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["DerivativeTree", "DerivativeWorkspace"]
 
 EXTRA = {
+    "task": "i1",  # see ``derivative_results``
     "root": "i1",  # root body of the tree that each body is in
     "varies": "i1",  # 1 if the law of a joint has slopes
     "d_at": "i1",  # first direction of each joint, and their number
@@ -135,6 +136,7 @@ class DerivativeTree:
         return DerivativeWorkspace(
             **{name: getattr(base, name) for name in TreeWorkspace.FIELDS},
             **self.tables,
+            task=np.zeros(1, dtype=np.int64),
             slopes=self._addresses(self.slope_functions, "slopes", slope_count),
             rate_slopes=self._addresses(self.rate_functions, "rates", rate_slope_count),
             **self._variables(float),
@@ -146,6 +148,7 @@ class DerivativeTree:
         return SimpleNamespace(
             **vars(base),
             **self.tables,
+            task=[0],
             slopes=self.slope_functions,
             rate_slopes=self.rate_functions,
             **self._variables(object),
