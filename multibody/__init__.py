@@ -79,9 +79,9 @@ from .dynamics.loops.closed_loop import (
     Mobility,
     constrained_accelerations,
     constraints,
-    loop_forces,
     mobility,
 )
+from .dynamics.loops.forces import loop_forces
 from .dynamics.motion import (
     Energy,
     Kinematics,
@@ -294,7 +294,7 @@ _LATER = {
     "independent_coordinates": "dynamics.loops.independent",
     "joint_reactions": "dynamics.loops.reactions",
     "loop_elements": "dynamics.loops.joints",
-    "loop_forces_in": "dynamics.loops.joints",
+    "loop_forces_in": "dynamics.loops.forces",
     "loop_joint_forces": "dynamics.loops.joints",
     "loop_joint_state": "dynamics.loops.joints",
     "observe": "runs.observe",

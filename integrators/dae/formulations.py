@@ -33,7 +33,7 @@ from .consistency import check_start
 from .feedback import T_STAB, Stabiliser, direction, feedback, gains
 from .options import take_options
 from .problem import Formulation, full_rank, make_problem, may_trace, projector, traced_or
-from .system import Mechanical
+from .system import BUILT_ON, Mechanical
 
 __all__ = ["FORMULATIONS", "T_STAB", "formulate", "formulation_key", "gains"]
 
@@ -334,3 +334,6 @@ FORMULATIONS: dict[str, Callable[..., Formulation]] = {
     "minimal": _minimal,
     "augmented": augmented,
 }
+
+
+BUILT_ON["formulate"] = formulate

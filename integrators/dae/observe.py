@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .acceleration import Weighted
+from .problem import Formulation
+from .system import BUILT_ON
 
 if TYPE_CHECKING:
     from ..stepping.solution import Solution
@@ -117,8 +119,6 @@ class Observables:
 
 def observe(mechanical: Mechanical, solution: Solution) -> Observables:
     """Evaluate all observables at the times of a solution of one of the formulations."""
-    from .problem import Formulation
-
     problem = solution.problem
     if not isinstance(problem, Formulation):
         raise TypeError(
@@ -164,3 +164,6 @@ def observe(mechanical: Mechanical, solution: Solution) -> Observables:
         singularity=np.array(ratio),
         invariants=invariants,
     )
+
+
+BUILT_ON["observe"] = observe

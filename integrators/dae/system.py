@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     from .observe import Observables
     from .problem import Formulation
 
-__all__ = ["Mechanical", "Terms"]
+__all__ = ["BUILT_ON", "Mechanical", "Terms"]
 
 Array = NDArray[np.float64]
+
+#: What is made of systems elsewhere and belongs among their methods; entered where it is defined.
+BUILT_ON: dict[str, Callable[..., Any]] = {}
 
 
 @dataclass(frozen=True)
@@ -375,9 +378,7 @@ class Mechanical:
 
     def formulation(self, name: str = "projected", **options: Any) -> Formulation:
         """Return the initial value problem of one formulation; see :mod:`.formulations`."""
-        from .formulations import formulate
-
-        return formulate(self, name, **options)
+        return BUILT_ON["formulate"](self, name, **options)
 
     def consistent(
         self,
@@ -424,9 +425,7 @@ class Mechanical:
 
     def observables(self, solution: Solution) -> Observables:
         """Return drift, multipliers, rank and invariants along a solution."""
-        from .observe import observe
-
-        return observe(self, solution)
+        return BUILT_ON["observe"](self, solution)
 
     def __repr__(self) -> str:
         speed = "traced" if self.parts.traceable else "Python"

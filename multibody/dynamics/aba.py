@@ -26,7 +26,7 @@ from ..kernels.inertia import (
     rigid_bias,
 )
 from ..kernels.spatial import dot
-from .arrays import HAVE_FORCES, TreeWorkspace
+from ..model.rules import FROM_DYNAMICS
 from .crba import crba_kernel
 from .kinematics import (
     articulated_to_parent,
@@ -37,6 +37,7 @@ from .kinematics import (
     pose,
     velocity,
 )
+from .workspace import HAVE_FORCES, TreeWorkspace
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -264,3 +265,6 @@ def find_singular_body(model: Model, q: Array, t: float = 0.0) -> int:
         return 0
     k = int(np.flatnonzero(bad)[-1])  # leaves come last
     return next(i for i, place in enumerate(model.v_index, 1) if place.start <= k < place.stop)
+
+
+FROM_DYNAMICS["singular body"] = find_singular_body

@@ -25,18 +25,18 @@ import threading
 from collections.abc import Callable
 from functools import cached_property
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-from integrators.kernels.workspace import Workspace
 
 from ..algebra.plucker import Plucker
 from ..checks import Array
 from ..joints import Joint
 from ..kernels.axial import axial_inverse, axial_screw
 from ..kernels.inertia import rigid_transform
+from ..model.rules import FROM_DYNAMICS
 from .laws import Fresh, law_callback, law_code, law_function, loop_function, rate_function
+from .loops.gaps import closure_kernel
 from .loops.joint_law import constraint_count
 from .tables import (
     as_kind,
@@ -50,140 +50,15 @@ from .tables import (
     reference_points,
     starts,
 )
+from .workspace import TreeWorkspace, variables
 
 if TYPE_CHECKING:
     from ..model import Model
 
-__all__ = ["DRIVEN", "HAVE_ELEMENTS", "HAVE_FORCES", "Tree", "TreeWorkspace"]
-
-# Places in `switches`: whether external forces act, whether the model has force elements, and
-# whether time moves joints of its tree.
-HAVE_FORCES, HAVE_ELEMENTS, DRIVEN = 0, 1, 2
+__all__ = ["Tree"]
 
 # Entries of K smaller than this part of the largest are rounding.
 ROUNDING = 1e-12
-
-# Fields of the workspace; kinds as in integrators.stepping.workspace.
-STRUCTURE = {
-    "parent": "i1",  # of body i (counted from 0), −1 for the base
-    "q_at": "i1",  # first position variable of each joint, and their number
-    "v_at": "i1",
-    "p_at": "i1",
-    "axial": "i1",  # 1 if the joint is axial …
-    "by_screws": "i1",  # … and 1 if its transforms are made as products of screws
-    "pre": "i1",  # 1 if the placement has a screw about the parent's z
-    "bend": "i1",  # 1 if it has a screw about x
-    "z_free": "i1",  # 1 for a revolute joint without armature: I^a has an empty third row
-    "quarters": "i1",  # quarter turns in θ₂, made without rounding
-    "doubtful": "i1",  # 1 if nothing but rounding may be left of a freedom's pivot …
-    "frail": "i1",  # … and 1 if a body has such a freedom because it lacks inertia
-    "unit": "i1",  # row of the unit vector that a column of S is, or −1
-    "parent_v": "i1",  # expanded parent array λ′ of the velocity variables
-    "laws": "i1",  # addresses of the laws, 0 for axial joints
-    "rates": "i1",  # addresses of q̇ …
-    "plain": "i1",  # … and 1 where q̇ = v
-    "quaternions": "i1",  # where in q unit quaternions begin
-    "switches": "i1",
-    "spring_bodies": "i2",
-    "loop_p": "i1",  # predecessor and successor of each loop joint
-    "loop_s": "i1",
-    "loop_at": "i1",  # first constraint of each loop
-    "loop_q_at": "i1",  # first parameter of each loop joint
-    "loop_laws": "i1",
-    "rows": "i1",  # constraints that can act at all
-}
-CONSTANTS = {
-    "p": "f1",  # parameters of the laws
-    "angle": "f1",  # θ = Σ angle·q
-    "shift": "f1",  # d = d₂ + Σ shift·q
-    "offset": "f2",  # θ₂ without its quarter turns, d₂
-    "E_T": "f3",  # placement; of axial joints without its last screw
-    "r_T": "f2",
-    "inertia": "f2",
-    "reach": "f2",  # from the parent's reference point, see multibody.dynamics.newton_euler …
-    "moments": "f2",  # … and m, h, second moments about it
-    "gravity": "f1",  # acceleration of the base that has the effect of gravity, −a_g
-    "armature": "f1",
-    "elements": "f2",  # springs, dampers and stops of the joints; empty if there are none
-    "springs": "f2",  # springs between points
-    "loop_q": "f1",  # parameters of the loop joints
-    "loop_E_P": "f3",  # placements of their frames
-    "loop_r_P": "f2",
-    "loop_E_S": "f3",
-    "loop_r_S": "f2",
-}
-VARIABLES = {
-    "t": "f1",
-    "q": "f1",
-    "v": "f1",
-    "a_q": "f1",  # joint accelerations, v̇
-    "tau": "f1",
-    "q_dot": "f1",
-    "f_ext": "f2",  # external forces in base coordinates
-    "x": "f1",  # argument and value of a law
-    "law": "f1",
-    "E_J": "f2",
-    "r_J": "f1",
-    "screws": "f3",  # scrz(θ…), scrx, scrz(θ₁…) of each axial joint
-    "back": "f3",  # their inverses
-    "E": "f3",  # X_λ
-    "r": "f2",
-    "E_0": "f3",  # X_0, from base to body coordinates
-    "r_0": "f2",
-    "S": "f2",  # a row for each velocity variable
-    "v_J": "f2",
-    "c_J": "f2",
-    "vel": "f2",  # velocity of each body
-    "c": "f2",  # c_J + v × v_J
-    "acc": "f2",
-    "force": "f2",
-    "U_matrix": "f3",  # α× + ω×ω×
-    "I_c": "f2",  # composite inertia
-    "I_A": "f2",  # articulated inertia …
-    "p_A": "f2",  # … and bias force
-    "U": "f2",
-    "D_inverse": "f1",
-    "u": "f1",
-    "H": "f2",
-    "spare6": "f1",
-    "other6": "f1",
-    "point_a": "f1",
-    "point_b": "f1",
-    "totals": "f1",  # energies, mass, first moment and momentum of all bodies
-    "spare10": "f1",
-    "spare21": "f1",
-    "loop_x": "f1",  # argument and value of a loop joint's law
-    "loop_out": "f1",
-    "end_p": "f1",  # velocity and acceleration of the two sides of a loop joint, and poses
-    "end_s": "f1",
-    "E_p": "f2",
-    "r_p": "f1",
-    "E_s": "f2",
-    "r_s": "f1",
-    "E_rel": "f2",
-    "r_rel": "f1",
-    "S_0": "f2",  # freedoms in base coordinates
-    "T_0": "f2",  # constraint forces in base coordinates
-    "delta": "f1",
-    "K": "f2",
-    "nu": "f1",
-    "gamma": "f1",
-    "stabilise": "f1",  # α, β, ε, see multibody.dynamics.loops.multipliers
-    "b": "f1",
-    "z": "f1",
-    "Y": "f2",  # rows of K through L⁻ᵀ
-    "scaled": "f1",
-    "A": "f2",
-    "A_factor": "f2",
-    "lam": "f1",  # multipliers
-    "rest": "f1",
-}
-
-
-class TreeWorkspace(Workspace):
-    """Arrays of a tree and of everything computed on it."""
-
-    FIELDS: ClassVar[dict[str, str]] = {**STRUCTURE, **CONSTANTS, **VARIABLES}
 
 
 class Tree:
@@ -333,7 +208,7 @@ class Tree:
                 dtype=np.int64,
             ),
             switches=np.array([0, self.has_elements, self.is_driven], dtype=np.int64),
-            **self._variables(float, 0.0),
+            **self._variables(float),
         )
 
     def symbolic(self, rows: Array | None = None) -> SimpleNamespace:
@@ -347,33 +222,16 @@ class Tree:
             loop_laws=self.loop_functions,
             switches=[0, int(self.has_elements), int(self.is_driven)],
             status=[0],
-            **self._variables(object, 0.0),
+            **self._variables(object),
         )
 
-    def _variables(self, dtype: type, zero: float) -> dict[str, Any]:
+    def _variables(self, dtype: type) -> dict[str, Any]:
         model = self.model
         nb, nq, nv = model.n_bodies, model.nq, model.nv
         nc = int(self.arrays["loop_at"][-1])
         most = max((b.joint.nq + b.joint.nv for b in model.bodies), default=1)
-        shapes: dict[str, tuple[int, ...]] = {
-            "t": (1,), "q": (nq,), "v": (nv,), "a_q": (nv,), "tau": (nv,), "q_dot": (nq,),
-            "f_ext": (nb, 6), "x": (max(most, 1),), "law": (24 + 36,), "E_J": (3, 3), "r_J": (3,),
-            "screws": (nb, 3, 7), "back": (nb, 3, 7), "E": (nb, 3, 3), "r": (nb, 3),
-            "E_0": (nb, 3, 3), "r_0": (nb, 3), "S": (nv, 6), "v_J": (nb, 6), "c_J": (nb, 6),
-            "vel": (nb, 6), "c": (nb, 6), "acc": (nb, 6), "force": (nb, 6),
-            "U_matrix": (nb, 3, 3), "I_c": (nb, 10),
-            "I_A": (nb, 21), "p_A": (nb, 6), "U": (nv, 6), "D_inverse": (nv,), "u": (nv,),
-            "H": (nv, nv), "spare6": (6,), "other6": (6,), "point_a": (6,), "point_b": (6,),
-            "totals": (12,), "loop_x": (18,), "loop_out": (54,), "end_p": (12,), "end_s": (12,),
-            "E_p": (3, 3), "r_p": (3,), "E_s": (3, 3), "r_s": (3,), "E_rel": (3, 3), "r_rel": (3,),
-            "S_0": (nv, 6), "T_0": (nc, 6), "delta": (nc,), "K": (nc, nv), "nu": (nc,),
-            "gamma": (nc,), "stabilise": (3,), "b": (nc,), "z": (nv,), "Y": (nc, nv),
-            "scaled": (nv,), "A": (nc, nc), "A_factor": (nc, nc), "lam": (nc,), "rest": (nc,),
-            "spare10": (10,), "spare21": (21,),
-        }  # fmt: skip
-        arrays: dict[str, Array] = {
-            name: np.full(shape, zero, dtype=dtype) for name, shape in shapes.items()
-        }
+        sizes = {"nb": nb, "nq": nq, "nv": nv, "nc": nc, "nx": max(most, 1)}
+        arrays = variables(sizes, dtype)
         arrays["screws"][...] = self.screws
         for i in range(nb):
             for k in range(3):
@@ -414,8 +272,6 @@ class Tree:
     @cached_property
     def acting_rows(self) -> Array:
         """Constraints whose row of K is not zero at every position."""
-        from .loops.gaps import closure_kernel
-
         rng = np.random.default_rng(0)
         w = self.symbolic(rows=np.arange(self.arrays["loop_at"][-1]))
         largest = np.zeros(len(w.delta))
@@ -434,3 +290,6 @@ class Tree:
         out[:, :3] = np.einsum("iba,ib->ia", self.turn, vectors[:, :3])
         out[:, 3:] = np.einsum("iba,ib->ia", self.turn, vectors[:, 3:])
         return out
+
+
+FROM_DYNAMICS["tree"] = Tree

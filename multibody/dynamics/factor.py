@@ -16,6 +16,7 @@ import numpy as np
 from integrators.kernels import compiled, kernel
 
 from ..checks import Array, ArrayLike
+from ..model.topology import expanded_parents
 
 __all__ = [
     "density",
@@ -245,30 +246,6 @@ def ltdl_solve(L: Array, d: Array, parent: ArrayLike, b: ArrayLike) -> Array:
 
 
 # ---------------------------------------------------------------------- structure
-
-
-def expanded_parents(parents: ArrayLike, freedoms: ArrayLike) -> Array:
-    """λ′ from the parents λ (0: base) and numbers of freedoms of joints 1 … N (Table 6.4).
-
-    The result counts variables from 1, as the book does, with 0 for the base. A joint without
-    freedom is passed over; the printed algorithm would give wrong parents there.
-
-    Examples
-    --------
-    >>> expanded_parents([0, 1, 1, 2, 2, 3], [1, 3, 1, 1, 1, 1]).tolist()
-    [0, 1, 2, 3, 1, 4, 4, 5]
-    """
-    last = [0]
-    result: list[int] = []
-    for i, (p, n) in enumerate(zip(np.asarray(parents), np.asarray(freedoms)), 1):
-        if not 0 <= p < i:
-            raise ValueError(f"parents: expected 0 ≤ parent < {i} for joint {i}, received {p}")
-        above = last[int(p)]
-        for _ in range(int(n)):
-            result.append(above)
-            above = len(result)
-        last.append(above)
-    return np.array(result, dtype=np.int64)
 
 
 def depth_counts(parent: ArrayLike) -> tuple[int, int]:

@@ -15,18 +15,18 @@ from integrators.kernels import OnWorkspace
 
 from ..checks import Array, ArrayLike, one_of
 from .aba import find_singular_body
-from .arrays import HAVE_FORCES, TreeWorkspace
-from .book.base_view import ForcesLike, external_forces
-from .crba import crba_kernel
+from .factor import ltl, ltl_solve
 from .kinematics import position_rates
+from .loading import ForcesLike, load, load_forces, load_given, load_vector, loaded_inertia
+from .loops.closed_loop import constrained_function, fast_constrained_accelerations
 from .rnea import rnea_kernel
 from .with_elements import (
     forward_dynamics,
     forward_dynamics_as_given,
     inverse_dynamics,
     joint_force_elements,
-    onto_sphere,
 )
+from .workspace import TreeWorkspace
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -51,66 +51,11 @@ class SingularModelError(ArithmeticError):
     """Accelerations are not determined: some freedom moves no inertia at this position."""
 
 
-# ---------------------------------------------------------------------- filling a workspace
-
-
-def load(model: Model, q: ArrayLike, v: ArrayLike | None = None, t: float = 0.0) -> TreeWorkspace:
-    """Workspace with position, velocity and time filled in; checks shapes, and nothing else.
-
-    For states of a run, between whose steps quaternions leave the sphere a little.
-    """
-    w = model.tree.workspace
-    if type(q) is np.ndarray and q.shape == w.q.shape and q.dtype == np.float64:
-        w.q[:] = q
-    else:
-        w.q[:] = model.check("q", q, unit=False)
-    if v is None:
-        w.v[:] = 0.0
-    elif type(v) is np.ndarray and v.shape == w.v.shape and v.dtype == np.float64:
-        w.v[:] = v
-    else:
-        w.v[:] = model.check("v", v)
-    w.t[0] = t
-    return w
-
-
-def load_given(
-    model: Model, q: ArrayLike, v: ArrayLike | None = None, t: float = 0.0
-) -> TreeWorkspace:
-    """The same for a position that a user gives: quaternions are brought to norm 1, or refused."""
-    w = load(model, q, v, t)
-    if len(w.quaternions) and _run_onto_sphere(w) != 0.0:
-        model.check("q", w.q)  # raises with the name of the quaternion
-    return w
-
-
-def load_forces(model: Model, w: TreeWorkspace, f_ext: ForcesLike) -> None:
-    """Enter external forces, in base coordinates."""
-    if f_ext is None:
-        w.switches[HAVE_FORCES] = len(w.springs) > 0
-        if len(w.springs):
-            w.f_ext[:] = 0.0
-        return
-    w.switches[HAVE_FORCES] = 1
-    w.f_ext[:] = external_forces(model, f_ext)
-
-
-def _vector(model: Model, name: str, value: ArrayLike | None, out: Array) -> None:
-    if value is None:
-        out[:] = 0.0
-    elif type(value) is np.ndarray and value.shape == out.shape and value.dtype == np.float64:
-        out[:] = value
-    else:
-        out[:] = model.check(name, value)
-
-
 _run_forward_dynamics = OnWorkspace(forward_dynamics, TreeWorkspace, returns=True)
 _run_inverse_dynamics = OnWorkspace(inverse_dynamics, TreeWorkspace, returns=True)
 _run_elements = OnWorkspace(joint_force_elements, TreeWorkspace)
 _run_rnea = OnWorkspace(rnea_kernel, TreeWorkspace)
-_run_crba = OnWorkspace(crba_kernel, TreeWorkspace)
 _run_rates = OnWorkspace(position_rates, TreeWorkspace)
-_run_onto_sphere = OnWorkspace(onto_sphere, TreeWorkspace, returns=True)
 _run_as_given = OnWorkspace(forward_dynamics_as_given, TreeWorkspace, returns=True)
 
 
@@ -174,18 +119,14 @@ def FD(
     w = load_given(model, q, v, t)
     if method is None or method == "aba":
         return _by_articulated_bodies(model, w, tau, f_ext)
-    _vector(model, "tau", tau, w.tau)
+    load_vector(model, "tau", tau, w.tau)
     load_forces(model, w, f_ext)
     one_of(method, "method", ("aba", "crba", "loops"))
     if method == "loops":
-        from .loops.closed_loop import fast_constrained_accelerations
-
         a, _ = fast_constrained_accelerations(w, 0.0, 0.0)
         if not np.isfinite(a).all():
-            _explain(model, w)
+            explain(model, w)
         return a
-    from .factor import ltl, ltl_solve
-
     position, speed, given = w.q.copy(), w.v.copy(), w.tau.copy()
     C = bias_forces(model, position, speed, f_ext, t=t)
     H = crba(model, position, t=t)
@@ -194,7 +135,7 @@ def FD(
         L = ltl(H, parent)
     except np.linalg.LinAlgError:
         load_given(model, position, speed, t)
-        _explain(model, w)
+        explain(model, w)
         raise
     return ltl_solve(L, parent, given - C)
 
@@ -203,11 +144,11 @@ def _by_articulated_bodies(
     model: Model, w: TreeWorkspace, tau: ArrayLike | None, f_ext: ForcesLike
 ) -> Array:
     """Accelerations of a tree at the state in a workspace."""
-    _vector(model, "tau", tau, w.tau)
+    load_vector(model, "tau", tau, w.tau)
     load_forces(model, w, f_ext)
     total = _run_forward_dynamics(w)
     if total - total != 0.0:
-        _explain(model, w)
+        explain(model, w)
     return w.a_q.copy()
 
 
@@ -247,8 +188,6 @@ def _shortest_way(model: Model) -> Any:
         w = model.tree.make_workspace()  # at time 0, without external forces
         function = _run_as_given if len(w.quaternions) else _run_forward_dynamics
         if model.loops:
-            from .loops.closed_loop import constrained_function
-
             function = constrained_function(w)
         inputs = (w.q, w.v, w.tau)
         run = native.workspace_entry(function.address, w.address, inputs, w.a_q, ordinary, w)
@@ -256,7 +195,7 @@ def _shortest_way(model: Model) -> Any:
     return run
 
 
-def _explain(model: Model, w: TreeWorkspace, given: str = "tau") -> None:
+def explain(model: Model, w: TreeWorkspace, given: str = "tau") -> None:
     """Raise with the reason why a result is not finite; `given` names the input besides q, v."""
     if model.tree.error is not None:
         error, model.tree.error = model.tree.error, None
@@ -318,7 +257,7 @@ def ID(
     True
     """
     w = load_given(model, q, v, t)
-    _vector(model, "a", a, w.a_q)
+    load_vector(model, "a", a, w.a_q)
     load_forces(model, w, f_ext)
     if method is not None and one_of(method, "method", ("newton_euler", "rnea")) == "rnea":
         if model.tree.has_elements:
@@ -328,7 +267,7 @@ def ID(
         return w.tau - elements
     total = _run_inverse_dynamics(w)
     if total - total != 0.0:
-        _explain(model, w, "a_q")
+        explain(model, w, "a_q")
     return w.tau.copy()
 
 
@@ -346,12 +285,6 @@ def crba(model: Model, q: ArrayLike, *, t: float = 0.0) -> Array:
     array([[1.]])
     """
     return loaded_inertia(load_given(model, q, None, t))
-
-
-def loaded_inertia(w: TreeWorkspace) -> Array:
-    """H at the position in a workspace."""
-    _run_crba(w)
-    return w.H.copy()
 
 
 def bias_forces(
@@ -445,7 +378,7 @@ def joint_forces(
 
 def tree_joint_forces(model: Model, w: TreeWorkspace, a: ArrayLike, f_ext: ForcesLike) -> Array:
     """The same at the state in a workspace, loops cut open: their forces are in f_ext."""
-    _vector(model, "a", a, w.a_q)
+    load_vector(model, "a", a, w.a_q)
     load_forces(model, w, f_ext)
     if model.tree.has_elements:
         _run_elements(w)

@@ -13,10 +13,10 @@ from integrators.kernels import OnWorkspace
 
 from ..algebra.se3 import Pose
 from ..checks import Array, ArrayLike, exact_array, one_of, real_array
-from .arrays import TreeWorkspace
-from .functions import _vector, load, load_given
 from .kinematics import forward
+from .loading import load, load_given, load_vector
 from .with_elements import accelerations_kernel, energy_kernel
+from .workspace import TreeWorkspace
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -78,7 +78,7 @@ def kinematics(
     array([ 0.,  0., -1.])
     """
     w = load_given(model, q, v, t)
-    _vector(model, "a", a, w.a_q)
+    load_vector(model, "a", a, w.a_q)
     _run_accelerations(w)
     tree = model.tree
     poses = [Pose.identity()]

@@ -8,8 +8,8 @@ from integrators.kernels import kernel
 
 from ..kernels.inertia import rigid_apply, rigid_bias
 from ..kernels.spatial import dot
-from .arrays import HAVE_FORCES
 from .kinematics import force_to_body, force_to_parent, joint, motion_to_child, pose, velocity
+from .workspace import HAVE_FORCES
 
 __all__ = ["rnea_kernel"]
 

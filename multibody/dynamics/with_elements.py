@@ -10,10 +10,10 @@ from integrators.kernels import kernel
 
 from ..checks import SQUARE_MAX, SQUARE_MIN, SQUARE_ROUNDING
 from .aba import aba_kernel
-from .arrays import HAVE_ELEMENTS
 from .forces import element_energy, element_forces
 from .kinematics import forward, joint, motion_to_child, pose, velocity
 from .newton_euler import newton_euler_kernel
+from .workspace import HAVE_ELEMENTS
 
 __all__ = [
     "accelerations_kernel",

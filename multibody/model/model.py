@@ -22,6 +22,7 @@ from ..checks import QUATERNION_TOLERANCE, Array, ArrayLike, real_array, unit_qu
 from ..joints import Joint
 from .rules import (
     FORCES,
+    FROM_DYNAMICS,
     check_joint_object,
     check_masses,
     check_name,
@@ -316,9 +317,7 @@ class Model:
     @cached_property
     def tree(self) -> Tree:
         """The model as arrays, as the dynamics kernels want it; made at the first use."""
-        from ..dynamics.arrays import Tree
-
-        return Tree(self)
+        return FROM_DYNAMICS["tree"](self)
 
     # ------------------------------------------------------------------ identity and printing
 

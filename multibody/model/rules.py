@@ -6,7 +6,7 @@ of the part, what was expected and what came.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORCES",
+    "FROM_DYNAMICS",
     "check_joint_object",
     "check_masses",
     "check_name",
@@ -41,6 +42,9 @@ __all__ = [
     "spring_numbers",
     "two_bodies",
 ]
+
+#: What dynamics makes of a model. It is built on models, and enters here what they hand on.
+FROM_DYNAMICS: dict[str, Callable[..., Any]] = {}
 
 #: Numbers of the force elements of a joint, one for each freedom.
 FORCES = ("armature", "damping", "stiffness", "rest")
@@ -247,8 +251,7 @@ def spring_numbers(
 
 def check_masses(model: Model) -> None:
     """Raise if some freedom moves nothing: then no equation determines its acceleration."""
-    from ..dynamics.aba import find_singular_body
-
+    find_singular_body = FROM_DYNAMICS["singular body"]
     rng = np.random.default_rng(0)
     # A singular position is possible by chance in one configuration, not in two.
     found = [find_singular_body(model, model.random(rng)) for _ in range(2)]

@@ -22,7 +22,7 @@ from ..checks import Array, ArrayLike
 if TYPE_CHECKING:
     from .model import Model
 
-__all__ = ["BASE", "LoopCluster", "Topology"]
+__all__ = ["BASE", "LoopCluster", "Topology", "expanded_parents"]
 
 #: Name of the fixed body, number 0.
 BASE = "base"
@@ -208,8 +208,6 @@ class Topology:
 
     def expanded_parents(self, freedoms: ArrayLike) -> Array:
         """λ′ for joints of several freedoms, or none; variables count from 1 (Table 6.4)."""
-        from ..dynamics.factor import expanded_parents
-
         numbers = np.asarray(freedoms)
         if numbers.shape != (self.n_bodies,):
             raise ValueError(
@@ -272,3 +270,27 @@ class Topology:
             clusters = [*apart, (loops, joints)]
         found = [LoopCluster(tuple(sorted(a)), tuple(sorted(b))) for a, b in clusters]
         return sorted(found)
+
+
+def expanded_parents(parents: ArrayLike, freedoms: ArrayLike) -> Array:
+    """λ′ from the parents λ (0: base) and numbers of freedoms of joints 1 … N (Table 6.4).
+
+    The result counts variables from 1, as the book does, with 0 for the base. A joint without
+    freedom is passed over; the printed algorithm would give wrong parents there.
+
+    Examples
+    --------
+    >>> expanded_parents([0, 1, 1, 2, 2, 3], [1, 3, 1, 1, 1, 1]).tolist()
+    [0, 1, 2, 3, 1, 4, 4, 5]
+    """
+    last = [0]
+    result: list[int] = []
+    for i, (p, n) in enumerate(zip(np.asarray(parents), np.asarray(freedoms)), 1):
+        if not 0 <= p < i:
+            raise ValueError(f"parents: expected 0 ≤ parent < {i} for joint {i}, received {p}")
+        above = last[int(p)]
+        for _ in range(int(n)):
+            result.append(above)
+            above = len(result)
+        last.append(above)
+    return np.array(result, dtype=np.int64)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..checks import Array, check_rank_tolerance, one_of
-from ..dynamics.functions import load, load_forces
+from ..dynamics.loading import load, load_forces
 from ..dynamics.loops.assembly import project_state, wrong_way_round
 from ..dynamics.loops.closed_loop import (
     RANK_TOLERANCE,

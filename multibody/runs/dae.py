@@ -15,8 +15,9 @@ import numpy as np
 from ..checks import Array, ArrayLike, check_rank_tolerance
 from ..dynamics.crba import crba_kernel
 from ..dynamics.factor import lt_solve, ltl
-from ..dynamics.functions import FD, crba, load, load_forces, position_rate
+from ..dynamics.functions import FD, crba, position_rate
 from ..dynamics.kinematics import position_rates
+from ..dynamics.loading import load, load_forces
 from ..dynamics.loops.assembly import _holonomic
 from ..dynamics.loops.closed_loop import (
     RANK_TOLERANCE,

@@ -23,7 +23,8 @@ from ..dynamics.derivatives.results import (
     derivatives,
 )
 from ..dynamics.derivatives.tree import DerivativeTree, DerivativeWorkspace
-from ..dynamics.functions import ForcesLike, _explain, _vector, load_forces
+from ..dynamics.functions import explain
+from ..dynamics.loading import ForcesLike, load_forces, load_vector
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -103,13 +104,13 @@ def _forward(
     if model.loops:
         return _with_loops(model, q, v, tau, f_ext, t, tangent)
     w = _loaded(model, q, v, t)
-    _vector(model, "tau", tau, w.tau)
+    load_vector(model, "tau", tau, w.tau)
     load_forces(model, w, f_ext)
     w.task[0] = FORWARD_ALONG if tangent else FORWARD_BY
     total = _run(w)
     if total - total != 0.0:
-        _vector(model, "tau", tau, w.tau)
-        _explain(model, w)
+        load_vector(model, "tau", tau, w.tau)
+        explain(model, w)
     return _results(w, tangent)
 
 
@@ -215,7 +216,7 @@ def ID_derivatives(
     w.task[0] = INVERSE_ALONG if tangent else INVERSE_BY
     total = _run(w)
     if total - total != 0.0:
-        _explain(model, w, "a_q")
+        explain(model, w, "a_q")
     return _results(w, tangent)
 
 
@@ -283,13 +284,13 @@ class StateJacobian:
         w.gain[0] = self.gain
         p = params[0] if params else ()
         tau = None if self.tau_law is None else self.tau_law(t, q, v, p)
-        _vector(model, "tau", tau, w.tau)
+        load_vector(model, "tau", tau, w.tau)
         load_forces(model, w, None if self.force_law is None else self.force_law(t, q, v))
         w.task[0] = FORWARD_BY
         total = _run(w)
         if total - total != 0.0:
-            _vector(model, "tau", tau, w.tau)
-            _explain(model, w)
+            load_vector(model, "tau", tau, w.tau)
+            explain(model, w)
         J = w.jacobian.copy()
         more: Any = None
         if self._tau_slope is not None:

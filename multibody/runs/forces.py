@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..checks import Array, ArrayLike, real_array
-from ..dynamics.functions import ForcesLike
+from ..dynamics.loading import ForcesLike
 
 if TYPE_CHECKING:
     from ..model import Model

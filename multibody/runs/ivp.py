@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..checks import Array, ArrayLike, one_of, real_array
-from ..dynamics.functions import FD, ForcesLike, position_rate, rate_along, tree_accelerations
+from ..dynamics.functions import FD, position_rate, rate_along, tree_accelerations
 from ..dynamics.kinematics import position_rates
+from ..dynamics.loading import ForcesLike
 from ..dynamics.loops.closed_loop import RANK_TOLERANCE
 from .closed import Stabilisation, check_consistent, gap_invariants, loop_projection
 from .conserved import invariants as conserved_quantities

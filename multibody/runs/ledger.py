@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..checks import Array
-from ..dynamics.functions import FD, load, position_rate, tree_joint_forces
-from ..dynamics.loops.closed_loop import constrained_accelerations, constraints, loop_forces
+from ..dynamics.functions import FD, position_rate, tree_joint_forces
+from ..dynamics.loading import load
+from ..dynamics.loops.closed_loop import constrained_accelerations, constraints
+from ..dynamics.loops.forces import loop_forces
 from ..dynamics.loops.joints import LoopElement, acting_elements, placed
 from ..dynamics.motion import Kinematics, energy, kinematics, run_forward
 from .forces import external_force_law, joint_force_law

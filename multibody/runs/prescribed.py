@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..checks import Array
-from ..dynamics.functions import load
+from ..dynamics.loading import load
 from ..dynamics.loops.closed_loop import _run_closure
 from ..dynamics.motion import run_forward
 

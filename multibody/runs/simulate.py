@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..checks import Array, ArrayLike, real_array, real_scalar
-from ..dynamics.functions import load
+from ..dynamics.loading import load
 from ..dynamics.motion import Energy, energy, run_forward
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...algebra.rotations import skew
-from ...checks import Array, ArrayLike, exact_array, real_array
+from ...checks import Array, ArrayLike
+from ..loading import ForcesLike, external_forces
 
 if TYPE_CHECKING:
     from ...model import Body, Model
@@ -32,8 +32,6 @@ __all__ = [
     "in_base",
     "numbers",
 ]
-
-ForcesLike = Any  # None, an array (n_bodies, 6), or {body name: six numbers}
 
 # ---------------------------------------------------------------------- small tools
 
@@ -59,36 +57,6 @@ def body_joint(body: Body, q: Array, v: Array, t: float) -> tuple[Array, Array, 
         X_J = move.X.inverse().matrix()
         S, v_J, c_J = -X_J @ S, -X_J @ v_J, -X_J @ c_J
     return X_J @ body.placement.matrix(), S, v_J, c_J
-
-
-def external_forces(model: Model, f_ext: ForcesLike) -> Array:
-    """External forces as an array (n_bodies, 6) in base coordinates.
-
-    Examples
-    --------
-    >>> from multibody import mechanisms
-    >>> external_forces(mechanisms.double_pendulum(), {2: [0, 0, 0, 1, 0, 0]})
-    array([[0., 0., 0., 0., 0., 0.],
-           [0., 0., 0., 1., 0., 0.]])
-    """
-    forces = np.zeros((model.n_bodies, 6))
-    if f_ext is None:
-        return forces
-    if isinstance(f_ext, Mapping):
-        for name, force in f_ext.items():
-            i = model.number(name)
-            if i == 0:
-                raise ValueError("f_ext: a force on the base moves nothing; leave it out")
-            forces[i - 1] += exact_array(force, f"f_ext[{name!r}]", (6,))
-        return forces
-    array = real_array(f_ext, "f_ext")
-    if array.shape != forces.shape:
-        raise ValueError(
-            f"f_ext: expected a row of 6 numbers for each of {model.n_bodies} bodies, or a "
-            f"dictionary by body names, received shape {array.shape}"
-        )
-    forces[:] = array
-    return forces
 
 
 def numbers(

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...checks import Array, ArrayLike
-from ..functions import load
+from ..loading import load
 from ..loops.closed_loop import _run_closure
 from ..loops.response import loop_response
 from .base_view import ForcesLike, applied_forces

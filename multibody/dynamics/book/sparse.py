@@ -23,9 +23,10 @@ import numpy as np
 
 from ...algebra.inertia import RigidInertia
 from ...checks import Array, ArrayLike
-from ..arrays import HAVE_FORCES, TreeWorkspace
-from ..functions import ForcesLike, _run_elements, _vector, load_forces, load_given
+from ..functions import _run_elements
+from ..loading import ForcesLike, load_forces, load_given, load_vector
 from ..loops.closed_loop import _run_closure, check_stabilisation
+from ..workspace import HAVE_FORCES, TreeWorkspace
 
 if TYPE_CHECKING:
     from ...model import Model
@@ -168,7 +169,7 @@ class SparseDynamics:
         model = self.model
         alpha, beta = check_stabilisation(alpha, beta)
         w = load_given(model, q, v, t)
-        _vector(model, "tau", tau, w.tau)
+        load_vector(model, "tau", tau, w.tau)
         joint_force = w.tau.copy()
         load_forces(model, w, f_ext)
         if model.tree.has_elements:

@@ -39,9 +39,9 @@ from integrators.kernels.pointers import call
 from ...kernels.inertia import rigid_apply, rigid_transform_inverse
 from ...kernels.spatial import cross_force, cross_motion, dot
 from ...kernels.vectors import cross, multiply_rotations, transform_vector_inverse
-from ..arrays import HAVE_FORCES
 from ..forces import DAMPING, LOWER, STIFFNESS, STOP_DAMPING, STOP_STIFFNESS, UPPER
 from ..kinematics import axial_transform, joint
+from ..workspace import HAVE_FORCES
 
 __all__ = [
     "accelerate",

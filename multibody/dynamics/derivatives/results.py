@@ -12,9 +12,9 @@ from integrators.kernels import inline_kernel, kernel
 from integrators.kernels.pointers import call
 
 from ..aba import inverse_pivot
-from ..arrays import HAVE_ELEMENTS
 from ..forces import element_forces
 from ..kinematics import forward
+from ..workspace import HAVE_ELEMENTS
 from .kernels import (
     accelerate,
     inward,

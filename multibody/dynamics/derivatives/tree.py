@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ...checks import Array
-from ..arrays import TreeWorkspace
 from ..laws import Fresh, law_callback, law_code
 from ..tables import starts
+from ..workspace import TreeWorkspace
 from .laws import (
     freedoms_are_constant,
     rate_slope_count,

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...checks import Array, ArrayLike, check_rank_tolerance, real_array
-from ..functions import ID, ForcesLike
+from ..functions import ID
+from ..loading import ForcesLike
 from .closed_loop import RANK_TOLERANCE, constraints
 from .independent import independent_coordinates, velocity_places
 

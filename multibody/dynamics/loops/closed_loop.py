@@ -21,9 +21,9 @@ import numpy as np
 from integrators.kernels import OnWorkspace, compiled
 
 from ...checks import Array, ArrayLike, check_rank_tolerance, one_of
-from ..arrays import TreeWorkspace
-from ..factor import lt_solve, ltl
-from ..functions import ForcesLike, _vector, crba, load, load_forces, load_given, loaded_inertia
+from ..factor import l_solve, lt_solve, ltl
+from ..loading import ForcesLike, load, load_forces, load_given, load_vector, loaded_inertia
+from ..workspace import TreeWorkspace
 from .gaps import closure_kernel
 from .multipliers import (
     ALPHA,
@@ -46,7 +46,6 @@ __all__ = [
     "constrained_accelerations",
     "constraints",
     "independence",
-    "loop_forces",
     "mobility",
 ]
 
@@ -218,19 +217,13 @@ def solved(
     elif method == "lambda":
         u, s, w = left[:, :rank], sizes[:rank], right[:rank]
         lam = u @ ((u.T @ target - s * (w @ free)) / s**2)
-        a = _back(L, parent, free + Y @ lam)
+        a = l_solve(L, parent, free + Y @ lam)
     else:
         u, s, w, rest = left[:, :rank], sizes[:rank], right[:rank], right[rank:]
         x = w.T @ ((u.T @ target) / s) + rest.T @ (rest @ free)
-        a = _back(L, parent, x)
+        a = l_solve(L, parent, x)
         lam = u @ ((w @ (x - free)) / s)
     return ClosedLoopSolution(a, lam, rank, sizes)
-
-
-def _back(L: Array, parent: Array, x: Array) -> Array:
-    from ..factor import l_solve
-
-    return l_solve(L, parent, x)
 
 
 def _by_kkt(
@@ -250,7 +243,7 @@ def _pieces(
 ) -> tuple[Array, Array, Constraints]:
     """tau − C, H and the constraints, of a state whose quaternions are taken as they are."""
     w = load(model, q, v, t)
-    _vector(model, "tau", tau, w.tau)
+    load_vector(model, "tau", tau, w.tau)
     load_forces(model, w, f_ext)
     _run_forces(w)
     z = w.z.copy()
@@ -319,41 +312,6 @@ def independence(model: Model, t: ArrayLike, q: ArrayLike) -> Array:
     return np.sqrt(found / np.where(largest > 0.0, largest, 1.0))
 
 
-def loop_forces(
-    model: Model,
-    q: ArrayLike,
-    multipliers: ArrayLike,
-    *,
-    coordinates: str = "base",
-    t: float = 0.0,
-) -> dict[str, Array]:
-    """Force that each loop joint exerts on its successor; the predecessor feels the opposite.
-
-    Parameters
-    ----------
-    coordinates
-        "base": couples about the base's origin. "joint" and "body": see
-        :func:`~multibody.loop_forces_in`.
-    """
-    from .joints import loop_forces_in
-
-    need_loops(model)
-    w = load_given(model, q, None, t)
-    _run_closure(w)
-    lam = np.asarray(multipliers, dtype=float)
-    at = model.tree.arrays["loop_at"]
-    if lam.shape != (at[-1],):
-        raise ValueError(f"multipliers: expected {at[-1]} numbers, received shape {lam.shape}")
-    forces = {
-        loop.name: lam[at[k] : at[k + 1]] @ w.T_0[at[k] : at[k + 1]]
-        for k, loop in enumerate(model.loops)
-    }
-    return loop_forces_in(model, q, forces, coordinates, t=t)
-
-
-# ---------------------------------------------------------------------- mobility
-
-
 @dataclass(frozen=True)
 class Mobility:
     """How many ways a mechanism can move at a position (book, §8.10).
@@ -417,7 +375,7 @@ def mobility(
     rank_tolerance = check_rank_tolerance(rank_tolerance)
     c = constraints(model, q, t=t)
     parent = model.tree.arrays["parent_v"]
-    L = ltl(crba(model, q, t=t), parent)
+    L = ltl(loaded_inertia(load_given(model, q, None, t)), parent)
     Y = lt_solve(L, parent, c.K.T)
     sizes = np.linalg.svd(Y, compute_uv=False)
     rank = int(np.sum(sizes > rank_tolerance * sizes.max(initial=0.0))) if sizes.size else 0

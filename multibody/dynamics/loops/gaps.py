@@ -26,8 +26,8 @@ from ...kernels.vectors import (
     transform_vector,
     transform_vector_inverse,
 )
-from ..arrays import DRIVEN
 from ..with_elements import accelerations_kernel
+from ..workspace import DRIVEN
 
 __all__ = ["closure_kernel"]
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from ...checks import Array, ArrayLike, check_rank_tolerance, real_array, real_scalar
 from ...model.topology import Topology
-from ..functions import ForcesLike
+from ..loading import ForcesLike
 from .closed_loop import RANK_TOLERANCE, _pieces, check_stabilisation, constraints, need_loops
 
 if TYPE_CHECKING:

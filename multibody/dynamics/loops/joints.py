@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...checks import Array, ArrayLike, one_of, real_array
+from ...checks import Array, ArrayLike, real_array
 from ...joints import Driven, Joint
 from ...kernels.spatial import compose, force_transform_inverse, invert, motion_transform
 from ..kinematics import forward
@@ -49,7 +49,6 @@ __all__ = [
     "LoopJointState",
     "acting_elements",
     "loop_elements",
-    "loop_forces_in",
     "loop_joint_forces",
     "loop_joint_state",
     "solve_position",
@@ -70,7 +69,7 @@ class LoopJointState:
     velocity: Array
 
 
-def _loop_number(model: Model, name: str | int) -> int:
+def loop_number(model: Model, name: str | int) -> int:
     need_loops(model)
     if isinstance(name, str):
         names = [loop.name for loop in model.loops]
@@ -205,7 +204,7 @@ def loop_joint_state(
     >>> bool(np.isclose(state.velocity[0], v[2] - v[1] - v[0]))
     True
     """
-    l = _loop_number(model, loop)
+    l = loop_number(model, loop)
     name, joint = model.loops[l].name, model.loops[l].joint
     while isinstance(joint, Driven):
         joint = joint.joint
@@ -277,7 +276,7 @@ def loop_joint_forces(
     w = placed(model, q, None, t)
     total = np.zeros(model.nv)
     for name, force in forces.items():
-        l = _loop_number(model, name)
+        l = loop_number(model, name)
         joint = _movable(model, l)
         values = np.atleast_1d(real_array(force, f"force in {name!r}"))
         if values.shape != (joint.nv,):
@@ -327,7 +326,7 @@ class ActingElement:
         if not isinstance(element, LoopElement):
             raise TypeError(f"expected a LoopElement, received {element!r:.80}")
         self.model, self.loop = model, element.loop
-        self.number = _loop_number(model, element.loop)
+        self.number = loop_number(model, element.loop)
         self.joint = _movable(model, self.number)
         nq, nv = self.joint.nq, self.joint.nv
         self.stiffness = self._numbers("stiffness", element.stiffness, nq)
@@ -452,55 +451,3 @@ def loop_elements(model: Model, elements: Sequence[LoopElement]) -> Callable[[An
 
 
 # ---------------------------------------------------------------------- constraint forces
-
-
-def loop_forces_in(
-    model: Model,
-    q: ArrayLike,
-    forces: Mapping[str, ArrayLike],
-    coordinates: str = "joint",
-    *,
-    t: float = 0.0,
-) -> dict[str, Array]:
-    """Forces on the successors of loop joints, from base coordinates to those of joint or body.
-
-    Parameters
-    ----------
-    model, q, t
-        A model with loops and its position.
-    forces
-        By the loops' names six numbers, as :func:`~multibody.loop_forces` returns them: couple
-        about the base's origin (Nm) and force (N), in base axes.
-    coordinates
-        "joint": couple about the joint and axes of its frame on the successor, as given to
-        ``add_loop``; a revolute joint without actuator has no couple about its axis. "body": about
-        the origin of the successor body, in its axes. "base": unchanged.
-
-    Examples
-    --------
-    The pin of a four-bar linkage, whose axis is z, passes on no couple about it:
-
-    >>> from multibody import constrained_accelerations, loop_forces, mechanisms
-    >>> entry = mechanisms.entry("four_bar")
-    >>> model = entry.model()
-    >>> q, v = entry.start(model)
-    >>> forces = loop_forces(model, q, constrained_accelerations(model, q, v).multipliers)
-    >>> pin = loop_forces_in(model, q, forces, "joint")["joint"]
-    >>> bool(abs(pin[2]) < 1e-9 < np.linalg.norm(pin))
-    True
-    """
-    from ...algebra.plucker import Plucker
-    from ..motion import kinematics
-
-    one_of(coordinates, "coordinates", ("base", "joint", "body"))
-    poses = kinematics(model, q, t=t).poses
-    found = {}
-    for name, force in forces.items():
-        loop = model.loops[_loop_number(model, name)]
-        place = poses[loop.successor]
-        X = Plucker._of(place.R.T, place.p)  # base to body
-        if coordinates == "joint":
-            X = loop.placement_successor * X
-        wrench = real_array(force, f"force in {name!r}", (6,)).astype(float)
-        found[name] = wrench if coordinates == "base" else X.force_matrix() @ wrench
-    return found

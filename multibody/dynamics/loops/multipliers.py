@@ -22,11 +22,11 @@ import numpy as np
 
 from integrators.kernels import kernel
 
-from ..arrays import HAVE_ELEMENTS
 from ..crba import crba_kernel
 from ..factor import l_solve_kernel, lt_solve_kernel, ltdl_kernel
 from ..newton_euler import newton_euler_kernel
 from ..with_elements import joint_force_elements, onto_sphere
+from ..workspace import HAVE_ELEMENTS
 from .gaps import closure_kernel
 
 __all__ = [

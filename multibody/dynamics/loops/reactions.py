@@ -25,7 +25,8 @@ import numpy as np
 from ...algebra.plucker import Plucker
 from ...checks import Array, ArrayLike, one_of
 from ..book.base_view import ForcesLike, external_forces
-from ..functions import FD, load_given, tree_joint_forces
+from ..functions import FD, tree_joint_forces
+from ..loading import load_given
 from ..motion import kinematics
 from .closed_loop import _run_closure, constrained_accelerations
 from .joints import LoopElement, acting_elements, placed

@@ -29,7 +29,8 @@ from multibody import (
 )
 from multibody.dynamics.derivatives.laws import differences
 from multibody.dynamics.derivatives.results import FORWARD_ALONG, FORWARD_BY, derivatives
-from multibody.dynamics.functions import load_forces, position_rate
+from multibody.dynamics.functions import position_rate
+from multibody.dynamics.loading import load_forces
 from multibody.joints import joint_names
 from multibody.mechanisms.random import random_tree
 from multibody.model import PointSpring

@@ -16,7 +16,6 @@ import multibody as mb
 from multibody import FD, ID, crba
 from multibody.algebra import planar
 from multibody.dynamics.aba import aba_kernel
-from multibody.dynamics.arrays import HAVE_FORCES
 from multibody.dynamics.book.maximal import (
     forward_dynamics_maximal,
     forward_dynamics_projected,
@@ -32,6 +31,7 @@ from multibody.dynamics.book.oracles import (
 )
 from multibody.dynamics.crba import crba_kernel
 from multibody.dynamics.rnea import rnea_kernel
+from multibody.dynamics.workspace import HAVE_FORCES
 from multibody.joints import REGISTRY
 from multibody.mechanisms.random import random_tree
 from tests.multibody.joint_samples import POOL, STEADY

@@ -8,10 +8,10 @@ import pytest
 import multibody as mb
 from integrators import TracingError, solve
 from multibody import as_dae, as_ivp, constrained_accelerations, mechanisms
+from multibody.dynamics.loops.forces import loop_forces_in
 from multibody.dynamics.loops.joints import (
     LoopElement,
     loop_elements,
-    loop_forces_in,
     loop_joint_forces,
     loop_joint_state,
     solve_position,

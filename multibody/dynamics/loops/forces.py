@@ -1,0 +1,108 @@
+"""Forces in loop joints, from multipliers: in base, joint or body coordinates (book, §8.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from integrators.kernels import OnWorkspace
+
+from ...algebra.plucker import Plucker
+from ...checks import Array, ArrayLike, one_of, real_array
+from ..loading import load_given
+from ..motion import kinematics
+from ..workspace import TreeWorkspace
+from .closed_loop import need_loops
+from .gaps import closure_kernel
+from .joints import loop_number
+
+if TYPE_CHECKING:
+    from ...model import Model
+
+__all__ = ["loop_forces", "loop_forces_in"]
+
+_run_closure = OnWorkspace(closure_kernel, TreeWorkspace)
+
+
+def loop_forces(
+    model: Model,
+    q: ArrayLike,
+    multipliers: ArrayLike,
+    *,
+    coordinates: str = "base",
+    t: float = 0.0,
+) -> dict[str, Array]:
+    """Force that each loop joint exerts on its successor; the predecessor feels the opposite.
+
+    Parameters
+    ----------
+    coordinates
+        "base": couples about the base's origin. "joint" and "body": see
+        :func:`~multibody.loop_forces_in`.
+    """
+    need_loops(model)
+    w = load_given(model, q, None, t)
+    _run_closure(w)
+    lam = np.asarray(multipliers, dtype=float)
+    at = model.tree.arrays["loop_at"]
+    if lam.shape != (at[-1],):
+        raise ValueError(f"multipliers: expected {at[-1]} numbers, received shape {lam.shape}")
+    forces = {
+        loop.name: lam[at[k] : at[k + 1]] @ w.T_0[at[k] : at[k + 1]]
+        for k, loop in enumerate(model.loops)
+    }
+    return loop_forces_in(model, q, forces, coordinates, t=t)
+
+
+# ---------------------------------------------------------------------- mobility
+
+
+def loop_forces_in(
+    model: Model,
+    q: ArrayLike,
+    forces: Mapping[str, ArrayLike],
+    coordinates: str = "joint",
+    *,
+    t: float = 0.0,
+) -> dict[str, Array]:
+    """Forces on the successors of loop joints, from base coordinates to those of joint or body.
+
+    Parameters
+    ----------
+    model, q, t
+        A model with loops and its position.
+    forces
+        By the loops' names six numbers, as :func:`~multibody.loop_forces` returns them: couple
+        about the base's origin (Nm) and force (N), in base axes.
+    coordinates
+        "joint": couple about the joint and axes of its frame on the successor, as given to
+        ``add_loop``; a revolute joint without actuator has no couple about its axis. "body": about
+        the origin of the successor body, in its axes. "base": unchanged.
+
+    Examples
+    --------
+    The pin of a four-bar linkage, whose axis is z, passes on no couple about it:
+
+    >>> from multibody import constrained_accelerations, loop_forces, mechanisms
+    >>> entry = mechanisms.entry("four_bar")
+    >>> model = entry.model()
+    >>> q, v = entry.start(model)
+    >>> forces = loop_forces(model, q, constrained_accelerations(model, q, v).multipliers)
+    >>> pin = loop_forces_in(model, q, forces, "joint")["joint"]
+    >>> bool(abs(pin[2]) < 1e-9 < np.linalg.norm(pin))
+    True
+    """
+    one_of(coordinates, "coordinates", ("base", "joint", "body"))
+    poses = kinematics(model, q, t=t).poses
+    found = {}
+    for name, force in forces.items():
+        loop = model.loops[loop_number(model, name)]
+        place = poses[loop.successor]
+        X = Plucker._of(place.R.T, place.p)  # base to body
+        if coordinates == "joint":
+            X = loop.placement_successor * X
+        wrench = real_array(force, f"force in {name!r}", (6,)).astype(float)
+        found[name] = wrench if coordinates == "base" else X.force_matrix() @ wrench
+    return found
