@@ -299,7 +299,7 @@ _LATER = {
     "loop_joint_state": "dynamics.loops.joints",
     "observe": "runs.observe",
     "operational_space_inertia": "dynamics.book.handles",
-    "reactions_along": "dynamics.loops.reactions",
+    "reactions_along": "runs.reactions",
 }
 
 

@@ -190,8 +190,9 @@ def _about(result: Comparison) -> str:
 def _pictures(arguments: argparse.Namespace, result: Comparison, what: Mechanism) -> None:
     if arguments.plot is None and arguments.html is None:
         return
-    from ..problem_study.figure import mechanism_figure, save
+    from ..problem_study.figure import save
     from ..report import html_page, inline_svg, listed
+    from .figure import mechanism_figure
 
     figure = mechanism_figure(result)
     if arguments.plot is not None:
@@ -366,7 +367,8 @@ def _simulate(arguments: argparse.Namespace) -> int:
             screen.say(line)
     write(arguments.csv, lambda: _states_csv(model, solution))
     if arguments.plot is not None:
-        from ..problem_study.figure import save, simulation_figure
+        from ..problem_study.figure import save
+        from .figure import simulation_figure
 
         save(simulation_figure(model, solution), arguments.plot)
         sys.stderr.write(f"wrote {arguments.plot}\n")

@@ -1,4 +1,7 @@
-"""Figure of a comparison: error against work; colours are formulations, markers are methods."""
+"""Figures of mechanisms: error against work of a comparison, and a simulation over time.
+
+Colours are formulations, markers are methods.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,19 @@ from integrators.analysis.plot.style import (
     widen,
 )
 from multibody.checks import one_of
+from multibody.pictures import plot
 
+from ..problem_study.figure import framed
 from .table import ACCURATE, Comparison, Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-__all__ = ["comparison"]
+    from integrators import Solution
+    from multibody import Model
+
+__all__ = ["comparison", "mechanism_figure", "simulation_figure"]
 
 COSTS = {"nfev": "evaluations of $f$", "seconds": "time in seconds (median)"}
 SMALLEST_ERROR = 1e-17  # an error of zero, on a logarithmic axis
@@ -153,3 +162,36 @@ def _name_failures(ax: Axes, result: Comparison) -> None:
             color=QUIET,
             va="top",
         )
+
+
+def mechanism_figure(result: Comparison) -> Figure:
+    """Return the figures of a comparison on a mechanism: against evaluations and time."""
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots(1, 2, sharey=True)
+        comparison(result, "nfev", axes[0])
+        comparison(result, "seconds", axes[1])
+        if axes[0].get_legend() is not None:  # one legend, and one list of failures, are enough
+            axes[0].get_legend().remove()
+        for text in list(axes[1].texts):
+            text.remove()
+        axes[1].set_title("", loc="left")
+        axes[1].set_ylabel("")
+
+    return framed((12.5, 5.2), draw)
+
+
+def simulation_figure(model: Model, solution: Solution) -> Figure:
+    """Return the figure of a simulated mechanism: positions, velocities and energy over time."""
+
+    def draw(figure: Figure) -> None:
+        above, middle, below = figure.subplots(3, 1, sharex=True)
+        plot.coordinates(model, solution, ax=above)
+        plot.coordinates(model, solution, velocities=True, ax=middle)
+        plot.energy(model, solution, ax=below)
+        for ax in (above, middle):
+            ax.set_xlabel("")
+        for ax in (middle, below):
+            ax.set_title("", loc="left")
+
+    return framed((8.5, 8.5), draw)

@@ -26,17 +26,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from featherstep.mechanism_study.table import Comparison as MechanismComparison
-    from integrators import Solution
-    from multibody import Model
 
 __all__ = [
     "comparison_figure",
     "convergence_figure",
-    "mechanism_figure",
     "save",
     "save_comparison",
-    "simulation_figure",
     "study_figure",
     "work_precision_figure",
 ]
@@ -104,7 +99,7 @@ def comparison_figure(comparison: Comparison) -> Figure:
             _draw_solution(left, comparison, comparison.illustration)
             study.work_precision(comparison, ax=right)
 
-    return _figure((10.5, 4.8), draw)
+    return framed((10.5, 4.8), draw)
 
 
 def study_figure(result: Convergence | WorkPrecision) -> Figure:
@@ -116,7 +111,7 @@ def study_figure(result: Convergence | WorkPrecision) -> Figure:
 
 def convergence_figure(result: Convergence) -> Figure:
     """Return the figure of a convergence study."""
-    return _figure((7.2, 5.4), lambda figure: study.convergence(result, figure.subplots()))
+    return framed((7.2, 5.4), lambda figure: study.convergence(result, figure.subplots()))
 
 
 def work_precision_figure(result: WorkPrecision) -> Figure:
@@ -136,45 +131,11 @@ def work_precision_figure(result: WorkPrecision) -> Figure:
             for text in list(ax.texts):
                 text.remove()
 
-    return _figure((15.0 if not result.fixed else 10.5, 4.8), draw)
+    return framed((15.0 if not result.fixed else 10.5, 4.8), draw)
 
 
-def mechanism_figure(result: MechanismComparison) -> Figure:
-    """Return the figures of a comparison on a mechanism: against evaluations and time."""
-    from featherstep.mechanism_study.figure import comparison
-
-    def draw(figure: Figure) -> None:
-        axes = figure.subplots(1, 2, sharey=True)
-        comparison(result, "nfev", axes[0])
-        comparison(result, "seconds", axes[1])
-        if axes[0].get_legend() is not None:  # one legend, and one list of failures, are enough
-            axes[0].get_legend().remove()
-        for text in list(axes[1].texts):
-            text.remove()
-        axes[1].set_title("", loc="left")
-        axes[1].set_ylabel("")
-
-    return _figure((12.5, 5.2), draw)
-
-
-def simulation_figure(model: Model, solution: Solution) -> Figure:
-    """Return the figure of a simulated mechanism: positions, velocities and energy over time."""
-    from multibody.pictures import plot
-
-    def draw(figure: Figure) -> None:
-        above, middle, below = figure.subplots(3, 1, sharex=True)
-        plot.coordinates(model, solution, ax=above)
-        plot.coordinates(model, solution, velocities=True, ax=middle)
-        plot.energy(model, solution, ax=below)
-        for ax in (above, middle):
-            ax.set_xlabel("")
-        for ax in (middle, below):
-            ax.set_title("", loc="left")
-
-    return _figure((8.5, 8.5), draw)
-
-
-def _figure(size: tuple[float, float], draw: Callable[[Figure], Any]) -> Figure:
+def framed(size: tuple[float, float], draw: Callable[[Figure], Any]) -> Figure:
+    """Return a figure of this size, with what ``draw`` puts into it."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -92,7 +92,7 @@ def along(E: Any, r: Any) -> Any:
 
 def quaternion_of(E: Any) -> list[Any]:
     """Unit quaternion, w ≥ 0: the row of 4qqᵀ, which is linear in E, with the largest diagonal."""
-    from integrators import where
+    from integrators.tracing import where
 
     R, rows = np.asarray(E).T, np.empty((4, 4), dtype=object)
     for a in range(4):

@@ -43,7 +43,7 @@ class _FromPose(Joint):
     @cached_property
     def _velocity(self) -> Any:
         """v_J as a traced function of t, [q; v] and p."""
-        from integrators import traced
+        from integrators.tracing import traced
 
         nq, k = self.nq, len(self.parameters)
 
@@ -92,7 +92,7 @@ def _some(x: Any) -> Any:
 
 def _frozen(function: Callable[..., Any], n: int, outputs: int) -> Any:
     """Trace function(t, x) of n numbers x here and now; returns what it became, and its digest."""
-    from integrators import traced
+    from integrators.tracing import traced
 
     if outputs == 0:
         return lambda t, x: np.zeros(0), ""
@@ -129,7 +129,7 @@ _SMALL = 0.25
 
 def _even(square: Any, first: int, closed: Callable[[Any], Any]) -> Any:
     """Σ (−s)ᵏ/(2k + first)! near s = 0, the closed form elsewhere; s = θ²."""
-    from integrators import where
+    from integrators.tracing import where
 
     total: Any = 0.0
     for k in range(9, -1, -1):
@@ -178,7 +178,7 @@ class ConstantVelocity(_FromPose):
 
     def position(self, E: Any, r: Any, near: Any) -> list[Any]:
         """θ/sin θ times the sine vector; if small, θ/sin θ = Σ (2ⁿn!)²/(2n+1)! sin²ⁿ(θ/2)."""
-        from integrators import where
+        from integrators.tracing import where
 
         x, y, _ = twist(E)
         z = 0.5 * (1.0 - E[2, 2])

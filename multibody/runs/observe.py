@@ -138,7 +138,7 @@ def with_reactions(
     """The same with reactions under the forces that acted."""
 
     def find(states: Observables) -> JointReactions:
-        from ..dynamics.loops.reactions import reactions_along
+        from .reactions import reactions_along
 
         return reactions_along(model, states, tau, f_ext)
 

@@ -400,7 +400,7 @@ class LoopClosure:
 
 def _derivatives(gamma: Callable[..., Any], size: int, n: int) -> tuple[Any, Any, Any, Any]:
     """γ, ∂γ/∂y, (∂γ/∂y)ẏ and its change along ẏ, all traced."""
-    from integrators import TracingError, traced
+    from integrators.tracing import TracingError, traced
 
     def position(t: Any, y: Any) -> Any:
         return np.array(list(gamma(y)))

@@ -63,7 +63,7 @@ def loop_law(joint: Joint) -> Callable[..., Any]:
 
     Velocity constraints that no position belongs to come last; their δ is zero.
     """
-    from integrators import traced
+    from integrators.tracing import traced
 
     holonomic, more = _counts(joint)
     m, k = holonomic + more, len(joint.parameters)

@@ -135,7 +135,7 @@ def position_of(joint: Joint, t: Any, E: Any, r: Any, reference: Array | None) -
         return np.array(position)
     if is_numeric(E) and is_numeric(r):
         return solve_position(joint, E, r, reference, t)
-    from integrators import TracingError
+    from integrators.tracing import TracingError
 
     raise TracingError(
         f"the position of {joint!r} in a loop is found by iteration, which cannot be traced; leave "
