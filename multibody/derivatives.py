@@ -24,11 +24,20 @@ from .dynamics.derivative_results import (
     derivatives,
 )
 from .dynamics.derivative_tree import DerivativeTree, DerivativeWorkspace
+from .dynamics.tree import HAVE_FORCES
 
 if TYPE_CHECKING:
+    from integrators.tracing import Traced
+
     from .model import Model
 
-__all__ = ["FD_derivatives", "ID_derivatives", "StateJacobian", "derivative_tree"]
+__all__ = [
+    "FD_derivatives",
+    "ID_derivatives",
+    "StateJacobian",
+    "derivative_tree",
+    "traced_derivatives",
+]
 
 _run = OnWorkspace(derivatives, DerivativeWorkspace, returns=True)
 
@@ -337,3 +346,42 @@ def _law_slope(law: Callable[..., Any], n: int, outputs: int, trace: bool) -> Ca
         return J
 
     return slope
+
+
+# ---------------------------------------------------------------------- traced
+
+
+def traced_derivatives(model: Model) -> Traced:
+    """The matrices of :func:`FD_derivatives` as a traced function of t, x = [q; v] and p = tau.
+
+    The same recursions run on symbols: machine code for this one model, without loops or indices.
+    For small models and many evaluations (also in lanes); compiling takes about a second for each
+    five joints. The result has 3·nv² numbers: dq (along velocities), dv and dtau, row by row.
+
+    Examples
+    --------
+    >>> from multibody import mechanisms
+    >>> f = traced_derivatives(mechanisms.pendulum())
+    >>> f(0.0, np.array([0.0, 1.0]), np.array([2.0])).round(6) + 0.0
+    array([-9.81,  0.  ,  1.  ])
+    """
+    from integrators import traced
+
+    if model.loops:
+        raise ValueError(f"{model.name!r} has loops; traced_derivatives serves trees")
+    nq, nv = model.nq, model.nv
+    tree = derivative_tree(model)
+
+    def symbolic(t: Any, x: Any, p: Any) -> Any:
+        w = tree.symbolic()
+        w.t[0], w.task[0] = t, FORWARD_ALONG
+        w.q[:], w.v[:], w.tau[:] = x[:nq], x[nq:], p
+        w.switches[HAVE_FORCES] = int(len(model.springs) > 0)
+        derivatives(w)
+        return w.result.ravel()
+
+    kept = model.tree.traced
+    if "traced derivatives" not in kept:
+        kept["traced derivatives"] = traced(symbolic, n=nq + nv, params=nv, outputs=3 * nv * nv)
+    found: Traced = kept["traced derivatives"]
+    return found

@@ -12,6 +12,7 @@ from integrators.kernels import inline_kernel, kernel
 from integrators.methods.pointers import call
 
 from .aba import inverse_pivot
+from .derivative_articulated import articulated_factors, articulated_solve
 from .derivative_kernels import (
     accelerate,
     inward,
@@ -19,15 +20,12 @@ from .derivative_kernels import (
     slopes_of_sums,
 )
 from .derivative_springs import spring_slopes
+from .derivative_tree import DEEP_TREE, TILE
 from .forces import element_forces
 from .kinematics import forward
 from .tree import HAVE_ELEMENTS
 
 __all__ = ["FORWARD_ALONG", "FORWARD_BY", "INVERSE_ALONG", "INVERSE_BY", "derivatives"]
-
-#: Columns that are solved for together: as many as stay in the fastest memory.
-TILE = 64
-
 
 # What to compute: accelerations or joint forces, along velocities or by the numbers in q.
 FORWARD_ALONG, FORWARD_BY, INVERSE_ALONG, INVERSE_BY = range(4)
@@ -53,10 +51,12 @@ def derivatives(w: Any) -> Any:
     outward(w)
     inward(w)
     if is_forward:
-        factorise(w)
+        factors(w)
         for k in range(nv):
-            w.a_q[k] = w.tau[k] - w.z[k]
-        solve_vector(w, w.a_q)
+            w.slope[k, 0] = w.z[k] - w.tau[k]
+        solve(w, 0, 1)
+        for k in range(nv):
+            w.a_q[k] = w.slope[k, 0]
         accelerate(w)
     slopes_of_sums(w)
     spring_slopes(w)
@@ -70,9 +70,8 @@ def derivatives(w: Any) -> Any:
             w.slope[k, m - nv + k] = -1.0
         start = 0
         while start < m:
-            stop = min(start + TILE, m)
-            solve_columns(w, start, stop)
-            start = stop
+            solve(w, start, min(start + TILE, m))
+            start += TILE
     if task in (FORWARD_ALONG, INVERSE_ALONG):
         along_velocities(w)
     else:
@@ -80,6 +79,24 @@ def derivatives(w: Any) -> Any:
     for k in range(nv):
         check = check + w.slope[k, k]
     return check
+
+
+@kernel
+def factors(w: Any) -> None:
+    """What :func:`solve` needs: factors of H, or articulated inertias where the tree is deep."""
+    if w.switches[DEEP_TREE]:
+        articulated_factors(w)
+    else:
+        factorise(w)
+
+
+@kernel
+def solve(w: Any, start: int, stop: int) -> None:
+    """slope ← −H⁻¹ slope, for at most `TILE` columns."""
+    if w.switches[DEEP_TREE]:
+        articulated_solve(w, start, stop)
+    else:
+        solve_columns(w, start, stop)
 
 
 @kernel
@@ -100,24 +117,6 @@ def factorise(w: Any) -> None:
                 j = w.parent_v[first]
             H[k, i] = a
             i = w.parent_v[i]
-
-
-@kernel
-def solve_vector(w: Any, x: Any) -> None:
-    """x ← H⁻¹ x."""
-    L = w.H
-    for i in range(x.shape[0] - 1, -1, -1):
-        j = w.parent_v[i]
-        while j >= 0:
-            x[j] = x[j] - L[i, j] * x[i]
-            j = w.parent_v[j]
-    for i in range(x.shape[0]):
-        total = x[i] * w.D_inverse[i]
-        j = w.parent_v[i]
-        while j >= 0:
-            total = total - L[i, j] * x[j]
-            j = w.parent_v[j]
-        x[i] = total
 
 
 @kernel

@@ -27,7 +27,7 @@ from multibody import (
     crba,
     mechanisms,
 )
-from multibody.derivatives import StateJacobian, derivative_tree
+from multibody.derivatives import StateJacobian, derivative_tree, traced_derivatives
 from multibody.dynamics.compute import load_forces, position_rate
 from multibody.dynamics.derivative_laws import differences
 from multibody.dynamics.derivative_results import FORWARD_ALONG, FORWARD_BY, derivatives
@@ -273,6 +273,30 @@ def test_long_chains_are_served_at_once():
         moved[0][k], moved[1][k] = at + step * e, at - step * e
         ahead, behind = (FD(model, *x, tau) for x in moved)
         assert_near(found[k][:, 40], (ahead - behind) / (2 * step), 1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_articulated_inertias_give_what_factors_give(seed, monkeypatch):
+    """Deep trees are solved another way; here both ways on trees with all joints and branches."""
+    model = with_elements(random_tree(12, seed, branching=0.5))
+    q, v, tau, f = state(model, seed)
+    by_factors = FD_derivatives(model, q, v, tau, f_ext=f)
+    monkeypatch.setattr("multibody.dynamics.derivative_articulated.DEEP", 0.0)
+    other = replace(model, name="deep")
+    assert derivative_tree(other).is_deep
+    assert not derivative_tree(model).is_deep
+    for x, y in zip(FD_derivatives(other, q, v, tau, f_ext=f), by_factors):
+        assert_near(x, y, EXACT)
+
+
+def test_traced_derivatives():
+    model = tree_around("universal", False)
+    q, v, tau, _ = state(model, 5)
+    found = traced_derivatives(model)(0.0, np.concatenate([q, v]), tau)
+    for x, y in zip(found.reshape(3, model.nv, model.nv), FD_derivatives(model, q, v, tau)):
+        assert_near(x, y, 1e-12)
+    with pytest.raises(ValueError, match="loops"):
+        traced_derivatives(mechanisms.four_bar())
 
 
 def test_results_are_copies_and_mistakes_are_told():
