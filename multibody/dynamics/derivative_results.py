@@ -25,10 +25,19 @@ from .forces import element_forces
 from .kinematics import forward
 from .tree import HAVE_ELEMENTS
 
-__all__ = ["FORWARD_ALONG", "FORWARD_BY", "INVERSE_ALONG", "INVERSE_BY", "derivatives"]
+__all__ = [
+    "FORWARD_ALONG",
+    "FORWARD_BY",
+    "GIVEN_ALONG",
+    "GIVEN_BY",
+    "INVERSE_ALONG",
+    "INVERSE_BY",
+    "derivatives",
+]
 
 # What to compute: accelerations or joint forces, along velocities or by the numbers in q.
-FORWARD_ALONG, FORWARD_BY, INVERSE_ALONG, INVERSE_BY = range(4)
+# The last two take `slope` as it is, in the directions of the joints.
+FORWARD_ALONG, FORWARD_BY, INVERSE_ALONG, INVERSE_BY, GIVEN_ALONG, GIVEN_BY = range(6)
 
 
 @kernel
@@ -38,8 +47,21 @@ def derivatives(w: Any) -> Any:
     One kernel for all tasks, because compiling takes seconds and they share most of it. In `slope`
     it leaves derivatives by directions, by velocities, and by joint forces (by v̇ for ID).
     """
-    task, nv, m = w.task[0], w.v.shape[0], w.slope.shape[1]
-    is_forward = task in (FORWARD_ALONG, FORWARD_BY)
+    task = w.task[0]
+    check = 0.0
+    if task not in (GIVEN_ALONG, GIVEN_BY):
+        check = slopes(w, task in (FORWARD_ALONG, FORWARD_BY))
+    if task in (FORWARD_ALONG, INVERSE_ALONG, GIVEN_ALONG):
+        along_velocities(w)
+    else:
+        state_jacobian(w)
+    return check
+
+
+@kernel
+def slopes(w: Any, is_forward: bool) -> Any:
+    """`slope` of FD or ID; for FD, v̇ comes first."""
+    nv, m = w.v.shape[0], w.slope.shape[1]
     for k in range(nv):
         if is_forward:
             w.a_q[k] = 0.0
@@ -72,10 +94,6 @@ def derivatives(w: Any) -> Any:
         while start < m:
             solve(w, start, min(start + TILE, m))
             start += TILE
-    if task in (FORWARD_ALONG, INVERSE_ALONG):
-        along_velocities(w)
-    else:
-        state_jacobian(w)
     for k in range(nv):
         check = check + w.slope[k, k]
     return check

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from derivative_samples import assert_near, with_elements
 
 from integrators import solve
 from multibody import (
@@ -33,7 +34,6 @@ from multibody.dynamics.derivative_laws import differences
 from multibody.dynamics.derivative_results import FORWARD_ALONG, FORWARD_BY, derivatives
 from multibody.joints import joint_names
 from multibody.mechanisms.random import random_tree
-from multibody.model import PointSpring
 from multibody.traced_dynamics import traced_fd, traced_id
 
 # Two exact ways differ by rounding, which the inverse of H enlarges.
@@ -92,27 +92,6 @@ def tree_around(kind, reverse, seed=0):
     return b.build()
 
 
-def with_elements(model, seed=0):
-    """The same with springs and dampers, in joints and between points, and rotors."""
-    rng = np.random.default_rng(seed)
-    n = model.n_bodies
-    bodies = []
-    for b in model.bodies:
-        new = {"damping": rng.uniform(0.1, 1.0, b.joint.nv)}
-        if b.joint.rate_is_velocity:
-            new["stiffness"] = rng.uniform(1.0, 2.0, b.joint.nv)
-            new["limits"] = np.tile([-0.1, 0.1, 3.0, 0.5], (b.joint.nv, 1))
-        if b.joint.nv == 1:
-            new["armature"] = rng.uniform(0.1, 0.2, 1)
-        bodies.append(replace(b, **new))
-    ends = ((0, n), (1, n), (n - 1, 2), (2, 0))
-    springs = [
-        PointSpring(f"s{k}", a, rng.normal(size=3), b, rng.normal(size=3), 2.0, 0.7, 0.4 * (k % 2))
-        for k, (a, b) in enumerate(ends)
-    ]
-    return Model(tuple(bodies), (), tuple(springs), model.gravity, model.name + " on springs")
-
-
 def state(model, seed=0):
     rng = np.random.default_rng(seed)
     q, v = model.random(rng), rng.normal(size=model.nv)
@@ -122,11 +101,6 @@ def state(model, seed=0):
 def directions(model, q, t):
     columns = [position_rate(model, q, e, t=t) for e in np.eye(model.nv)]
     return np.array(columns).T.reshape(model.nq, model.nv)
-
-
-def assert_near(found, expected, tolerance):
-    size = max(1.0, np.abs(expected).max(initial=0.0))
-    np.testing.assert_allclose(found, expected, rtol=0.0, atol=tolerance * size)
 
 
 # ---------------------------------------------------------------------- every joint
