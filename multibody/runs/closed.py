@@ -124,6 +124,15 @@ class Stabilisation:
         load_forces(model, w, f_ext)
         return fast_constrained_accelerations(w, self.alpha, self.beta, self.epsilon)[0]
 
+    def solution(self, model: Model, w: Any, f_ext: Any) -> tuple[Array, Array]:
+        """Accelerations and multipliers for a loaded workspace, which holds T afterwards."""
+        if self.rank == "regular":
+            return fast_constrained_accelerations(w, self.alpha, self.beta, self.epsilon)
+        state = (w.q.copy(), w.v.copy(), w.tau.copy(), f_ext, float(w.t[0]))
+        feedback = (self.alpha, self.beta, self.rank_tolerance)
+        found = solved(model, *state, "projection", *feedback)
+        return found.accelerations, found.multipliers
+
     def can_trace(self, model: Model) -> bool:
         """Whether tracing makes sense."""
         small = len(model.tree.acting_rows) <= TRACED_CONSTRAINTS

@@ -18,18 +18,31 @@ from ..checks import Array, ArrayLike
 from ..dynamics.derivatives.results import (
     FORWARD_ALONG,
     FORWARD_BY,
+    GIVEN_ALONG,
+    GIVEN_BY,
     INVERSE_ALONG,
     INVERSE_BY,
     derivatives,
 )
 from ..dynamics.derivatives.tree import DerivativeTree, DerivativeWorkspace
 from ..dynamics.functions import explain
-from ..dynamics.loading import ForcesLike, load_forces, load_vector
+from ..dynamics.loading import ForcesLike, load, load_forces, load_vector
+from ..dynamics.workspace import HAVE_FORCES
+from .closed import Stabilisation
+from .loop_derivatives import loop_terms, loop_wrenches, solve_with_loops
 
 if TYPE_CHECKING:
+    from integrators.tracing import Traced
+
     from ..model import Model
 
-__all__ = ["FD_derivatives", "ID_derivatives", "StateJacobian", "derivative_tree"]
+__all__ = [
+    "FD_derivatives",
+    "ID_derivatives",
+    "StateJacobian",
+    "derivative_tree",
+    "traced_derivatives",
+]
 
 _run = OnWorkspace(derivatives, DerivativeWorkspace, returns=True)
 
@@ -101,9 +114,11 @@ def _forward(
     q, v = model.check("q", q), model.check("v", v)
     if model.nv == 0:
         return _no_derivatives(model, tangent)
-    if model.loops:
-        return _with_loops(model, q, v, tau, f_ext, t, tangent)
     w = _loaded(model, q, v, t)
+    if model.loops:
+        free = Stabilisation("none", 0.0, 0.0)
+        _with_loops(model, w, tau, f_ext, free, GIVEN_ALONG if tangent else GIVEN_BY)
+        return _results(w, tangent)
     load_vector(model, "tau", tau, w.tau)
     load_forces(model, w, f_ext)
     w.task[0] = FORWARD_ALONG if tangent else FORWARD_BY
@@ -163,27 +178,37 @@ def _shortest_way(model: Model) -> Any:
 
 def _with_loops(
     model: Model,
-    q: Array,
-    v: Array,
+    w: DerivativeWorkspace,
     tau: ArrayLike | None,
     f_ext: ForcesLike,
-    t: float,
-    tangent: bool,
-) -> Three:
-    from ..dynamics.functions import position_rate
-    from .traced import traced_fd
+    keep: Stabilisation,
+    task: int,
+) -> None:
+    """Fill `slope` and what follows from it for a model with loops; w has t, q and v.
 
-    if f_ext is not None:
-        raise ValueError("f_ext: derivatives of models with loops take no external forces")
-    force = np.zeros(model.nv) if tau is None else model.check("tau", tau)
-    f, x = traced_fd(model), np.concatenate([q, v])
-    J = f.jacobian()(t, x, force)[model.nq :]
-    dtau = f.parameter_jacobian()(t, x, force)[model.nq :]
-    dq = J[:, : model.nq]
-    if tangent:
-        columns = [position_rate(model, q, e, t=t) for e in np.eye(model.nv)]
-        dq = dq @ np.array(columns).T.reshape(model.nq, model.nv)
-    return dq, J[:, model.nq :], dtau
+    First the accelerations and multipliers, then ∂ID with the loop forces as external ones, then
+    the KKT system (``loop_derivatives``).
+    """
+    base = load(model, w.q, w.v, float(w.t[0]))
+    load_vector(model, "tau", tau, base.tau)
+    load_forces(model, base, f_ext)
+    a, lam = keep.solution(model, base, f_ext)
+    load_forces(model, w, f_ext)
+    if not w.switches[HAVE_FORCES]:
+        w.f_ext[:] = 0.0
+        w.switches[HAVE_FORCES] = 1
+    w.f_ext += loop_wrenches(model, base, lam)
+    w.a_q[:] = a
+    w.task[0] = INVERSE_ALONG
+    total = _run(w)
+    if total - total != 0.0:
+        explain(model, base)
+    nv, nd = model.nv, len(w.psi)
+    terms = loop_terms(model, w, lam, keep.alpha, keep.beta)
+    by_state, by_tau = solve_with_loops(w.H, terms, w.slope[:, : nd + nv], keep.rank_tolerance)
+    w.slope[:, : nd + nv], w.slope[:, nd + nv :] = by_state, by_tau
+    w.task[0] = task
+    _run(w)
 
 
 def ID_derivatives(
@@ -232,7 +257,7 @@ class StateJacobian:
     Parameters
     ----------
     model
-        A tree.
+        A tree, with or without loops.
     tau_law, force_law
         Joint forces (t, q, v, p) and external forces (t, q, v), or None.
     depends
@@ -241,6 +266,8 @@ class StateJacobian:
         Rate at which quaternions are pulled back to unit norm.
     trace
         Whether laws may be traced; otherwise they are differentiated numerically.
+    keep
+        How loops are kept closed; None for a tree.
 
     Examples
     --------
@@ -259,8 +286,10 @@ class StateJacobian:
         depends: tuple[bool, bool] = (False, False),
         gain: float = 0.0,
         trace: bool = True,
+        keep: Stabilisation | None = None,
     ) -> None:
         self.model, self.tau_law, self.force_law, self.gain = model, tau_law, force_law, gain
+        self.keep = keep
         nq, nx, nb = model.nq, model.nq + model.nv, model.n_bodies
         self._tau_slope: Any = None
         self._force_slope: Any = None
@@ -284,13 +313,17 @@ class StateJacobian:
         w.gain[0] = self.gain
         p = params[0] if params else ()
         tau = None if self.tau_law is None else self.tau_law(t, q, v, p)
-        load_vector(model, "tau", tau, w.tau)
-        load_forces(model, w, None if self.force_law is None else self.force_law(t, q, v))
-        w.task[0] = FORWARD_BY
-        total = _run(w)
-        if total - total != 0.0:
+        forces = None if self.force_law is None else self.force_law(t, q, v)
+        if self.keep is not None:
+            _with_loops(model, w, tau, forces, self.keep, GIVEN_BY)
+        else:
             load_vector(model, "tau", tau, w.tau)
-            explain(model, w)
+            load_forces(model, w, forces)
+            w.task[0] = FORWARD_BY
+            total = _run(w)
+            if total - total != 0.0:
+                load_vector(model, "tau", tau, w.tau)
+                explain(model, w)
         J = w.jacobian.copy()
         more: Any = None
         if self._tau_slope is not None:
@@ -338,3 +371,42 @@ def _law_slope(law: Callable[..., Any], n: int, outputs: int, trace: bool) -> Ca
         return J
 
     return slope
+
+
+# ---------------------------------------------------------------------- traced
+
+
+def traced_derivatives(model: Model) -> Traced:
+    """The matrices of :func:`FD_derivatives` as a traced function of t, x = [q; v] and p = tau.
+
+    The same recursions run on symbols: machine code for this one model, without loops or indices.
+    For small models and many evaluations (also in lanes); compiling takes about a second for each
+    five joints. The result has 3·nv² numbers: dq (along velocities), dv and dtau, row by row.
+
+    Examples
+    --------
+    >>> from multibody import mechanisms
+    >>> f = traced_derivatives(mechanisms.pendulum())
+    >>> f(0.0, np.array([0.0, 1.0]), np.array([2.0])).round(6) + 0.0
+    array([-9.81,  0.  ,  1.  ])
+    """
+    from integrators import traced
+
+    if model.loops:
+        raise ValueError(f"{model.name!r} has loops; traced_derivatives serves trees")
+    nq, nv = model.nq, model.nv
+    tree = derivative_tree(model)
+
+    def symbolic(t: Any, x: Any, p: Any) -> Any:
+        w = tree.symbolic()
+        w.t[0], w.task[0] = t, FORWARD_ALONG
+        w.q[:], w.v[:], w.tau[:] = x[:nq], x[nq:], p
+        w.switches[HAVE_FORCES] = int(len(model.springs) > 0)
+        derivatives(w)
+        return w.result.ravel()
+
+    kept = model.tree.traced
+    if "traced derivatives" not in kept:
+        kept["traced derivatives"] = traced(symbolic, n=nq + nv, params=nv, outputs=3 * nv * nv)
+    found: Traced = kept["traced derivatives"]
+    return found

@@ -54,7 +54,7 @@ TRACED_BODIES = 40
 #: :class:`~multibody.runs.derivatives.StateJacobian` serve all models.
 TRACED_JACOBIAN_STATES = 8
 
-#: The same for models with loops, which have no ``jac`` above it.
+#: The same for models with loops, where recursions are no part of the compiled code.
 LOOP_JACOBIAN_STATES = 40
 
 #: Rate (1/s) at which the stabilising term pulls quaternions back to unit norm.
@@ -157,10 +157,10 @@ def as_ivp(
     Returns
     -------
     IVP
-        With an exact Jacobian ``jac`` (of models with loops if traced, up to 40 states), the
-        invariants (energy, components of momentum) that the mechanism and the forces conserve,
-        names of the states, and the manifold of positions, for Munthe-Kaas methods (such as
-        ``method="RKMK4"``), which keep quaternions unit vectors by themselves.
+        With an exact Jacobian ``jac``, the invariants (energy, components of momentum) that the
+        mechanism and the forces conserve, names of the states, and the manifold of positions, for
+        Munthe-Kaas methods (such as ``method="RKMK4"``), which keep quaternions unit vectors by
+        themselves.
 
     Examples
     --------
@@ -210,6 +210,7 @@ def as_ivp(
                 (callable(tau), callable(f_ext)),
                 way * gain,
                 traced is not False,
+                held,
             ),
         )
         return {"f": f, "jac": jac, "manifold": space}
@@ -287,7 +288,7 @@ def _jacobian(f: Any, model: Model, analytical: Callable[[], StateJacobian]) -> 
     most = LOOP_JACOBIAN_STATES if model.loops else TRACED_JACOBIAN_STATES
     if isinstance(f, Traced) and f.n <= most:
         return _ExactJacobian(f)
-    return None if model.loops else analytical()
+    return analytical()
 
 
 def _right_hand_side(

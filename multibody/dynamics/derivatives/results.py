@@ -15,6 +15,7 @@ from ..aba import inverse_pivot
 from ..forces import element_forces
 from ..kinematics import forward
 from ..workspace import HAVE_ELEMENTS
+from .articulated import articulated_factors, articulated_solve
 from .kernels import (
     accelerate,
     inward,
@@ -22,15 +23,21 @@ from .kernels import (
     slopes_of_sums,
 )
 from .springs import spring_slopes
+from .tree import DEEP_TREE, TILE
 
-__all__ = ["FORWARD_ALONG", "FORWARD_BY", "INVERSE_ALONG", "INVERSE_BY", "derivatives"]
-
-#: Columns that are solved for together: as many as stay in the fastest memory.
-TILE = 64
-
+__all__ = [
+    "FORWARD_ALONG",
+    "FORWARD_BY",
+    "GIVEN_ALONG",
+    "GIVEN_BY",
+    "INVERSE_ALONG",
+    "INVERSE_BY",
+    "derivatives",
+]
 
 # What to compute: accelerations or joint forces, along velocities or by the numbers in q.
-FORWARD_ALONG, FORWARD_BY, INVERSE_ALONG, INVERSE_BY = range(4)
+# The last two take `slope` as it is, in the directions of the joints.
+FORWARD_ALONG, FORWARD_BY, INVERSE_ALONG, INVERSE_BY, GIVEN_ALONG, GIVEN_BY = range(6)
 
 
 @kernel
@@ -40,8 +47,21 @@ def derivatives(w: Any) -> Any:
     One kernel for all tasks, because compiling takes seconds and they share most of it. In `slope`
     it leaves derivatives by directions, by velocities, and by joint forces (by v̇ for ID).
     """
-    task, nv, m = w.task[0], w.v.shape[0], w.slope.shape[1]
-    is_forward = task in (FORWARD_ALONG, FORWARD_BY)
+    task = w.task[0]
+    check = 0.0
+    if task not in (GIVEN_ALONG, GIVEN_BY):
+        check = slopes(w, task in (FORWARD_ALONG, FORWARD_BY))
+    if task in (FORWARD_ALONG, INVERSE_ALONG, GIVEN_ALONG):
+        along_velocities(w)
+    else:
+        state_jacobian(w)
+    return check
+
+
+@kernel
+def slopes(w: Any, is_forward: bool) -> Any:
+    """`slope` of FD or ID; for FD, v̇ comes first."""
+    nv, m = w.v.shape[0], w.slope.shape[1]
     for k in range(nv):
         if is_forward:
             w.a_q[k] = 0.0
@@ -53,10 +73,12 @@ def derivatives(w: Any) -> Any:
     outward(w)
     inward(w)
     if is_forward:
-        factorise(w)
+        factors(w)
         for k in range(nv):
-            w.a_q[k] = w.tau[k] - w.z[k]
-        solve_vector(w, w.a_q)
+            w.slope[k, 0] = w.z[k] - w.tau[k]
+        solve(w, 0, 1)
+        for k in range(nv):
+            w.a_q[k] = w.slope[k, 0]
         accelerate(w)
     slopes_of_sums(w)
     spring_slopes(w)
@@ -70,16 +92,29 @@ def derivatives(w: Any) -> Any:
             w.slope[k, m - nv + k] = -1.0
         start = 0
         while start < m:
-            stop = min(start + TILE, m)
-            solve_columns(w, start, stop)
-            start = stop
-    if task in (FORWARD_ALONG, INVERSE_ALONG):
-        along_velocities(w)
-    else:
-        state_jacobian(w)
+            solve(w, start, min(start + TILE, m))
+            start += TILE
     for k in range(nv):
         check = check + w.slope[k, k]
     return check
+
+
+@kernel
+def factors(w: Any) -> None:
+    """What :func:`solve` needs: factors of H, or articulated inertias where the tree is deep."""
+    if w.switches[DEEP_TREE]:
+        articulated_factors(w)
+    else:
+        factorise(w)
+
+
+@kernel
+def solve(w: Any, start: int, stop: int) -> None:
+    """slope ← −H⁻¹ slope, for at most `TILE` columns."""
+    if w.switches[DEEP_TREE]:
+        articulated_solve(w, start, stop)
+    else:
+        solve_columns(w, start, stop)
 
 
 @kernel
@@ -100,24 +135,6 @@ def factorise(w: Any) -> None:
                 j = w.parent_v[first]
             H[k, i] = a
             i = w.parent_v[i]
-
-
-@kernel
-def solve_vector(w: Any, x: Any) -> None:
-    """x ← H⁻¹ x."""
-    L = w.H
-    for i in range(x.shape[0] - 1, -1, -1):
-        j = w.parent_v[i]
-        while j >= 0:
-            x[j] = x[j] - L[i, j] * x[i]
-            j = w.parent_v[j]
-    for i in range(x.shape[0]):
-        total = x[i] * w.D_inverse[i]
-        j = w.parent_v[i]
-        while j >= 0:
-            total = total - L[i, j] * x[j]
-            j = w.parent_v[j]
-        x[i] = total
 
 
 @kernel

@@ -13,6 +13,7 @@ from ...checks import Array
 from ..laws import Fresh, law_callback, law_code
 from ..tables import starts
 from ..workspace import TreeWorkspace
+from .articulated import is_deep, leaf_slots
 from .laws import (
     freedoms_are_constant,
     rate_slope_count,
@@ -24,7 +25,13 @@ from .laws import (
 if TYPE_CHECKING:
     from ...model import Model
 
-__all__ = ["DerivativeTree", "DerivativeWorkspace"]
+__all__ = ["DEEP_TREE", "TILE", "DerivativeTree", "DerivativeWorkspace"]
+
+# Place in `switches`, behind those of ``tree``: whether H is inverted by articulated inertias.
+DEEP_TREE = 3
+
+#: Columns that are solved for together: as many as stay in the fastest memory.
+TILE = 64
 
 EXTRA = {
     "task": "i1",  # see ``derivative_results``
@@ -56,6 +63,9 @@ EXTRA = {
     "push": "f1",
     "turned": "f1",
     "spring": "f1",
+    "slot": "i1",  # see ``derivative_articulated``
+    "is_leaf": "i1",
+    "swing": "f3",
     "slope": "f2",  # by directions, by velocities, and by joint forces
     "result": "f3",  # along velocities, by velocities, by joint forces (or accelerations)
     "jacobian": "f2",  # of [q̇; v̇] by [q; v]
@@ -73,7 +83,9 @@ class DerivativeWorkspace(TreeWorkspace):
 def _expanded(parents: Array, sizes: list[int]) -> tuple[Array, Array]:
     """Variable that each joint rides on, and that each variable rides on; −1 for none."""
     at = starts(sizes)
-    above, last, expanded = [], [], []
+    above: list[int] = []
+    last: list[int] = []
+    expanded: list[int] = []
     for i, (parent, n) in enumerate(zip(parents, sizes)):
         nearest = last[parent - 1] if parent else -1
         above.append(nearest)
@@ -104,7 +116,16 @@ class DerivativeTree:
         run: list[int] = []
         for k, parent in enumerate(parent_v):
             run.append(run[k - 1] if parent == k - 1 and k > 0 else k)
+        self.is_deep = is_deep(parent_v)
+        slots = leaf_slots([b.parent - 1 for b in bodies])
+        self.leaves = max(slots) + 1 if self.is_deep else 0
+        leaf = [1] * len(bodies)
+        for b in bodies:
+            if b.parent:
+                leaf[b.parent - 1] = 0
         self.tables = {
+            "slot": np.array(slots, dtype=np.int64),
+            "is_leaf": np.array(leaf, dtype=np.int64),
             "above": above,
             "above_d": above_d,
             "parent_d": parent_d,
@@ -133,8 +154,10 @@ class DerivativeTree:
     def make_workspace(self) -> DerivativeWorkspace:
         """Return a new workspace."""
         base = self.tree.make_workspace()
+        fields = {name: getattr(base, name) for name in TreeWorkspace.FIELDS}
+        fields["switches"] = np.append(base.switches, int(self.is_deep))
         return DerivativeWorkspace(
-            **{name: getattr(base, name) for name in TreeWorkspace.FIELDS},
+            **fields,
             **self.tables,
             task=np.zeros(1, dtype=np.int64),
             slopes=self._addresses(self.slope_functions, "slopes", slope_count),
@@ -145,6 +168,7 @@ class DerivativeTree:
     def symbolic(self) -> SimpleNamespace:
         """Return a workspace of objects, for kernels run on symbols (or interpreted)."""
         base = self.tree.symbolic()
+        base.switches = [*base.switches, int(self.is_deep)]
         return SimpleNamespace(
             **vars(base),
             **self.tables,
@@ -168,7 +192,8 @@ class DerivativeTree:
             "S_slope": (int(self.tables["vary_at"][-1]), 6),
             "coriolis": (nb, 9), "momentum": (nb, 3), "outer": (nb, 6),
             "push": (6,), "turned": (3,), "spring": (19,),
-            "slope": (nv, nd + 2 * nv), "result": (3, nv, nv), "jacobian": (nq + nv, nq + nv),
+            "slope": (nv, nd + 2 * nv), "result": (3, nv, nv),
+            "swing": (self.leaves, 6, TILE), "jacobian": (nq + nv, nq + nv),
             "gain": (1,),
         }  # fmt: skip
         return {name: np.zeros(shape, dtype=dtype) for name, shape in shapes.items()}

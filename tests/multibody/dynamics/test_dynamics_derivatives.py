@@ -33,9 +33,9 @@ from multibody.dynamics.functions import position_rate
 from multibody.dynamics.loading import load_forces
 from multibody.joints import joint_names
 from multibody.mechanisms.random import random_tree
-from multibody.model import PointSpring
-from multibody.runs.derivatives import StateJacobian, derivative_tree
+from multibody.runs.derivatives import StateJacobian, derivative_tree, traced_derivatives
 from multibody.runs.traced import traced_fd, traced_id
+from tests.multibody.derivative_samples import assert_near, with_elements
 
 # Two exact ways differ by rounding, which the inverse of H enlarges.
 EXACT = 1e-10
@@ -93,27 +93,6 @@ def tree_around(kind, reverse, seed=0):
     return b.build()
 
 
-def with_elements(model, seed=0):
-    """The same with springs and dampers, in joints and between points, and rotors."""
-    rng = np.random.default_rng(seed)
-    n = model.n_bodies
-    bodies = []
-    for b in model.bodies:
-        new = {"damping": rng.uniform(0.1, 1.0, b.joint.nv)}
-        if b.joint.rate_is_velocity:
-            new["stiffness"] = rng.uniform(1.0, 2.0, b.joint.nv)
-            new["limits"] = np.tile([-0.1, 0.1, 3.0, 0.5], (b.joint.nv, 1))
-        if b.joint.nv == 1:
-            new["armature"] = rng.uniform(0.1, 0.2, 1)
-        bodies.append(replace(b, **new))
-    ends = ((0, n), (1, n), (n - 1, 2), (2, 0))
-    springs = [
-        PointSpring(f"s{k}", a, rng.normal(size=3), b, rng.normal(size=3), 2.0, 0.7, 0.4 * (k % 2))
-        for k, (a, b) in enumerate(ends)
-    ]
-    return Model(tuple(bodies), (), tuple(springs), model.gravity, model.name + " on springs")
-
-
 def state(model, seed=0):
     rng = np.random.default_rng(seed)
     q, v = model.random(rng), rng.normal(size=model.nv)
@@ -123,11 +102,6 @@ def state(model, seed=0):
 def directions(model, q, t):
     columns = [position_rate(model, q, e, t=t) for e in np.eye(model.nv)]
     return np.array(columns).T.reshape(model.nq, model.nv)
-
-
-def assert_near(found, expected, tolerance):
-    size = max(1.0, np.abs(expected).max(initial=0.0))
-    np.testing.assert_allclose(found, expected, rtol=0.0, atol=tolerance * size)
 
 
 # ---------------------------------------------------------------------- every joint
@@ -274,6 +248,30 @@ def test_long_chains_are_served_at_once():
         moved[0][k], moved[1][k] = at + step * e, at - step * e
         ahead, behind = (FD(model, *x, tau) for x in moved)
         assert_near(found[k][:, 40], (ahead - behind) / (2 * step), 1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_articulated_inertias_give_what_factors_give(seed, monkeypatch):
+    """Deep trees are solved another way; here both ways on trees with all joints and branches."""
+    model = with_elements(random_tree(12, seed, branching=0.5))
+    q, v, tau, f = state(model, seed)
+    by_factors = FD_derivatives(model, q, v, tau, f_ext=f)
+    monkeypatch.setattr("multibody.dynamics.derivatives.articulated.DEEP", 0.0)
+    other = replace(model, name="deep")
+    assert derivative_tree(other).is_deep
+    assert not derivative_tree(model).is_deep
+    for x, y in zip(FD_derivatives(other, q, v, tau, f_ext=f), by_factors):
+        assert_near(x, y, EXACT)
+
+
+def test_traced_derivatives():
+    model = tree_around("universal", False)
+    q, v, tau, _ = state(model, 5)
+    found = traced_derivatives(model)(0.0, np.concatenate([q, v]), tau)
+    for x, y in zip(found.reshape(3, model.nv, model.nv), FD_derivatives(model, q, v, tau)):
+        assert_near(x, y, 1e-12)
+    with pytest.raises(ValueError, match="loops"):
+        traced_derivatives(mechanisms.four_bar())
 
 
 def test_results_are_copies_and_mistakes_are_told():
