@@ -70,7 +70,6 @@ EXTRA = {
     "result": "f3",  # along velocities, by velocities, by joint forces (or accelerations)
     "jacobian": "f2",  # of [q̇; v̇] by [q; v]
     "gain": "f1",  # at which quaternions are pulled back to unit norm …
-    "quaternions": "i1",  # … and where they are
 }
 
 
@@ -134,7 +133,6 @@ class DerivativeTree:
             "varies": self.varies,
             "d_at": starts(sizes),
             "vary_at": starts(vary),
-            "quaternions": np.array(model.quaternion_places, dtype=np.int64),
         }
         self.slope_functions = [
             slope_law(b) if varies else None for b, varies in zip(bodies, self.varies)
