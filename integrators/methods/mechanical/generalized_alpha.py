@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...dae.acceleration import Weighted
 from ...dae.problem import Formulation
 from ...problem import IVP
 from ...stepping.engine import Options
@@ -56,8 +57,9 @@ class GeneralizedAlpha:
     -----
     The formulation may be "index3", whose λ it fills, or "index1", "projected" and so on, of which
     it takes just the system; velocity constraints hold to second order only, unless projected.
-    With a fixed step the auxiliary acceleration is carried along; adaptive steps compute it afresh
-    where the step size changes, and compare one step with two of half the length.
+    With a fixed step the auxiliary acceleration is carried along. Adaptive steps compute it afresh,
+    compare one step with two of half the length, and put velocities back on G v = ν after each:
+    accelerations of a start beside it would force them back at once, in any step however short.
 
     Examples
     --------
@@ -122,6 +124,8 @@ class GeneralizedAlphaStep(ConstrainedStep):
         self, t: float, q: Array, v: Array, multipliers: Array | None, h: float
     ) -> tuple[Array, Array, Array, Array | None]:
         """One step; adaptive: also two of half the length, whose result is kept."""
+        if not self.fixed:
+            v = self._tangent(t, q, v)
         a, v_dot, force = self._auxiliary(t, q, v, h)
         force = force if multipliers is None else multipliers
         first = self._one(t, q, v, a, v_dot, force, h)
@@ -136,12 +140,25 @@ class GeneralizedAlphaStep(ConstrainedStep):
         middle = self._one(t, q, v, a, v_dot, force, half)
         if middle is None:
             return self._failed(t, h)
-        second = self._one(t + half, *middle[:2], middle[3], middle[4], middle[2], half)
+        # Started afresh, too: the errors of both halves, and of the whole, have the same constant.
+        v_middle = self._tangent(t + half, middle[0], middle[1])
+        a, v_dot, force = self._fresh(t + half, middle[0], v_middle, half)
+        second = self._one(t + half, middle[0], v_middle, a, v_dot, force, half)
         if second is None:
             return self._failed(t, h)
-        q2, v2, found, _, _ = second
-        error = (np.concatenate([q2, v2]) - np.concatenate(first[:2])) / (2**self.order - 1)
+        q2, found = second[0], second[2]
+        v2 = self._tangent(t + h, q2, second[1])
+        v1 = self._tangent(t + h, first[0], first[1])
+        error = (np.concatenate([q2, v2]) - np.concatenate([first[0], v1])) / (2**self.order - 1)
+        # Velocities, whose errors are the larger ones, are extrapolated; positions stay closed.
+        v2 = self._tangent(t + h, q2, v2 + error[self.system.nq :])
         return q2, v2, found, error
+
+    def _tangent(self, t: float, q: Array, v: Array) -> Array:
+        """The velocity nearest to v, in the norm of the mass, with G v = ν."""
+        now = self.terms(t, q, v)
+        known = Weighted(now.M, now.G, self.system.rank_tolerance)
+        return np.asarray(v + known.accelerate(np.zeros_like(v), now.nu - now.G @ v)[0])
 
     def _failed(self, t: float, h: float) -> tuple[Array, Array, Array, Array | None]:
         if self.fixed:

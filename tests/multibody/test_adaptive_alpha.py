@@ -1,0 +1,48 @@
+"""The adaptive generalized-α method on the loops of the catalogue."""
+
+import numpy as np
+import pytest
+
+from integrators import solve
+from multibody import as_dae, mechanisms
+
+
+def run(name, t_end, formulation, **options):
+    entry = mechanisms.entry(name)
+    model = entry.model()
+    q0, v0 = entry.start(model)
+    problem = as_dae(model, q0, v0, (0.0, t_end), formulation=formulation)
+    return model, solve(problem, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "t_end"),
+    [
+        ("four_bar", 0.8),  # this and the next three ended with NaN at 0.68, 0.16, 0.21 and 0.88 s
+        ("slider_crank", 0.4),
+        ("spatial_slider_crank", 0.3),
+        ("five_bar", 0.9),
+        ("bricard", 0.5),
+    ],
+)
+def test_adaptive_steps_reach_the_end(name, t_end):
+    model, alpha = run(name, t_end, "index3", method="GeneralizedAlpha", rtol=1e-4, atol=1e-7)
+    _, exact = run(name, t_end, "projected", method="DOP853", rtol=1e-10, atol=1e-12)
+    assert alpha.success
+    error = np.abs(alpha.y[: model.nq, -1] - exact.y[: model.nq, -1]).max()
+    assert error < 500 * 1e-4  # order 2: local errors add up over many steps
+    assert alpha.observed.velocity_drift.max() < 1e-10  # on the hidden constraint after each step
+
+
+def test_errors_fall_with_the_tolerance_as_order_two_says():
+    """Local errors are of the third order, so errors fall like tol^(2/3): by 100 for 1000."""
+    model, exact = run("four_bar", 0.4, "projected", method="DOP853", rtol=1e-11, atol=1e-13)
+    errors, steps = [], []
+    for rtol in (1e-3, 1e-6):
+        _, alpha = run(
+            "four_bar", 0.4, "index3", method="GeneralizedAlpha", rtol=rtol, atol=1e-3 * rtol
+        )
+        errors.append(np.abs(alpha.y[: model.nq, -1] - exact.y[: model.nq, -1]).max())
+        steps.append(alpha.nsteps)
+    assert 20 < errors[0] / errors[1] < 2000
+    assert 4 < steps[1] / steps[0] < 30  # a tenth of the step
