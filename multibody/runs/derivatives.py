@@ -197,7 +197,7 @@ def _with_loops(
     if not w.switches[HAVE_FORCES]:
         w.f_ext[:] = 0.0
         w.switches[HAVE_FORCES] = 1
-    w.f_ext += loop_wrenches(model, base, lam)
+    w.f_ext[:] += loop_wrenches(model, base, lam)
     w.a_q[:] = a
     w.task[0] = INVERSE_ALONG
     total = _run(w)

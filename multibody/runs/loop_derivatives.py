@@ -91,8 +91,8 @@ def _law_slopes(model: Model, l: int) -> Any:
     """Law of a loop joint and its Jacobian by (E, r, v_J), as functions of (t, y); made once."""
     from integrators import traced
 
-    kept = model.tree.traced
-    if ("loop slopes", l) not in kept:
+    kept, name = model.tree.traced, f"slopes of loop {l}"
+    if name not in kept:
         joint = model.loops[l].joint
         law, k, m = loop_law(joint), len(joint.parameters), constraint_count(joint)
         p = np.asarray(joint.parameters, dtype=float)
@@ -102,11 +102,11 @@ def _law_slopes(model: Model, l: int) -> Any:
             f = traced(lambda t, x: law(t, x, ()), n=18, outputs=9 * m)
         J = f.jacobian()
         more = (p,) if k else ()
-        kept["loop slopes", l] = lambda t, y: (
+        kept[name] = lambda t, y: (
             np.asarray(f(t, y, *more)).reshape(9 * m),
             np.asarray(J(t, y, *more)).reshape(9 * m, 18),
         )
-    return kept["loop slopes", l]
+    return kept[name]
 
 
 def loop_wrenches(model: Model, w: Any, multipliers: Array) -> Array:
