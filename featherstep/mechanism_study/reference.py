@@ -26,13 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["KNOWN", "Known", "Measure", "ReferenceMotion", "reference_motion"]
 
 #: Formulations and methods for a computed reference, in the order in which they are tried; the
-<<<<<<< HEAD
-#: first two that agree as well as is wanted count, or else those that agree best. An explicit
-#: and an implicit one, so that stiffness is no obstacle; eliminated multipliers, and multipliers as
-=======
 #: first two that agree as well as is wanted count, or else those that agree best. An explicit and
 #: an implicit one, so that stiffness is no obstacle; eliminated multipliers, and multipliers as
->>>>>>> 273f214 (moved d3e487d)
 #: unknowns.
 LOOPS = (
     ("projected", "DOP853", 1e-12),

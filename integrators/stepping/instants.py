@@ -64,9 +64,7 @@ class Motion:
     def slope(self, t: float, y: NDArray[Any]) -> NDArray[Any] | None:
         """±y', or None where f does not tell it."""
         slope = self.engine.slope(t, y)
-        if (
-            slope.shape != y.shape
-        ):  # a tangent vector, on a manifold; f is y' in the space around it
+        if slope.shape != y.shape:  # a tangent vector; f is y' in the space around the manifold
             slope = self.ivp.rhs(t, y)
         if self._mass is not None:
             if np.linalg.matrix_rank(self._mass) < self.ivp.n:
@@ -131,6 +129,9 @@ class Instant:
         taken.
     has_past
         Whether there was a motion before; not at the start of a run.
+    recorded
+        Zeros before it that were recorded and changed nothing; at the same time but for rounding,
+        they have happened here.
 
     Attributes
     ----------
@@ -153,6 +154,7 @@ class Instant:
         h: float,
         found: Sequence[Occurrence],
         has_past: bool = True,
+        recorded: Sequence[Occurrence] = (),
     ) -> None:
         self.has_past = has_past
         self.tracker, self.motion, self.t, self.y = tracker, motion, t, y
@@ -170,6 +172,10 @@ class Instant:
                 if delay > self.rounding:
                     self.late.add(k)
         self.happened: set[int] = set()
+        for occurrence in recorded:
+            if abs(occurrence.t - t) <= self.rounding:
+                self.came_from[occurrence.event] = occurrence.side
+                self.happened.add(occurrence.event)
         self.through: set[int] = set()
         self.changed = False
         self.status: Status | None = None

@@ -34,6 +34,7 @@ from .state import (
     FUNCTION_RAISED,
     H_FIXED,
     H_LAST,
+    HALF_ROWS,
     HAVE_F1,
     HAVE_START,
     KEPT,
@@ -308,6 +309,8 @@ def attempt_with_estimate(w, t, h):
     status = invoke(w, w.attempt, t, 0.5 * h)
     if status != OK:
         return status
+    for i in range(w.count[HALF_ROWS]):  # behind the stages and what the step gained
+        copy(w.K[i], w.K[w.count[HALF_ROWS] + 1 + i])
     copy(w.y, w.saved)
     copy(w.f0, w.y_old)  # free until the step is accepted
     known = w.count[F0_CURRENT]

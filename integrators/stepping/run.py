@@ -263,7 +263,9 @@ class Run:
         for i, occurrence in enumerate(found):
             if tracker.acts(occurrence.event):
                 end, y_end = occurrence.t, occurrence.y
-                instant = Instant(tracker, self.motion, end, y_end.copy(), h, found[i:])
+                later, earlier = found[i:], found[:i]
+                y_now = y_end.copy()
+                instant = Instant(tracker, self.motion, end, y_now, h, later, recorded=earlier)
                 y_new = engine.to_real(y_end).copy()
                 break
             tracker.record(occurrence)

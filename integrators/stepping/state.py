@@ -87,6 +87,7 @@ LOWEST_ORDER = next(_place)  # of a Taylor method with variable order …
 HIGHEST_ORDER = next(_place)  # … and the highest
 STEPS_AT_ORDER = next(_place)  # accepted steps since the last change of order
 ESTIMATE_BLOCK = next(_place)  # which real block filters the error estimate; -1: none
+HALF_ROWS = next(_place)  # step doubling: stages of the first half that dense output needs, too
 DENSE_BLOCK = next(_place)  # which real block solves for further stages for dense output
 KINKS = next(_place)  # 1: f is known to have kinks; Taylor methods look inside their steps, too
 END_BLOCK = next(_place)  # which one filters the slope at the end, if that is looked at; else -1

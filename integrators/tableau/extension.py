@@ -189,7 +189,7 @@ def implicit_extension(
     """Dense output of an implicit tableau from its stages, Δ, and further implicit stages.
 
     With ``halved``, the stages are those of the second of two half steps, and stand for half of
-    their slopes. Without ``further`` there are no further stages, and the order is what these
+    their slopes; those of the first follow behind Δ. Without ``further`` there are no further stages, and the order is what these
     rows have.
     """
     A, b, c = tableau.arrays
@@ -199,12 +199,15 @@ def implicit_extension(
         A, c = _two_half_steps(A, b, c)
     rows = trees.of_stages(A, c)
     stiff = trees.of_stiff_stages(A, rows) if tableau.is_stiffly_accurate else None
-    if halved:
-        rows, stiff = rows[s:] / 2, None if stiff is None else stiff[s:] / 2
     if stage_order < 1:  # c is not the row sums of A: the stages are of no use
         rows, stiff = 0.0 * rows, None
-    rows = np.vstack([rows, trees.gained])
-    stiff = None if stiff is None else np.vstack([stiff, trees.beyond_one])
+    if halved:
+        rows = np.vstack([rows[s:] / 2, trees.gained, rows[:s] / 2])
+        if stiff is not None:
+            stiff = np.vstack([stiff[s:] / 2, trees.beyond_one, stiff[:s] / 2])
+    else:
+        rows = np.vstack([rows, trees.gained])
+        stiff = None if stiff is None else np.vstack([stiff, trees.beyond_one])
     for lag in range(LAGS if stiff is not None and order < 10 else 0):
         found = _Search(trees, rows, s, (), gamma, stiff, lag).grow(order, further)
         if found.order == order and np.abs(found.weights).sum(axis=0).max() < LARGEST_WEIGHTS:

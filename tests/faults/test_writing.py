@@ -13,9 +13,8 @@ import pytest
 from featherstep import options
 from featherstep.problem_study import figure as plot
 from integrators import Solution, catalogue, files, solve
-from multibody import load_model, mechanisms, save_model
+from multibody import load_model, mechanisms, save_model, simulate
 from multibody.pictures import animate
-from multibody.runs import simulate
 
 resource = pytest.importorskip("resource", reason="limits of a process are POSIX's")
 

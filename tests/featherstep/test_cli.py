@@ -576,7 +576,7 @@ def test_ctrl_c_inside_a_run():
 
 
 def test_ctrl_c_during_a_simulation_shows_what_was_computed(capsys, monkeypatch):
-    whole = multibody.runs.simulate
+    whole = multibody.simulate
 
     def interrupted(*arguments, on_interrupt, **options):
         assert on_interrupt == "return"

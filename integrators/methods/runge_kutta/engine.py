@@ -400,7 +400,7 @@ class ImplicitEngine(Engine):
             self.lagrange = np.ascontiguousarray(inverse.T, dtype=np.float64)
         halved = bool(count[at.ESTIMATE] == at.ESTIMATE_DOUBLING)
         # The error at the end of two half steps is far below that of one step of their length.
-        wanted = implicit_order(tableau) + halved
+        wanted = implicit_order(tableau) + 3 * halved
         if self.problem.index is not None and np.max(self.problem.index) > 1:
             # Multipliers are not what order conditions speak of: no further stages.
             self.plain = implicit_extension(tableau, wanted, 1.0, halved, further=False)
@@ -415,6 +415,7 @@ class ImplicitEngine(Engine):
             self.dense_order, self.degree = implicit_order(tableau), 1
             return
         count[at.EXTRA_STAGES] = len(self.extension.nodes)
+        count[at.HALF_ROWS] = s if halved else 0
         self.dense_order = min(self.extension.order, implicit_order(tableau))
         self.degree = self.extension.weights.shape[1]
 
@@ -516,7 +517,10 @@ class ImplicitEngine(Engine):
         return Implicit(**shared, **arrays)
 
     def _dense_tables(self, shared: dict[str, Any]) -> dict[str, Any]:
-        """Tables of dense output, and room for its rows: the stages, y₁ − y₀, further stages."""
+        """Tables of dense output, and room for its rows.
+
+        The stages, y₁ − y₀, with step doubling those of the first half, and further stages.
+        """
         names = ("extra_c", "extra_A", "extra_start", "plain_P")
         if self.extension is None or self.plain is None:
             return dict(zip(names, (np.zeros(0), *(np.zeros((0, 0)) for _ in range(3)))))

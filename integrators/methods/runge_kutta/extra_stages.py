@@ -22,6 +22,7 @@ from ...stepping.state import (
     EXTRA_STAGES,
     FIXED,
     FUNCTION_RAISED,
+    HALF_ROWS,
     NEWTON_FAILED,
     NEWTON_MEMORY,
     NEWTON_TOLERANCE,
@@ -59,7 +60,7 @@ def implicit_dense(w, t, h):
 def further_stage(w, i, t, h):
     """Solve for the i-th further stage by Newton's iteration; it becomes a row of K."""
     n = w.y.shape[0]
-    row = w.count[STAGES] + 1 + i
+    row = w.count[STAGES] + 1 + w.count[HALF_ROWS] + i
     gamma = w.clock[DENSE_WEIGHT]
     W = w.K[row]
     combine(w.extra_start[i], w.K, row, W)

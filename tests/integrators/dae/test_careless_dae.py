@@ -349,7 +349,7 @@ def test_a_further_review_comes_in_addition():
     assert "did not converge" in run.message
     assert run.message.endswith("looked at by me")
     plain = solve(both.with_(review=None), method="DOP853", rtol=1e-8, atol=1e-8)
-    assert plain.message == "reached the end of the interval"
+    assert plain.ending == "reached the end of the interval"
 
 
 @pytest.mark.parametrize("far", [1e4, 1e6])

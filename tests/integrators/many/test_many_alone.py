@@ -106,9 +106,9 @@ def test_neighbours_in_lanes_do_not_change_a_run():
 
 def test_runs_that_leave_the_lanes_say_so_in_the_log(caplog):
     with caplog.at_level(logging.INFO, logger="integrators.many"):
-        many = solve_many(RATE, (0, 1), [[1.0, 0.0]], params=[1.0], method="DOP853", t_eval=[0.5])
-    assert many.engine.endswith("output between the steps of DOP853 takes further evaluations")
-    assert "further evaluations" in caplog.text
+        many = solve_many(RATE, (0, 1), [[1.0, 0.0]], params=[1.0], method="DOP853", step=0.1)
+    assert many.engine.endswith("the step is fixed")
+    assert "one by one: the step is fixed" in caplog.text
 
 
 # -------------------------------------------------------------------- the problem's review

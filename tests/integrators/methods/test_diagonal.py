@@ -5,7 +5,7 @@ import pytest
 
 from integrators import solve, traced
 from integrators.methods.runge_kutta.predictor import stage_predictor
-from tests.detest_stiff import PROBLEMS
+from tests.integrators.methods.detest_stiff import PROBLEMS
 
 ESDIRKS = ["Kvaerno5", "ESDIRK547", "SDIRK4", "TRBDF2"]
 

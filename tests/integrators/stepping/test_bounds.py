@@ -67,4 +67,4 @@ def test_a_conserved_quantity_that_is_not_kept_is_mentioned():
     kept = solve(circle, method="DOP853", rtol=1e-9, atol=1e-9)
     assert kept.message == "reached the end of the interval"
     lost = solve(circle.with_(t_span=(0, 3000)), method="ImplicitEuler", rtol=1e-5, atol=1e-5)
-    assert "'energy' has changed by 0.5" in lost.message or "has changed by 0.4" in lost.message
+    assert "energy drifted by 0.5" in lost.message

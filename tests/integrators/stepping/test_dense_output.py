@@ -17,8 +17,8 @@ INSIDE = np.linspace(0.0, 1.0, 9)[1:-1]
 TOLERANCE = {1: 1e-3, 2: 1e-5, 3: 1e-7, 4: 1e-9}
 TIGHT = 1e-10
 ALLOWED = 10.0  # error between the steps over that at the steps
-# Of two half steps with an error of 1e-11 at a length of 0.5 only the second one's stages are left.
-HARD = {"LobattoIIIA5": 3 * ALLOWED}
+# Two half steps leave 5e-12 at the steps, a twentieth of the tolerance, and 5e-10 between them.
+HARD = {"RadauIA5": 12 * ALLOWED}
 ROUNDING = 1e-13
 
 

@@ -251,7 +251,7 @@ class TestCache:
     def test_second_process_reads_it(self, folder):
         program = (
             "import numpy as np, sys\n"
-            "from integrators import cache\n"
+            "from integrators.kernels import cache\n"
             "from integrators.tracing import traced\n"
             "stored = []\n"
             "original = cache.store\n"

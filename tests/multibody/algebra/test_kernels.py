@@ -431,7 +431,7 @@ def test_dense_twist_transform_costs_63m_48a():
 
 
 def test_counting_numbers_refuse_to_be_tested():
-    from counting import Tally
+    from tests.multibody.counting import Tally
 
     with pytest.raises(TypeError, match="tested a value"):
         bool(Counted(1.0, Tally()))

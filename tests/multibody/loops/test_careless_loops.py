@@ -108,7 +108,7 @@ def test_a_regular_run_with_drift_is_not_accused(four_bar):
     model, q, v = four_bar
     mild = solve(as_ivp(model, q, v, (0.0, 3.0), stabilise="none"), method="DOPRI5", **LOOSE)
     assert mild.observed.drift.max() > 1e-6
-    assert mild.message == "reached the end of the interval"
+    assert mild.ending == "reached the end of the interval"
     assert singular_positions(model, mild.t, mild.y[:3], mild.y[3:]).passages == ()
     wild = solve(as_ivp(model, q, v, (0.0, 5.0), stabilise="none"), method="Heun", step=0.02)
     assert wild.observed.drift.max() > 0.05

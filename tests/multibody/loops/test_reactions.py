@@ -119,7 +119,7 @@ def four_bar():
 
 def test_frictionless_pins_of_a_four_bar_carry_no_couple():
     """By free-body equations to 1e-12; `joint_forces` had 1.97, 3.84 and 7.08 Nm here."""
-    from random_mechanisms import Drawn
+    from tests.multibody.random_mechanisms import Drawn
 
     model, q, v = four_bar()
     c = Drawn(model, q, v, np.zeros(3), np.zeros((3, 6)), 0.0)

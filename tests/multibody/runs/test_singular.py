@@ -122,7 +122,7 @@ def test_regular_motions_are_not_accused(name):
     for options in ({"method": "DOP853", "rtol": 1e-6}, {"method": "RK4", "step": 2e-3}):
         solution = solve(as_ivp(model, q, v, (0.0, min(t_end, 3.0))), **options)
         assert solution.status == Status.FINISHED
-        assert solution.message == "reached the end of the interval"
+        assert solution.ending == "reached the end of the interval"
 
 
 def test_simulate_tells_too(double):
