@@ -15,9 +15,9 @@ from .errors import FileError, IntegrationError, IntegrationInterrupted
 from .kernels import compiled, kernel
 from .manifold import Manifold
 from .problem import IVP, Event
+from .runs.solution import DenseOutput, Solution, Status
 from .solve import solve
 from .stepping.control import PI, PID, Controller, I, Predictive
-from .stepping.solution import DenseOutput, Solution, Status
 from .tableau import ContinuousExtension, OrderCondition, Tableau
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .stepping.solution import Solution
+    from .runs.solution import Solution
     from .tableau import Tableau
 
 __all__ = ["page_of_text", "solution_table", "tableau_table", "with_remarks"]

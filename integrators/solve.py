@@ -1,6 +1,6 @@
 """``solve``: one function for every problem and every method.
 
-It checks the input and binds the method to the problem; a :class:`~integrators.stepping.run.Run`
+It checks the input and binds the method to the problem; a :class:`~integrators.runs.run.Run`
 does the rest. Whatever goes wrong on the way, what was computed up to then is returned, or goes
 with the exception.
 """
@@ -16,14 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import IntegrationInterrupted, check_choice, pass_on, suggest
 from .manifold import Manifold
 from .problem import IVP, time_span
-from .scipy_names import with_args
+from .runs.mistakes import relative_tolerance, warn_of_swapped
+from .runs.quality import global_error
+from .runs.run import Run
+from .runs.scipy_names import with_args
+from .runs.solution import Solution
 from .stepping.control import Controller
 from .stepping.engine import Options, Stepper
 from .stepping.limits import attempts, step_limits, step_size
-from .stepping.mistakes import relative_tolerance, warn_of_swapped
-from .stepping.quality import global_error
-from .stepping.run import Run
-from .stepping.solution import Solution
 from .stepping.state import Status
 from .tableau import Tableau
 

@@ -168,7 +168,7 @@ def _review(
     mechanical: Mechanical, known_gains: tuple[float, float], weight: float, count: int
 ) -> Callable[..., Any]:
     def review(problem: Any, t: Array, y: Array, rtol: float | None) -> Any:
-        from ..stepping.solution import Status
+        from ..runs.solution import Status
 
         if rtol is None or len(t) < 2 or not np.isfinite(y).all():
             return None

@@ -17,7 +17,7 @@ from .problem import Formulation
 from .system import BUILT_ON
 
 if TYPE_CHECKING:
-    from ..stepping.solution import Solution
+    from ..runs.solution import Solution
     from .system import Mechanical
 
 __all__ = ["Observables", "observe"]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import suggest
 from ..problem import IVP, time_span
-from ..stepping.quality import samples, watched_invariants
+from ..runs.quality import samples, watched_invariants
 from ..tracing import GraphTooLargeError, Traced
 from .acceleration import SOLVERS, Eliminated
 from .consistency import projected

@@ -24,7 +24,7 @@ from .completed import ARGUMENTS, Parts, adapt, complete, shaped, underlying
 from .options import finite_vector, index_list, number
 
 if TYPE_CHECKING:
-    from ..stepping.solution import Solution
+    from ..runs.solution import Solution
     from .observe import Observables
     from .problem import Formulation
 

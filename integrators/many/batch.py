@@ -26,10 +26,10 @@ from ..errors import IntegrationInterrupted, check_choice, pass_on
 from ..kernels import interpreting
 from ..problem import IVP
 from ..processors import available_processors
+from ..runs.interrupts import Interrupts, quiet_interrupts
 from ..solve import _bind, _chosen, method_name, solve
 from ..stepping.control import Controller
 from ..stepping.engine import Engine, Options, Stepper, checked_slope
-from ..stepping.interrupts import Interrupts, quiet_interrupts
 from ..stepping.limits import attempts
 from ..stepping.state import MAX_STEPS as STEP_LIMIT
 from ..stepping.state import Status

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from ..kernels import compiled
 from ..problem import IVP
+from ..runs.endings import ending
 from ..stepping.control import PREDICTIVE, Controller
-from ..stepping.endings import ending
 from ..stepping.state import Status
 from .lanes import LANES, STOP, LaneCode, run_lanes
 

@@ -1,4 +1,4 @@
-"""Stepping: what every method shares. The loop, its state, control, events, runs and solutions.
+"""Stepping: what every method shares. The loop, its state, step-size control, dense output.
 
-Imports kernels, tracing and problems; knows no method.
+Imports kernels, tracing, tableaux and problems; knows no method.
 """

@@ -189,8 +189,8 @@ def implicit_extension(
     """Dense output of an implicit tableau from its stages, Δ, and further implicit stages.
 
     With ``halved``, the stages are those of the second of two half steps, and stand for half of
-    their slopes; those of the first follow behind Δ. Without ``further`` there are no further stages, and the order is what these
-    rows have.
+    their slopes; those of the first follow behind Δ. Without ``further`` there are no further
+    stages, and the order is what these rows have.
     """
     A, b, c = tableau.arrays
     s, stage_order = tableau.stages, tableau.simplifying_assumptions()[1]

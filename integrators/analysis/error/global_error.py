@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...problem import IVP
+from ...runs.solution import Solution
 from ...solve import solve
-from ...stepping.solution import Solution
 from ...tracing import traced
 from ..problem.fields import Field
 from ..problem.norms import as_norm

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...problem import IVP
+from ...runs.solution import Solution
 from ...solve import method_name, solve
-from ...stepping.solution import Solution
 from ...tableau import Tableau
 from ..problem.norms import Norm, as_norm
 from ..study.order_fit import fit_power

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ...errors import suggest
 from ...problem import IVP
-from ...stepping.solution import Solution
+from ...runs.solution import Solution
 from ..study.reference import VANISHED, Reference
 
 __all__ = ["ErrorMeasure"]

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...problem import IVP
+from ...runs.solution import Solution
 from ...solve import method_name, named_method, solve
-from ...stepping.solution import Solution
 from ...tableau import Tableau
 
 __all__ = [

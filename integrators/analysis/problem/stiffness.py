@@ -27,8 +27,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...methods.taylor import Taylor
 from ...problem import IVP
+from ...runs.solution import Solution
 from ...solve import method_name, solve
-from ...stepping.solution import Solution
 from ...tableau import Tableau
 from ..error.one_step import as_problem, method_order, resolve
 from .fields import Field

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from ... import problems
 from ...problem import IVP
+from ...runs.solution import Solution
 from ...solve import solve
-from ...stepping.solution import Solution
 
 __all__ = [
     "Reference",

@@ -19,8 +19,8 @@ import numpy as np
 
 from ...methods.user.plain_function import StepFunction, positional_arguments
 from ...problem import IVP
+from ...runs.solution import Solution, Status
 from ...solve import method_name, named_method, solve
-from ...stepping.solution import Solution, Status
 from ...tableau import Tableau
 from ..error.measure import ErrorMeasure
 from .reference import Reference

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...notebook_html import with_remarks
 from ...problem import IVP
-from ...stepping.solution import Solution
+from ...runs.solution import Solution
 from ..error.measure import ErrorMeasure
 from .reference import Reference, as_problem, find_reference
 from .runs import Report, Row, attempt, merged, resolve

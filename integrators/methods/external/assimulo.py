@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...problem import IVP
+from ...runs.interrupts import Interrupts
 from ...stepping import state as at
 from ...stepping.engine import Options, Take
-from ...stepping.interrupts import Interrupts
 from .scipy import EPS, HIGHEST_DEGREE, Abort, Array, External
 
 __all__ = ["AssimuloEngine"]

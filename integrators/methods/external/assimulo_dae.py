@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...problem import IVP
+from ...runs.interrupts import Interrupts
 from ...stepping.engine import Options, Take
-from ...stepping.interrupts import Interrupts
 from .assimulo import KINDS, QUIET, AssimuloEngine, Kind, Silence, _assimulo
 from .scipy import Array, External
 

@@ -43,7 +43,7 @@ from .implicit import (
 from .lu import lu_solve
 
 # As in the code RADAU, except for the rate, which is 0.002 there. 0.005 was chosen on van der Pol,
-# HIRES and Robertson, the problems of tests/integrators/stepping/test_references.py.
+# HIRES and Robertson, the problems of tests/integrators/runs/test_references.py.
 RAISE_RATE = 0.005
 LOWER_RATE = 0.8
 STEPS_BEFORE_CHANGE = 10

@@ -14,7 +14,7 @@ import scipy.sparse
 
 from integrators import IVP, PI, Event, IntegrationError, Status, solve
 from integrators.methods.external.assimulo import _assimulo
-from integrators.stepping.interrupts import Interrupts
+from integrators.runs.interrupts import Interrupts
 
 SCIPY = [si.RK23, si.RK45, si.DOP853, si.Radau, si.BDF, si.LSODA]
 ADAPTIVE = ["CVode", "Radau5ODE", "Dopri5", "RodasODE", "LSODAR", "RungeKutta34"]

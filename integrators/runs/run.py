@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..problem import IVP
+from ..stepping.engine import Stepper
+from ..stepping.state import Status
 from .bounds import broken_bounds
 from .consistency import about_the_index, check_consistent
 from .endings import ending, remarks
-from .engine import Stepper
 from .events import Tracker
 from .instants import Instant, Motion, at_the_start
 from .interrupts import Interrupts, quiet_interrupts
 from .mistakes import first_slope
 from .solution import DenseOutput, Solution, polynomials
-from .state import Status
 
 __all__ = ["Run"]
 

@@ -7,7 +7,7 @@ then found on the dense output to near machine precision.
 Conventions: a zero at the very start (t₀, or just after a reset) is where the event has been left,
 not an occurrence, unless the motion leads into the surface of an event with a direction and a
 reset. Several zeros in one step are handled in order of time, those of one instant together
-(``integrators.stepping.instants``). After a reset nothing of the rest of the step is kept.
+(``integrators.runs.instants``). After a reset nothing of the rest of the step is kept.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..problem import Event
-from . import watch
+from ..stepping import watch
 
 __all__ = ["Occurrence", "Tracker"]
 

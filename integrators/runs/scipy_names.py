@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from .problem import IVP, Event
+from ..problem import IVP, Event
 
 __all__ = ["with_args"]
 

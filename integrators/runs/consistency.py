@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..problem import IVP
-from .state import Status
-from .stepper import Options
+from ..stepping.state import Status
+from ..stepping.stepper import Options
 
 __all__ = ["about_the_index", "check_consistent"]
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ..errors import FileError
 from ..files import replacing
-from .state import Status
+from ..stepping.state import Status
 
 __all__ = ["COUNTERS", "FORMAT", "LARGEST", "TEXTS", "read", "write"]
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..problem import IVP
-from .limits import RESOLVED
-from .state import Status
-from .stepper import Stepper
+from ..stepping.limits import RESOLVED
+from ..stepping.state import Status
+from ..stepping.stepper import Stepper
 
 __all__ = ["ending", "remarks"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..problem import IVP
-from .stepper import Stepper
+from ..stepping.stepper import Stepper
 
 __all__ = ["first_slope", "relative_tolerance", "warn_of_swapped"]
 

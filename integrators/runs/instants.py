@@ -32,9 +32,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..problem import IVP
+from ..stepping.state import Status
+from ..stepping.stepper import Stepper
 from .events import Occurrence, Tracker
-from .state import Status
-from .stepper import Stepper
 
 __all__ = ["Instant", "Motion", "at_the_start"]
 

@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import IntegrationError
 from ..manifold import kept, lost
 from ..notebook_html import solution_table
+from ..stepping.state import Status
 from . import solution_file
 from .quality import Quality
 from .solution_file import COUNTERS, TEXTS
-from .state import Status
 
 __all__ = ["DenseOutput", "Solution", "Status"]
 
