@@ -14,7 +14,7 @@ import numpy as np
 
 from ..checks import Array, check_rank_tolerance, one_of
 from ..dynamics.loading import load, load_forces
-from ..dynamics.loops.assembly import project_state, wrong_way_round
+from ..dynamics.loops.assembly import binds_positions, project_state, wrong_way_round
 from ..dynamics.loops.closed_loop import (
     RANK_TOLERANCE,
     REGULARISATION,
@@ -26,6 +26,7 @@ from ..dynamics.loops.closed_loop import (
     solved,
 )
 from ..dynamics.loops.multipliers import ALPHA, BETA, EPSILON, constrained_kernel
+from ..dynamics.loops.projection import projected
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -165,9 +166,12 @@ def check_consistent(model: Model, q: Array, v: Array, t: float) -> None:
 
 def loop_projection(model: Model) -> Callable[[float, Array], Array]:
     """Projection of position and velocity after each accepted step."""
+    fast = bool(binds_positions(model).all())
 
     def project(t: float, x: Array) -> Array:
-        q, v = project_state(model, model.normalise(x[: model.nq]), x[model.nq :], t=t)
+        q, v = model.normalise(x[: model.nq]), x[model.nq :]
+        found = projected(model, q, v, t) if fast else None
+        q, v = project_state(model, q, v, t=t) if found is None else found
         return np.concatenate([model.normalise(q), v])
 
     return project

@@ -18,7 +18,7 @@ from ..dynamics.factor import lt_solve, ltl
 from ..dynamics.functions import FD, crba, position_rate
 from ..dynamics.kinematics import position_rates
 from ..dynamics.loading import load, load_forces
-from ..dynamics.loops.assembly import _holonomic
+from ..dynamics.loops.assembly import binds_positions
 from ..dynamics.loops.closed_loop import (
     RANK_TOLERANCE,
     _run_closure,
@@ -120,7 +120,7 @@ def as_mechanical(
             "multiplier; remove them, or use as_ivp, which does not need any"
         )
     chosen, mixing = _chosen(model, q0, t0, rows)
-    holonomic = _holonomic(model)[chosen]
+    holonomic = binds_positions(model)[chosen]
     tau_law, params = joint_force_law(model, tau)
     force_law = external_force_law(model, f_ext)
     parts = _Parts(model, chosen, tau_law, force_law, params, mixing)
@@ -277,7 +277,7 @@ def _chosen(model: Model, q: Array, t: float, rows: ArrayLike | None) -> tuple[A
     independent = independent_rows(model, q, t=t)
     if len(independent) == len(acting):
         return acting, None
-    if not _holonomic(model)[acting].all():  # positions and velocities do not mix
+    if not binds_positions(model)[acting].all():  # positions and velocities do not mix
         return independent, None
     U, _, _ = np.linalg.svd(_weighted(model, q, t)[acting])
     mixing = U[:, : len(independent)].T
@@ -307,7 +307,7 @@ class _Parts:
         mixing: Array | None = None,
     ) -> None:
         self.model, self.rows, self.params, self.mixing = model, rows, params, mixing
-        self.open = ~_holonomic(model)[rows] if len(rows) else np.zeros(0, dtype=bool)
+        self.open = ~binds_positions(model)[rows] if len(rows) else np.zeros(0, dtype=bool)
         self.tau_law, self.force_law = tau_law, force_law
 
     def _symbols(self, t: Any, q: Any, v: Any = None) -> Any:

@@ -154,7 +154,7 @@ def _unwound(
 
     A turn is one if the joint's pose is the same without it: the angle of a screw is not.
     """
-    holonomic = _holonomic(model)
+    holonomic = binds_positions(model)
     for body, place in zip(model.bodies, model.q_index):
         turns = np.round((q[place] - start[place]) / (2.0 * np.pi))
         for k in np.flatnonzero(turns):
@@ -234,7 +234,7 @@ def _close(
     tolerance: float,
 ) -> tuple[Array, float, int]:
     """Position with closed loops, the gap that is left, and how many steps it took."""
-    holonomic = _holonomic(model)
+    holonomic = binds_positions(model)
     q, before = start, np.inf
     step = 0
     for step in range(MOST_STEPS):
@@ -333,7 +333,7 @@ def project_state(
 
     For use after each step of an integration: it starts near, and a few Newton steps suffice.
     """
-    holonomic = _holonomic(model)
+    holonomic = binds_positions(model)
     movable = np.ones(model.nv, dtype=bool)
     for _ in range(steps):
         c = constraints(model, q, t=t)
@@ -381,7 +381,7 @@ def _movable(model: Model, fixed: Iterable[str | int]) -> Array:
     return movable
 
 
-def _holonomic(model: Model) -> Array:
+def binds_positions(model: Model) -> Array:
     """Which constraints come from positions."""
     flags: list[bool] = []
     for loop in model.loops:

@@ -8,6 +8,7 @@ import pytest
 import multibody as mb
 from multibody import AssemblyError, assemble, consistent_velocity, constraints, mechanisms
 from multibody.dynamics.loops.assembly import project_state
+from multibody.dynamics.loops.projection import projected
 from multibody.mechanisms.linkages import meeting_point
 from tests.multibody.loops.test_loops import free_position, tied_body
 
@@ -181,3 +182,29 @@ def test_floating_bodies_are_tied_from_anywhere(joint):
         assert alignment(found.q, X_P, X_S) == pytest.approx(1.0, abs=1e-12)
         wrong += alignment(guess, X_P, X_S) < 0.0
     assert wrong >= 2  # of the guesses are more than a quarter turn off
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in LOOPED])
+def test_the_projection_after_each_step_is_the_smallest_change(name):
+    """The kernel and least squares agree but for the square of the distance, 1e-18."""
+    entry = mechanisms.entry(name)
+    model = entry.model()
+    q, v = entry.start(model)
+    rng = np.random.default_rng(3)
+    q = model.normalise(model.integrate(q, 1e-9 * rng.standard_normal(model.nv)))
+    v = v + 1e-3 * rng.standard_normal(model.nv)
+    found = projected(model, q, v, 0.0)
+    assert found is not None
+    for one, other in zip(found, project_state(model, q, v)):
+        assert np.abs(one - other).max() < 1e-13 * (1.0 + np.abs(other).max())
+    c = constraints(model, *found)
+    assert np.abs(c.delta).max() < 1e-13
+    assert np.abs(c.K @ found[1] - c.nu).max() < 1e-12
+
+
+def test_a_projection_that_cannot_succeed_says_so():
+    """Bars that cannot reach: the gap stays, and the caller asks somebody else."""
+    entry = mechanisms.entry("four_bar")
+    model = entry.model()
+    q, v = entry.start(model)
+    assert projected(model, q + np.array([0.0, 2.5, 2.5]), v, 0.0) is None
