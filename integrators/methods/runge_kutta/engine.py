@@ -399,8 +399,10 @@ class ImplicitEngine(Engine):
             inverse = np.linalg.inv(np.vander(c, s, increasing=True))
             self.lagrange = np.ascontiguousarray(inverse.T, dtype=np.float64)
         halved = bool(count[at.ESTIMATE] == at.ESTIMATE_DOUBLING)
-        # The error at the end of two half steps is far below that of one step of their length.
-        wanted = implicit_order(tableau) + 3 * halved
+        # The error at the end of two half steps is far below that of one step of their length: a
+        # higher order is needed, but not so high that stiff components are no longer served.
+        higher = 2 if tableau.is_stiffly_accurate else 3
+        wanted = implicit_order(tableau) + (higher if halved else 0)
         if self.problem.index is not None and np.max(self.problem.index) > 1:
             # Multipliers are not what order conditions speak of: no further stages.
             self.plain = implicit_extension(tableau, wanted, 1.0, halved, further=False)
