@@ -206,7 +206,7 @@ class IVP:
         if self.index is not None:
             set_field(self, "index", _index_array(self.index, y0.size))
         if self.mass is not None:
-            _check_mass(self.mass, y0.size)
+            _check_mass(self.mass, y0)
 
     @property
     def n(self) -> int:
@@ -337,7 +337,11 @@ def _component_numbers(nonnegative: Any, y0: NDArray[Any]) -> NDArray[np.int64]:
     return numbers
 
 
-def _check_mass(mass: Any, n: int) -> None:
-    shape = getattr(mass, "shape", None) or np.shape(mass)
+def _check_mass(mass: Any, y0: NDArray[Any]) -> None:
+    n, shape = y0.size, getattr(mass, "shape", None) or np.shape(mass)
     if shape != (n, n):
         raise ValueError(f"mass must be a {n}×{n} matrix to match y0, got shape {shape}")
+    if np.iscomplexobj(mass) and not np.iscomplexobj(y0):
+        raise ValueError("a complex mass matrix needs complex states; give y0 as complex numbers")
+    if np.iscomplexobj(y0) and hasattr(mass, "toarray"):
+        raise ValueError("a sparse mass matrix serves real states only; give mass.toarray()")

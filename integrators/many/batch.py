@@ -158,7 +158,7 @@ def solve_many(
     ivp, states, parameters = _runs(problem, t_span, y0, params, events)
     threads = _thread_count(workers)
     most = attempts(max_steps, fixed=step is not None)
-    times = np.zeros(0) if t_eval is None else np.atleast_1d(np.asarray(t_eval, dtype=np.float64))
+    times = np.zeros(0) if t_eval is None else np.array(t_eval, dtype=np.float64, ndmin=1)
     options: dict[str, Any] = dict(
         method=_Watched(method),
         step=step,
@@ -400,9 +400,9 @@ class _Alone:
     ) -> None:
         from ..tracing import Traced
 
-        # Some methods trace f themselves; once is enough.
-        found = engine.problem.f
-        self.ivp = ivp.with_(f=found) if isinstance(found, Traced) else ivp
+        # Some methods trace f themselves; once is enough. (Others have divided it by the mass.)
+        found, same = engine.problem.f, engine.problem.mass is ivp.mass
+        self.ivp = ivp.with_(f=found) if isinstance(found, Traced) and same else ivp
         self.states, self.parameters, self.result = result.y.copy(), parameters, result
         times = result.t_eval if result.t_eval.size else None
         self.options = {**options, "t_eval": times, "on_interrupt": "return"}

@@ -313,6 +313,8 @@ class Solution:
             for name in ("t", "h", "y", "Q"):
                 arrays[f"sol_{name}"] = getattr(self.sol, name)
             arrays["sol_end"] = np.array(self.sol.end)
+        if self.reached is not None:
+            arrays["reached_t"], arrays["reached_y"] = map(np.asarray, self.reached)
         header: dict[str, Any] = {"status": int(self.status)}
         header |= {name: getattr(self, name) for name in (*COUNTERS, *TEXTS)}
         header["problem"] = str(getattr(self.problem, "name", self.problem or ""))
@@ -349,6 +351,8 @@ class Solution:
             t, h, y, Q = (arrays[f"sol_{name}"] for name in ("t", "h", "y", "Q"))
             end = float(arrays["sol_end"])
             sol = DenseOutput(t, h, y, Q, header["dense_order"], end=end, move=move)
+        if "reached_t" in arrays:
+            header["reached"] = float(arrays["reached_t"]), arrays["reached_y"]
         return cls(
             arrays["t"],
             arrays["y"],

@@ -37,7 +37,7 @@ LARGEST = 2**30
 COUNTERS: Sequence[str] = ("nfev", "njev", "nlu", "nnewton", "nsteps", "nrejected")
 TEXTS: Sequence[str] = ("message", "error_estimate", "method")
 
-_ARRAYS = re.compile(r"(?:t|y|h|header|sol_(?:t|h|y|Q|end)|[ty]_events_\d{1,6})\.npy")
+_ARRAYS = re.compile(r"(?:t|y|h|header|reached_[ty]|sol_(?:t|h|y|Q|end)|[ty]_events_\d{1,6})\.npy")
 _HEADER_KEYS = {"format", "status", "problem", "dense_order", "events", *COUNTERS, *TEXTS}
 #: What zipfile, zlib, NumPy and json raise for files that somebody spoiled.
 _DAMAGE = (
@@ -192,6 +192,10 @@ def _check_arrays(arrays: dict[str, Any], header: dict[str, Any]) -> None:
     if arrays["h"].ndim != 1 or arrays["h"].dtype != np.float64:
         raise ValueError(f"step lengths of shape {arrays['h'].shape}")
     names = {"t", "y", "h"}
+    if "reached_t" in arrays:
+        if arrays["reached_t"].shape != () or arrays["reached_y"].shape != (len(y),):
+            raise ValueError("a run that reached no single state")
+        names |= {"reached_t", "reached_y"}
     for k in range(header["events"]):
         times, states = _times(arrays[f"t_events_{k}"], f"t_events_{k}"), arrays[f"y_events_{k}"]
         if len(states) != len(times) or states.shape not in ((0,), (len(times), len(y))):

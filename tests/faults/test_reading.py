@@ -259,3 +259,9 @@ def test_a_long_chain_is_printed():
     lines = str(builder.build()).splitlines()
     assert len(lines) == 2002
     assert lines[-1].lstrip() == "└─ 2000 b1999: Revolute(axis=[0.0, 1.0, 0.0]), 1 kg"
+
+
+def test_where_a_run_ended_is_kept(tmp_path):
+    run = solve(lambda t, y: -y, (0, 10), [1.0], t_eval=[0.0, 5.0])
+    t, y = Solution.load(run.save(tmp_path / "run")).reached
+    assert (t, y.tolist()) == (10.0, run.reached[1].tolist())

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from ...problem import IVP
 from ...runs.interrupts import Interrupts
 from ...stepping.engine import Options, Take
+from ...tracing import Traced
 from .assimulo import KINDS, QUIET, AssimuloEngine, Kind, Silence, _assimulo
 from .scipy import Array, External
 
@@ -64,6 +65,8 @@ class AssimuloDAEEngine(AssimuloEngine):
                 "Take assimulo:IDA, assimulo:Radau5DAE or RADAU5, or for a mechanical system "
                 'formulation("index1", multipliers=True)'
             )
+        if isinstance(problem.f, Traced):  # a first call tells it the number of states
+            problem.bind(problem.f)(problem.t_span[0], problem.y0)
         External.__init__(self, f"assimulo:{name}", problem.with_(mass=None), options)
         self.problem = problem
         if self.complex:

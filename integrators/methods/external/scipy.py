@@ -171,7 +171,7 @@ class External(Stepper):
     def restart(self, t: float, y: NDArray[Any], h: float | None = None) -> None:
         """Let a fresh solver start from (t, y); one-step methods keep the step size proposed."""
         self._t, self._y, self._stale = t, self.to_real(y).copy(), True
-        self._first = h or (None if self.multistep else self._h)
+        self._first = h or (None if self.multistep else self._h or None)  # 0 before the first
 
     def error(self) -> BaseException | None:
         """Return what a function of the problem raised, once."""

@@ -179,3 +179,18 @@ def test_quaternions_are_renormalised_as_in_a_single_run():
     for k in range(2):
         alone = solve(problem.with_(y0=states[k]), rtol=1e-5)
         assert np.array_equal(many.y[k], alone.y[:, -1])
+
+
+@pytest.mark.parametrize("method", ["DOPRI5", "RK4", "Taylor", "RADAU5"])
+def test_a_mass_matrix_is_divided_by_once(method):
+    f = traced(lambda t, y: np.array([-y[0], -y[1]]))
+    problem = IVP(f, [1.0, 1.0], (0, 1), mass=np.diag([2.0, 1.0]))
+    options = {"step": 0.01} if method == "RK4" else {"rtol": 1e-9}
+    many = solve_many(problem, None, [[1.0, 1.0]] * 2, method=method, **options)
+    np.testing.assert_allclose(many.y, [[np.exp(-0.5), np.exp(-1.0)]] * 2, atol=1e-7)
+
+
+def test_output_times_may_be_a_view():
+    times = np.linspace(0, 1, 9)
+    many = solve_many(lambda t, y: -y, (1, 0), [[1.0]] * 2, t_eval=times[::-2], rtol=1e-9)
+    np.testing.assert_allclose(many.y_eval[0, 0], np.exp(1 - times[::-2]), atol=1e-7)

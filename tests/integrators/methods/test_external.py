@@ -12,7 +12,7 @@ import pytest
 import scipy.integrate as si
 import scipy.sparse
 
-from integrators import IVP, PI, Event, IntegrationError, Status, solve
+from integrators import IVP, PI, Event, IntegrationError, Status, solve, traced
 from integrators.methods.external.assimulo import _assimulo
 from integrators.runs.interrupts import Interrupts
 
@@ -497,3 +497,21 @@ def test_solver_that_stumbles():
     assert "FloatingPointError: ouch" in sol.message
     assert isinstance(sol.exception, FloatingPointError)
     assert sol.t[-1] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("solver", ["RK45", "Radau", "DOP853", "LSODA"])
+def test_an_event_that_is_due_at_the_start(solver):
+    """The ball starts on the floor, moving down: it bounces before the first step."""
+    bounce = Event(lambda t, y: y[0], direction=-1, reset=lambda t, y: [0.0, -0.9 * y[1]])
+    run = solve(lambda t, y: [y[1], -y[0]], (0, 3), [0.0, -1.0], method=f"scipy:{solver}",
+                events=bounce, rtol=1e-8)  # fmt: skip
+    assert run.success
+    assert run.t_events[0][0] == 0.0
+    assert run.y[0, -1] == pytest.approx(0.9 * np.sin(3.0), abs=1e-6)
+
+
+def test_a_traced_function_without_a_size_for_a_dae_solver():
+    pytest.importorskip("assimulo")
+    f = traced(lambda t, y: np.array([y[1], -y[0]]))
+    run = solve(f, (0, 1), [1.0, 0.0], method="assimulo:IDA", rtol=1e-8, atol=1e-10)
+    assert run.y[0, -1] == pytest.approx(np.cos(1.0), abs=1e-5)

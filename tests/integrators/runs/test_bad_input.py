@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -296,3 +297,10 @@ def test_hostile_input_always_ends_and_never_returns_nan_as_success(
         assert np.all(np.isfinite(solution.y))
         if solution.status == Status.FINISHED:
             assert solution.t[-1] == t1
+
+
+def test_complex_mass_matrices_are_not_halved_in_silence():
+    with pytest.raises(ValueError, match="needs complex states"):
+        IVP(lambda t, y: -y, [1.0, 1.0], (0, 1), mass=np.diag([1 + 1j, 1.0]))
+    with pytest.raises(ValueError, match=r"give mass\.toarray\(\)"):
+        IVP(lambda t, y: -y, [1j, 1.0], (0, 1), mass=scipy.sparse.identity(2))

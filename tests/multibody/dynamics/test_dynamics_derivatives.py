@@ -374,3 +374,17 @@ def test_external_forces_are_loaded_afresh():
     w = derivative_tree(model).workspace
     load_forces(model, w, None)
     assert not w.f_ext.any()
+
+
+@pytest.mark.parametrize("name", ["rolling_sphere", "spinning_top", "stewart_platform"])
+def test_jacobians_of_runs_follow_the_norms_of_quaternions(name):
+    """A right-hand side takes quaternions as they are; so must its Jacobian."""
+    entry = mechanisms.entry(name)
+    model = entry.model()
+    problem = as_ivp(model, *entry.start(model), (0, 1))
+    x, step = problem.y0, 1e-6  # rounding leaves 1e-9 of the largest entry
+    columns = [
+        (problem.rhs(0.0, x + step * e) - problem.rhs(0.0, x - step * e)) / (2 * step)
+        for e in np.eye(len(x))
+    ]
+    assert_near(problem.jac(0.0, x), np.array(columns).T, 1e-7)
