@@ -41,8 +41,10 @@ ALWAYS = 5e-3
 #: The same for fixed steps, with which nobody says how many digits are wanted: four.
 FIXED = 1e-4
 
-#: Drift that is rounding.
+#: Drift that is rounding, in parts of a scale …
 ROUNDING = 1e-12
+#: … and in parts of the quantity itself: errors of the sums that it is.
+SUMMED = 1e-13
 
 #: Error at the end, in tolerances, that local errors as large as allowed would make, above which a
 #: run counts as sensitive: the digits asked for are not to be had from this tolerance. Where that
@@ -243,6 +245,7 @@ def _watches(solution: Solution, rtol: float | None) -> tuple[Watch, ...]:
 
 def _largest(t: Array, values: Array) -> tuple[float, float]:
     change = np.abs(values - values[..., :1]).reshape(-1, values.shape[-1]).max(axis=0)
+    change = np.where(change <= SUMMED * np.abs(values).max(initial=0.0), 0.0, change)
     k = int(np.argmax(np.where(np.isfinite(change), change, np.inf)))
     return float(change[k]), float(t[k])
 

@@ -36,6 +36,9 @@ RATES = 5.0
 QUADRATURE = 4.0
 
 TINY = float(np.finfo(float).tiny)
+#: Speed (rad/s, m/s) below which a mechanism counts as at rest: what changes then is rounding.
+STILL = 1e-6
+
 LOOKED_AT = ("energy", "loop gap", "loop gap rate")
 
 
@@ -96,7 +99,7 @@ def _loops(model: Model, t: Array, q: Array, v: Array) -> dict[str, Any]:
     speed = float(np.abs(v).max(initial=0.0))
     return {
         "the gap of the loops": (t, gap, lever, 1.0),
-        "the rate of the gap": (t, rate, lever * speed, RATES),
+        "the rate of the gap": (t, rate, lever * max(speed, STILL), RATES),
     }
 
 
