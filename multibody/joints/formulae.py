@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.vectors import quaternion_to_transform
-
 __all__ = [
     "ZERO3",
     "along",
@@ -58,10 +56,20 @@ def turn_minus(angle: Any, E: Any) -> Any:
 
 
 def quaternion_transform(q: Any) -> Any:
-    """E of the rotation that a unit quaternion stands for."""
-    E = np.empty((3, 3), dtype=object if np.asarray(q).dtype == object else float)
-    quaternion_to_transform(q, E)
-    return E
+    """E of the rotation that a quaternion of any norm stands for (book, Eq 4.12, over ‖q‖²).
+
+    Between its steps an integrator leaves the unit sphere a little. E stays a rotation there, so
+    that all algorithms agree, which take it for one.
+    """
+    w, x, y, z = q[0], q[1], q[2], q[3]
+    s = 2.0 / (w * w + x * x + y * y + z * z)
+    return np.array(
+        [
+            [s * (w * w + x * x) - 1.0, s * (x * y + w * z), s * (x * z - w * y)],
+            [s * (x * y - w * z), s * (w * w + y * y) - 1.0, s * (y * z + w * x)],
+            [s * (x * z + w * y), s * (y * z - w * x), s * (w * w + z * z) - 1.0],
+        ]
+    )
 
 
 def quaternion_rate(q: Any, w: Any) -> list[Any]:

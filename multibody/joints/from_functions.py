@@ -476,6 +476,11 @@ class Driven(_FromPose):
             )
         return position
 
+    def quaternion_norms(self, t: float) -> list[float]:
+        """Norms of the quaternions in the prescribed position."""
+        position = np.asarray(self._position(t, ()), dtype=float)
+        return [float(np.linalg.norm(position[k : k + 4])) for k in self.joint.quaternion_places]
+
     def pose(self, t: Any, q: Any, p: Any) -> tuple[Any, Any]:
         """Pose of the driven joint at its prescribed position."""
         inner, position = self.joint, self._position(t, ())

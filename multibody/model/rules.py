@@ -23,7 +23,7 @@ from ..checks import (
     real_array,
     real_scalar,
 )
-from ..joints import REGISTRY, Joint
+from ..joints import REGISTRY, Driven, Joint
 from .graph import BASE
 
 if TYPE_CHECKING:
@@ -102,10 +102,12 @@ def check_joint_object(joint: Any, name: str) -> Joint:
             with np.errstate(all="ignore"):
                 E = joint.motion((), (), t).X.E
             gap = np.abs(E @ E.T - np.eye(3)).max()
+            if isinstance(joint, Driven):  # a joint takes the direction of a quaternion only
+                gap = max([gap, *(abs(norm - 1.0) for norm in joint.quaternion_norms(t))])
             if gap > ROTATION_TOLERANCE:  # a motion may be undefined at some time, hence NaN
                 raise ValueError(
                     f"{name}: {joint!r} is moved to a pose that is no rotation at t = {t:g} "
-                    f"(max|EEᵀ − 1| = {gap:.3g}); let its function return unit quaternions"
+                    f"(off by {gap:.3g}); let its function return unit quaternions"
                 )
     return joint
 

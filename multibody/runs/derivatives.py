@@ -44,9 +44,6 @@ __all__ = [
     "traced_derivatives",
 ]
 
-#: Central differences along the norm of a quaternion: truncation and rounding are both 1e-10.
-NORM_STEP = 1e-5
-
 _run = OnWorkspace(derivatives, DerivativeWorkspace, returns=True)
 
 #: Step of the differences of a force law that cannot be traced, in parts of max(1, |x|).
@@ -254,8 +251,8 @@ def ID_derivatives(
 class StateJacobian:
     """∂ẋ/∂x of ẋ = [q̇; v̇], x = [q; v], as a function of (t, x, *params).
 
-    By the numbers in q, as an integrator sees them. The recursions know rotations only; what a
-    change of a quaternion's norm does to v̇ is found by differences of `f`, where that is given.
+    By the numbers in q, as an integrator sees them. A change of a quaternion's norm is followed in
+    q̇ exactly; in v̇ it has no effect.
 
     Parameters
     ----------
@@ -271,8 +268,6 @@ class StateJacobian:
         Whether laws may be traced; otherwise they are differentiated numerically.
     keep
         How loops are kept closed; None for a tree.
-    f
-        The right-hand side itself. Without it, norms have no effect on v̇.
 
     Examples
     --------
@@ -292,10 +287,8 @@ class StateJacobian:
         gain: float = 0.0,
         trace: bool = True,
         keep: Stabilisation | None = None,
-        f: Callable[..., Any] | None = None,
     ) -> None:
         self.model, self.tau_law, self.force_law, self.gain = model, tau_law, force_law, gain
-        self.f = f
         self.keep = keep
         nq, nx, nb = model.nq, model.nq + model.nv, model.n_bodies
         self._tau_slope: Any = None
@@ -340,22 +333,7 @@ class StateJacobian:
             more = along if more is None else more + along
         if more is not None:
             J[nq:] += w.slope[:, w.slope.shape[1] - model.nv :] @ more
-        if self.f is not None:
-            for at in model.quaternion_places:
-                self._follow_norm(J, slice(at, at + 4), t, x, params)
         return J
-
-    def _follow_norm(self, J: Array, place: slice, t: float, x: Array, params: Any) -> None:
-        """Let the norm of a quaternion have the effect on v̇ that it has in f."""
-        assert self.f is not None
-        nq, unit = self.model.nq, x[place] / np.linalg.norm(x[place])
-        ends = []
-        for way in (1.0, -1.0):
-            moved = x.copy()
-            moved[place] += way * NORM_STEP * unit
-            ends.append(np.asarray(self.f(t, moved, *params), dtype=float)[nq:])
-        slope = (ends[0] - ends[1]) / (2.0 * NORM_STEP)
-        J[nq:, place] += np.outer(slope - J[nq:, place] @ unit, unit)
 
 
 def body_jacobians(model: Model, w: DerivativeWorkspace) -> Array:

@@ -211,7 +211,6 @@ def as_ivp(
                 way * gain,
                 traced is not False,
                 held,
-                f,
             ),
         )
         return {"f": f, "jac": jac, "manifold": space}

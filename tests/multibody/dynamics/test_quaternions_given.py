@@ -181,3 +181,19 @@ def test_runs_that_let_quaternions_drift_far_are_looked_at_all_the_same():
     assert all(np.isfinite(g(0.0, run.y[:, -1])) for g in problem.invariants.values())
     with pytest.raises(ValueError, match="quaternion"):
         mb.FD(model, run.y[:4, -1], run.y[4:, -1])
+
+
+def test_right_hand_sides_agree_off_the_sphere():
+    """Stages of a step leave the sphere; what they then compute is the same by every algorithm."""
+    b = mb.ModelBuilder(gravity=(0, 0, -9.81))
+    b.add_body("arm", 0, mb.Revolute("y"), inertia=mb.rod((0, 0, 0), (0, 0, -1), mass=1.0))
+    ball = mb.Inertia(1.0, (0, 0.1, -0.5), np.diag([0.3, 0.4, 0.2]))
+    b.add_body("ball", "arm", mb.Spherical(), (0, 0, -1), ball)
+    model = b.build()
+    q, v = [0.6, 0.8, 0.6, 0.0, 0.0], [0.3, 0.2, -0.1, 0.4]
+    on_sphere = mb.FD(model, q, v)
+    for scale in (0.995, 1.0, 1.005):
+        x = np.array([q[0], *(scale * np.array(q[1:])), *v])
+        for traced in (True, False):
+            found = mb.as_ivp(model, q, v, (0, 1), traced=traced).rhs(0.0, x)
+            np.testing.assert_allclose(found[5:], on_sphere, atol=1e-13)
