@@ -62,8 +62,10 @@ class LaneRuns:
         self.h_end = np.zeros(m)
         pressed = self._pass(range(m), on_threads, result)
         result.engine = f"{LANES} lanes, {self.threads} threads"
-        for k in range(m):
-            result.message[k] = self._ending(k)
+        done = result.status == Status.FINISHED
+        result.message[done] = ending(Status.FINISHED, None)
+        for k in np.flatnonzero(~done):
+            result.message[k] = self._ending(int(k))
         if self.ivp.review is not None:
             pressed = self._review(on_threads) or pressed
         return pressed

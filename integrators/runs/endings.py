@@ -18,6 +18,7 @@ __all__ = ["ending", "remarks"]
 BLOWN_UP = 1e30  # growth of the state that few problems mean …
 BLOWN_UP_FIXED = 1e15  # … and that a fixed step often causes
 USUAL_RTOL, USUAL_ATOL = 1e-6, 1e-9  # the defaults of solve
+FEW = 20  # numbers up to which Python is quicker than NumPy
 LARGE = 1e6  # states below this have digits enough
 MATTERS = 1e3  # a motion by so many atol is one that the user wants to see
 
@@ -85,7 +86,7 @@ def remarks(
 ) -> Iterator[str]:
     """What should be said of a run that has reached its end; `slope` is f at its start."""
     options = engine.options
-    end = float(abs(y_end).max())
+    end = float(max(map(abs, y_end.tolist()))) if y_end.size < FEW else float(abs(y_end).max())
     if end > LARGE:
         start = float(abs(ivp.y0).max())
         if end > (BLOWN_UP_FIXED if options.fixed else BLOWN_UP) * max(start, 1.0):

@@ -127,7 +127,8 @@ class Run:
 
     def _reviewed(self, solution: Solution) -> Solution:
         """Let the problem look at its run, and say what it finds."""
-        solution.message += broken_bounds(self.ivp, solution)
+        if self.ivp.nonnegative.size:
+            solution.message += broken_bounds(self.ivp, solution)
         if self.ivp.review is None or solution.status == Status.INTERRUPTED:
             return solution
         t, y = solution.t, solution.y
@@ -385,13 +386,13 @@ class Run:
 
     def _message(self, status: Status, y: NDArray[Any]) -> str:
         """How the run ended, and what should be said of it."""
-        text = self.message or ending(status, self.engine, self.exception)
-        parts = [
-            text + about_the_index(self.ivp, status, self.engine.t, self.engine.y),
-            self.remark,
-        ]
+        engine = self.engine
+        text = self.message or ending(status, engine, self.exception)
+        if status < 0 and self.ivp.mass is not None:
+            text += about_the_index(self.ivp, status, engine.t, engine.y)
+        parts = [text, self.remark]
         if status == Status.FINISHED and y.shape[1]:
-            parts += remarks(self.ivp, self.engine, self.first_slope, y[:, -1])
+            parts += remarks(self.ivp, engine, self.first_slope, y[:, -1])
         return "; ".join(filter(None, parts))
 
     def _solution(self, status: Status) -> Solution:

@@ -119,7 +119,8 @@ class Engine(Stepper):
         w.p[:] = problem.params
         w.atol[:] = options.atol
         w.control[:] = self._control()
-        w.replace("nonnegative", problem.nonnegative)
+        if problem.nonnegative.size or w.nonnegative.size:
+            w.replace("nonnegative", problem.nonnegative)
         if w.outputs is not options.outputs:
             w.replace("outputs", options.outputs)
 
