@@ -321,8 +321,11 @@ def _component_numbers(nonnegative: Any, y0: NDArray[Any]) -> NDArray[np.int64]:
     given = np.arange(n) if nonnegative is True else np.atleast_1d(np.asarray(nonnegative))
     if given.dtype == bool and given.shape == (n,):
         given = np.flatnonzero(given)
-    numbers = given.astype(np.int64)
-    if given.ndim != 1 or given.dtype == bool or np.any(numbers != given):
+    if given.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    plain = given.ndim == 1 and given.dtype.kind in "iuf"
+    numbers = given.astype(np.int64) if plain else np.zeros(0, dtype=np.int64)
+    if not plain or np.any(numbers != given):
         raise ValueError(
             f"nonnegative must be True or the numbers of components, got {nonnegative!r}"
         )

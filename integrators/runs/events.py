@@ -130,6 +130,11 @@ class Tracker:
         terminal = self.events[k].terminal
         return bool(terminal) and len(self.t[k]) >= int(terminal)
 
+    def take_back(self, k: int) -> None:
+        """Forget the last occurrence of an event if it is a repetition at the same time."""
+        if len(self.t[k]) > 1 and self.t[k][-1] == self.t[k][-2]:
+            del self.t[k][-1], self.y[k][-1]
+
     def note_reset(self, t: float) -> float | None:
         """Note an instant with resets; returns the time since the last one, None for the first."""
         gap = abs(t - self.reset_times[-1]) if self.reset_times else None

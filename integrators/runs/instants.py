@@ -318,6 +318,7 @@ class Instant:
         return y
 
     def _held(self, k: int) -> None:
+        self.tracker.take_back(k)
         self.status = Status.HELD
         self.message = (
             f"event {self.tracker.label(k)} holds the state on its surface at t = {self.t:.9g}: "

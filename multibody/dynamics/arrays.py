@@ -35,6 +35,7 @@ from ..joints import Joint
 from ..kernels.axial import axial_inverse, axial_screw
 from ..kernels.inertia import rigid_transform
 from ..model.rules import FROM_DYNAMICS
+from ..model.topology import expanded_parents
 from .laws import Fresh, law_callback, law_code, law_function, loop_function, rate_function
 from .loops.gaps import closure_kernel
 from .loops.joint_law import constraint_count
@@ -43,7 +44,6 @@ from .tables import (
     cos_sin,
     decompose,
     doubtful_pivots,
-    expanded_parents,
     joint_elements,
     joint_turn,
     quarter_turns,
@@ -103,7 +103,9 @@ class Tree:
         self.is_driven = any(b.joint.is_rheonomic for b in bodies)
         self.has_elements = len(a["elements"]) + len(a["springs"]) > 0
         self._loops(model, a)
-        a["parent_v"] = expanded_parents(model)
+        a["parent_v"] = (
+            expanded_parents([b.parent for b in bodies], [b.joint.nv for b in bodies]) - 1
+        )
         self.arrays = {k: as_kind(v, TreeWorkspace.FIELDS[k]) for k, v in a.items()}
         self.arrays["plain"] = np.array([b.joint.rate_is_velocity for b in bodies], dtype=np.int64)
         self.arrays["quaternions"] = np.array(model.quaternion_places, dtype=np.int64)

@@ -19,7 +19,6 @@ __all__ = [
     "cos_sin",
     "decompose",
     "doubtful_pivots",
-    "expanded_parents",
     "joint_elements",
     "joint_turn",
     "quarter_turns",
@@ -133,22 +132,6 @@ def decompose(X: Plucker) -> tuple[tuple[float, float], ...] | None:
     a, d1, d2 = (0.0 if abs(z) < tiny else z for z in (a, d1, d2))
     theta1, theta2 = (0.0 if abs(z) < 1e-15 else z for z in (theta1, theta2))
     return (theta2, d2), (alpha, a), (theta1, d1)
-
-
-def expanded_parents(model: Model) -> Array:
-    """λ′: the velocity variable that each one's motion rides on, −1 for none (book, Table 6.4).
-
-    Joints without freedom are passed over, which the printed algorithm forgets.
-    """
-    last: list[int] = []  # last variable of each body or of its nearest moving ancestor
-    parents: list[int] = []
-    for body, place in zip(model.bodies, model.v_index):
-        above = last[body.parent - 1] if body.parent else -1
-        for k in range(place.start, place.stop):
-            parents.append(above)
-            above = k
-        last.append(above)
-    return np.array(parents, dtype=np.int64)
 
 
 def doubtful_pivots(a: dict[str, Any]) -> tuple[Array, Array]:
