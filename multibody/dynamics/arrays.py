@@ -103,9 +103,8 @@ class Tree:
         self.is_driven = any(b.joint.is_rheonomic for b in bodies)
         self.has_elements = len(a["elements"]) + len(a["springs"]) > 0
         self._loops(model, a)
-        a["parent_v"] = (
-            expanded_parents([b.parent for b in bodies], [b.joint.nv for b in bodies]) - 1
-        )
+        parents, freedoms = [b.parent for b in bodies], [b.joint.nv for b in bodies]
+        a["parent_v"] = expanded_parents(parents, freedoms) - 1
         self.arrays = {k: as_kind(v, TreeWorkspace.FIELDS[k]) for k, v in a.items()}
         self.arrays["plain"] = np.array([b.joint.rate_is_velocity for b in bodies], dtype=np.int64)
         self.arrays["quaternions"] = np.array(model.quaternion_places, dtype=np.int64)

@@ -68,3 +68,9 @@ def test_a_conserved_quantity_that_is_not_kept_is_mentioned():
     assert kept.message == "reached the end of the interval"
     lost = solve(circle.with_(t_span=(0, 3000)), method="ImplicitEuler", rtol=1e-5, atol=1e-5)
     assert "energy drifted by 0.5" in lost.message
+
+
+@pytest.mark.parametrize("wrong", ["y", [0.5], [None], [[0]]])
+def test_components_are_named_by_numbers(wrong):
+    with pytest.raises(ValueError, match="nonnegative must be True or the numbers of components"):
+        IVP(lambda t, y: -y, [1.0], (0, 1), nonnegative=wrong)

@@ -354,3 +354,11 @@ def test_a_reset_without_return_says_so():
     assert run.status == Status.FUNCTION_RAISED
     assert "returned None" in str(run.exception)
     assert "is a return statement missing?" in run.message
+
+
+def test_a_landing_that_holds_is_recorded_once():
+    land = Event(lambda t, y: y[0], direction=-1, reset=lambda t, y: [0.0, 0.0])
+    run = solve(lambda t, y: np.array([y[1], -9.81]), (0, 2), [1.0, 0.0], events=land, rtol=1e-9)
+    assert run.status == Status.HELD
+    np.testing.assert_allclose(run.t_events[0], [np.sqrt(2 / 9.81)], rtol=1e-9)
+    assert run.y_events[0][0][1] < -4.0  # as it lands, not as it lies
