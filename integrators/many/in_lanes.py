@@ -23,7 +23,8 @@ from ..problem import IVP
 from ..runs.endings import ending
 from ..stepping.control import Controller
 from ..stepping.state import Status
-from .lanes import LANES, STOP, LaneCode, run_lanes
+from ..stepping.workspace import Common
+from .lanes import LANES, LaneCode, run_lanes
 
 if TYPE_CHECKING:
     from .batch import ManySolutions
@@ -80,14 +81,15 @@ class LaneRuns:
         weights = np.zeros(n) + np.asarray(options["atol"], dtype=np.float64)
         weights = np.maximum(weights, np.finfo(float).tiny)
         t0, t1 = self.ivp.t_span
-        first = options["first_step"] or 0.0
+        common = Common()
+        common.stages, common.t_start, common.rtol = code.tableau.stages, t0, options["rtol"]
+        common.first_step, common.exponent = options["first_step"] or 0.0, 1 / (order + 1)
         controller = options["controller"] or Controller()
         control = controller.to_array(order)[:-1]  # all but `predictive`
         constants = [t1, options["min_step"], options["max_step"], options["max_steps"], *control]
         kept = trail or _Trail.nothing(n)
         shared: dict[str, Any] = dict(
-            switches=code.switches(options["norm"] == "max"),
-            numbers=np.array([t0, first, options["rtol"], 1 / (order + 1)], dtype=np.float64),
+            common=common,
             atol=weights,
             y0=self.states,
             p0=self.parameters,
@@ -109,7 +111,7 @@ class LaneRuns:
             kernel(code.workspace(constants, **shared), first, last)
 
         def stop() -> None:
-            shared["switches"][STOP] = 1
+            common.stop = 1
 
         size = max(LANES, min(BLOCK, -(-len(runs) // self.threads)))
         integrate(0, 0)  # compile before the threads start

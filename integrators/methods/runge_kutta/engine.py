@@ -149,11 +149,7 @@ class ExplicitEngine(Engine):
             k, s = self.problem.params.size, self.tableau.stages
             max_norm = self.options.max_norm
             function = fused_step_function(self.problem.f, self.tableau, k, max_norm, s)
-            if function is None:
-                from .stepcode import step_code
-
-                self.fused = step_code(self.tableau, self.n, k, max_norm)
-            else:
+            if function is not None:
                 self.fused = function.machine_code()
 
     def _workspace(self, shared: dict[str, Any]) -> Explicit:
@@ -192,14 +188,14 @@ class ExplicitEngine(Engine):
         if self.fused is None:
             return {"fused_in": np.zeros(0), "fused_out": np.zeros(0)}
         n, k = self.n, self.problem.params.size
-        fused_in = np.zeros(inputs_size(n, k) + 1)
-        fused_in[-1:].view(np.int64)[0] = shared["f"]  # for steps that call it
+        fused_in = np.zeros(inputs_size(n, k))
+        fused_in[k + 1 : k + 2].view(np.int64)[0] = shared["f"]  # for steps that call it
         fused_out = np.zeros(1 + n + shared["K"].size)
         stages = fused_out[1 + n :].reshape(shared["K"].shape)
-        slope = fused_in[k + 1 + n : k + 1 + 2 * n] if self.tableau.fsal else stages[0]
+        slope = fused_in[k + 2 + n : k + 2 + 2 * n] if self.tableau.fsal else stages[0]
         views = {
             "p": fused_in[:k],
-            "atol": fused_in[k + 1 : k + 1 + n],
+            "atol": fused_in[k + 2 : k + 2 + n],
             "f0": slope,
             "y_new": fused_out[1 : 1 + n],
             "K": stages,
