@@ -55,6 +55,9 @@ NO_STOPS = (-np.inf, np.inf, 0.0, 0.0)
 #: Stiffness and damping of stops of which only the places are given.
 STOP_STIFFNESS, STOP_DAMPING = 1e4, 1e2
 
+#: Part of the largest moment of inertia (or of the mass) that is no result of rounding.
+BEYOND_DOUBT = 1e-6
+
 #: Times at which a prescribed motion is looked at; a mistake shows at any of them.
 SAMPLE_TIMES = (0.0, 0.3, 1.0)
 
@@ -253,6 +256,8 @@ def spring_numbers(
 
 def check_masses(model: Model) -> None:
     """Raise if some freedom moves nothing: then no equation determines its acceleration."""
+    if _every_body_has_inertia(model):
+        return
     find_singular_body = FROM_DYNAMICS["singular body"]
     rng = np.random.default_rng(0)
     # A singular position is possible by chance in one configuration, not in two.
@@ -275,6 +280,31 @@ def check_masses(model: Model) -> None:
         "that direction, and neither have the bodies that it carries; give it mass or "
         "rotational inertia, an armature, or a Fixed joint"
     )
+
+
+def _every_body_has_inertia(model: Model) -> bool:
+    """Whether each body by itself resists the motions that its joint allows, beyond any doubt.
+
+    What it carries only adds to that, as long as no inertia is negative; so there is no need to
+    compute anything at some position, which takes longer than all other checks.
+    """
+    inertias = np.array([body.inertia.matrix() for body in model.bodies])
+    values = np.linalg.eigvalsh(inertias)
+    if np.any(values[:, 0] < -INERTIA_TOLERANCE * values[:, -1]):
+        return False
+    for body, inertia, sizes in zip(model.bodies, inertias, values):
+        joint = body.joint
+        if joint.nv == 0:
+            continue
+        if len(joint.units) == joint.nv == 1:
+            half = slice(0, 3) if joint.units[0] < 3 else slice(3, 6)
+            axis = joint.frame[joint.units[0] % 3]
+            own = float(axis @ inertia[half, half] @ axis)
+            if not own > BEYOND_DOUBT * np.abs(inertia[half, half]).max():
+                return False
+        elif not sizes[0] > BEYOND_DOUBT * sizes[-1]:
+            return False
+    return True
 
 
 def _carried(model: Model, body: int) -> list[int]:
