@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cached_property
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -50,7 +50,7 @@ from .tables import (
     reference_points,
     starts,
 )
-from .workspace import TreeWorkspace, variables
+from .workspace import STRUCTURE, TreeWorkspace, variables
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -65,10 +65,23 @@ class Tree:
     """A model's arrays, with workspaces to compute on them.
 
     A workspace holds one computation; each thread has its own (:attr:`workspace`).
+
+    Parameters
+    ----------
+    model
+        The model.
+    general
+        Bodies (counted from 0) whose joints are not to be taken as axial, though they are.
+    every_element
+        Whether every freedom has a row in the table of springs, dampers and stops, though none
+        has any: such tables of several models can be compared (``multibody.runs.family``).
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(
+        self, model: Model, *, general: Collection[int] = (), every_element: bool = False
+    ) -> None:
         self.model = model
+        self._general = general
         bodies = model.bodies
         nb, nv = len(bodies), model.nv
         self.turn = np.array([joint_turn(b.joint, b.reverse) for b in bodies])  # C of each body
@@ -98,10 +111,10 @@ class Tree:
             self._place(i, body, a)
         a["doubtful"], a["frail"] = doubtful_pivots(a)
         a["reach"], a["moments"] = reference_points(a)
-        a["elements"] = joint_elements(model)
+        a["elements"] = joint_elements(model, every_element)
         a["springs"], a["spring_bodies"] = self._springs(model)
         self.is_driven = any(b.joint.is_rheonomic for b in bodies)
-        self.has_elements = len(a["elements"]) + len(a["springs"]) > 0
+        self.has_elements = len(joint_elements(model)) + len(a["springs"]) > 0
         self._loops(model, a)
         parents, freedoms = [b.parent for b in bodies], [b.joint.nv for b in bodies]
         a["parent_v"] = expanded_parents(parents, freedoms) - 1
@@ -120,7 +133,7 @@ class Tree:
         parent_C = self.turn[body.parent - 1] if body.parent else np.eye(3)
         X = Plucker._of(self.turn[i] @ body.placement.E @ parent_C.T, parent_C @ body.placement.r)
         joint, at = body.joint, a["v_at"][i]
-        screws = decompose(X) if joint.is_axial else None
+        screws = decompose(X) if joint.is_axial and i not in self._general else None
         rigid_transform(self.turn[i], np.zeros(3), body.inertia.array, a["inertia"][i])
         if joint.units and not (body.reverse and not joint.is_axial):
             a["unit"][at : at + joint.nv] = joint.units
@@ -180,6 +193,12 @@ class Tree:
                 a[f"loop_E_{name}"][k] = loop.joint.frame @ X.E @ C.T
                 a[f"loop_r_{name}"][k] = C @ X.r
         self.loop_functions = [loop_function(c.joint) for c in loops]
+
+    @staticmethod
+    def whole_numbers() -> list[str]:
+        """Names of the tables of whole numbers that models of one structure share."""
+        made = {"by_screws", "laws", "rates", "switches", "loop_laws", "rows"}  # by workspaces
+        return [name for name in STRUCTURE if name not in made]
 
     # ------------------------------------------------------------------ workspaces
 

@@ -46,15 +46,18 @@ def reference_points(a: dict[str, Any]) -> tuple[Array, Array]:
     return reach, moments
 
 
-def joint_elements(model: Model) -> Array:
-    """Stiffness, rest, damping, and the stops of each freedom (``multibody.dynamics.forces``)."""
+def joint_elements(model: Model, every: bool = False) -> Array:
+    """Stiffness, rest, damping, and the stops of each freedom (``multibody.dynamics.forces``).
+
+    Empty if there are none, unless `every` row is wanted.
+    """
     rows = [
         [b.stiffness[k], b.rest[k], b.damping[k], *b.limits[k]]
         for b in model.bodies
         for k in range(b.joint.nv)
     ]
     table = np.array(rows, dtype=float).reshape(-1, 7)
-    return table if table[:, [0, 2, 5, 6]].any() else np.empty((0, 7))
+    return table if every or table[:, [0, 2, 5, 6]].any() else np.empty((0, 7))
 
 
 def starts(sizes: Any) -> Array:
