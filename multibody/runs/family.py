@@ -17,11 +17,14 @@ import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..checks import Array, ArrayLike, real_array
+from ..io.named_numbers import ModelFile
 from ..model import Model
 from .family_tables import (
     FamilyTree,
@@ -94,6 +97,7 @@ class ModelFamily:
     Examples
     --------
     >>> from integrators import solve_many
+    >>> from multibody import ModelFamily
     >>> family = ModelFamily("pendulum", {"length": 1.0, "mass": 1.0})
     >>> problem = family.problem([1.0], [0.0], (0.0, 1.0))
     >>> rows = family.parameters([[1.0, 1.0], [2.0, 1.0], [-1.0, 1.0]])
@@ -101,12 +105,12 @@ class ModelFamily:
     [True, True, False]
     >>> many = solve_many(problem, params=rows.p[rows.good], rtol=1e-9)
     >>> many.y[:, 0].round(6)
-    array([-0.937..., -0.276...])
+    array([-0.980067, -0.493067])
     """
 
     def __init__(
         self,
-        factory: Callable[..., Model] | str,
+        factory: Callable[..., Model] | str | PathLike[str],
         vary: Mapping[str, float] | Sequence[str],
         *,
         fixed: Mapping[str, Any] | None = None,
@@ -147,7 +151,7 @@ class ModelFamily:
         slot = [groups.setdefault(numbers[:, k].tobytes(), len(groups)) for k in varied]
         self.varied = varied
         self.slot = np.array(slot, dtype=np.int64)
-        first = {s: k for s, k in zip(reversed(slot), reversed(varied.tolist()))}
+        first = dict(zip(reversed(slot), reversed(varied.tolist())))
         self.source = np.array([first[s] for s in range(len(groups))], dtype=np.int64)
 
     # ------------------------------------------------------------------ models
@@ -182,6 +186,7 @@ class ModelFamily:
 
         Examples
         --------
+        >>> from multibody import ModelFamily
         >>> ModelFamily("pendulum", ["length"]).model({"length": 2.0}).nv
         1
         """
@@ -315,10 +320,14 @@ def _factory(given: Any) -> tuple[Callable[..., Model], str]:
             found = find(given)
             if found is not None:
                 return found, given
+        if given.lower().endswith((".toml", ".json")):
+            return ModelFile(given), Path(given).stem
         raise ValueError(
             f"factory: expected a function that returns a Model, the name of a mechanism, or the "
             f"path of a model file, received {given!r}"
         )
+    if isinstance(given, PathLike):
+        return ModelFile(given), Path(given).stem
     if not callable(given):
         raise TypeError(f"factory: expected a function that returns a Model, received {given!r}")
     return given, getattr(given, "__name__", "factory")
@@ -335,9 +344,7 @@ def _nominal_values(factory: Any, vary: Any) -> dict[str, float]:
         accepted = inspect.signature(factory).parameters
     except (TypeError, ValueError):
         accepted = {}  # type: ignore[assignment]
-    anything = nominal_of is not None or any(
-        a.kind is a.VAR_KEYWORD for a in accepted.values()
-    )
+    anything = nominal_of is not None or any(a.kind is a.VAR_KEYWORD for a in accepted.values())
     found: dict[str, float] = {}
     for name, value in wanted.items():
         if accepted and not anything and name not in accepted:

@@ -119,9 +119,7 @@ def family_problem(
 class _Pieces:
     """What the fields of the problem are made of."""
 
-    def __init__(
-        self, family: ModelFamily, tau: Any, f_ext: Any, own: bool, n_forces: int
-    ) -> None:
+    def __init__(self, family: ModelFamily, tau: Any, f_ext: Any, own: bool, n_forces: int) -> None:
         self.family, self.tau, self.f_ext, self.own = family, tau, f_ext, own
         self.n_forces = n_forces
 
