@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..algebra.plucker import Plucker
-from ..checks import Array
+from ..checks import Array, blank
 from ..joints import Joint
 from ..kernels.axial import axial_inverse, axial_screw
 from ..kernels.inertia import rigid_transform
@@ -44,8 +44,10 @@ from .tables import (
     cos_sin,
     decompose,
     doubtful_pivots,
+    is_symbolic,
     joint_elements,
     joint_turn,
+    numbers,
     quarter_turns,
     reference_points,
     starts,
@@ -84,6 +86,7 @@ class Tree:
         self._general = general
         bodies = model.bodies
         nb, nv = len(bodies), model.nv
+        symbols = is_symbolic(model)  # then the tables are of objects, see multibody.runs.family
         self.turn = np.array([joint_turn(b.joint, b.reverse) for b in bodies])  # C of each body
         self._kept: list[Any] = []  # callbacks and machine code must outlive their addresses
         self._local = threading.local()
@@ -95,18 +98,18 @@ class Tree:
         a["q_at"] = starts(b.joint.nq for b in bodies)
         a["v_at"] = starts(b.joint.nv for b in bodies)
         a["p_at"] = starts(len(b.joint.parameters) for b in bodies)
-        a["p"] = np.array([x for b in bodies for x in b.joint.parameters], dtype=float)
+        a["p"] = numbers(x for b in bodies for x in b.joint.parameters)
         a["armature"] = np.concatenate([np.zeros(0), *[b.armature for b in bodies]])
         a["gravity"] = np.concatenate([np.zeros(3), -model.gravity])
-        a["inertia"] = np.empty((nb, 10))
-        a["E_T"], a["r_T"] = np.empty((nb, 3, 3)), np.empty((nb, 3))
-        a["offset"] = np.zeros((nb, 2))
+        a["inertia"] = blank((nb, 10), symbols)
+        a["E_T"], a["r_T"] = blank((nb, 3, 3), symbols), blank((nb, 3), symbols)
+        a["offset"] = blank((nb, 2), symbols)
         for name in ("axial", "pre", "bend", "z_free", "quarters"):
             a[name] = np.zeros(nb, dtype=np.int64)
         a["unit"] = np.full(nv, -1)
-        a["angle"], a["shift"] = np.zeros(model.nq), np.zeros(model.nq)
-        self.S = np.zeros((nv, 6))
-        self.screws = np.zeros((nb, 3, 7))
+        a["angle"], a["shift"] = blank((model.nq,), symbols), blank((model.nq,), symbols)
+        self.S = blank((nv, 6), symbols)
+        self.screws = blank((nb, 3, 7), symbols)
         for i, body in enumerate(bodies):
             self._place(i, body, a)
         a["doubtful"], a["frail"] = doubtful_pivots(a)
@@ -161,7 +164,7 @@ class Tree:
 
     def _springs(self, model: Model) -> tuple[Array, Array]:
         """Springs between points, with the points in internal body coordinates."""
-        numbers = np.empty((len(model.springs), 9))
+        numbers = blank((len(model.springs), 9), is_symbolic(model))
         bodies = np.empty((len(model.springs), 2), dtype=np.int64)
         for s, spring in enumerate(model.springs):
             ends = ((spring.body_a, spring.point_a), (spring.body_b, spring.point_b))
@@ -179,10 +182,10 @@ class Tree:
         a["loop_s"] = np.array([c.successor - 1 for c in loops], dtype=np.int64)
         a["loop_at"] = starts(constraint_count(c.joint) for c in loops)
         a["loop_q_at"] = starts(len(c.joint.parameters) for c in loops)
-        a["loop_q"] = np.array([x for c in loops for x in c.joint.parameters], dtype=float)
+        a["loop_q"] = numbers(x for c in loops for x in c.joint.parameters)
         for name in ("P", "S"):
-            a[f"loop_E_{name}"] = np.empty((len(loops), 3, 3))
-            a[f"loop_r_{name}"] = np.empty((len(loops), 3))
+            a[f"loop_E_{name}"] = blank((len(loops), 3, 3), is_symbolic(model))
+            a[f"loop_r_{name}"] = blank((len(loops), 3), is_symbolic(model))
         for k, loop in enumerate(loops):
             sides = (
                 ("P", loop.predecessor, loop.placement_predecessor),

@@ -7,6 +7,7 @@ of the part, what was expected and what came.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,10 @@ from ..checks import (
     ROTATION_TOLERANCE,
     Array,
     ArrayLike,
+    assume,
     exact_array,
+    floats,
+    has_symbols,
     real_array,
     real_scalar,
 )
@@ -148,9 +152,9 @@ def force_elements(
 
 
 def _per_freedom(value: ArrayLike, joint: Joint, key: str, name: str) -> Array:
-    array = real_array(value, f"{name}: {key}").astype(float)
+    array = floats(real_array(value, f"{name}: {key}"))
     if array.ndim == 0:
-        array = np.full(joint.nv, float(array))
+        array = np.full(joint.nv, array[()])
     if array.shape != (joint.nv,):
         raise ValueError(
             f"{name}: expected one number or {joint.nv} as {key}, received shape {array.shape}"
@@ -162,7 +166,7 @@ def _limits(limits: Any, joint: Joint, name: str) -> Array:
     """Rows (lower, upper, stiffness, damping)."""
     if limits is None:
         return np.tile(NO_STOPS, (joint.nv, 1))
-    rows = np.atleast_2d(real_array(limits, f"{name}: limits", finite=False)).astype(float)
+    rows = floats(np.atleast_2d(real_array(limits, f"{name}: limits", finite=False)))
     if rows.shape not in ((joint.nv, 2), (joint.nv, 4)) or np.isnan(rows).any():
         if not joint.rate_is_velocity:
             _refuse_limits(joint, name)
@@ -288,23 +292,29 @@ def _every_body_has_inertia(model: Model) -> bool:
     What it carries only adds to that, as long as no inertia is negative; so there is no need to
     compute anything at some position, which takes longer than all other checks.
     """
-    inertias = np.array([body.inertia.matrix() for body in model.bodies])
-    values = np.linalg.eigvalsh(inertias)
-    if np.any(values[:, 0] < -INERTIA_TOLERANCE * values[:, -1]):
-        return False
-    for body, inertia, sizes in zip(model.bodies, inertias, values):
-        joint = body.joint
-        if joint.nv == 0:
-            continue
-        if len(joint.units) == joint.nv == 1:
-            half = slice(0, 3) if joint.units[0] < 3 else slice(3, 6)
-            axis = joint.frame[joint.units[0] % 3]
-            own = float(axis @ inertia[half, half] @ axis)
-            if not own > BEYOND_DOUBT * np.abs(inertia[half, half]).max():
-                return False
-        elif not sizes[0] > BEYOND_DOUBT * sizes[-1]:
+    for body in model.bodies:
+        inertia, resists = body.inertia.matrix(), partial(_resists, body.joint)
+        if has_symbols(inertia):
+            assume(resists, inertia)
+        elif not resists(inertia[None])[0]:
             return False
     return True
+
+
+def _resists(joint: Joint, inertias: Array) -> Array:
+    """Whether each of some inertias is not negative, and positive in the freedoms of a joint."""
+    finite = np.isfinite(inertias).all(axis=(1, 2))
+    inertias = np.where(finite[:, None, None], inertias, 0.0)
+    sizes = np.linalg.eigvalsh(inertias)
+    good = finite & (sizes[:, 0] >= -INERTIA_TOLERANCE * sizes[:, -1])
+    if joint.nv == 0:
+        return good
+    if len(joint.units) == joint.nv == 1:
+        half = slice(0, 3) if joint.units[0] < 3 else slice(3, 6)
+        axis, part = joint.frame[joint.units[0] % 3], inertias[:, half, half]
+        own = np.einsum("a,mab,b->m", axis, part, axis)
+        return np.asarray(good & (own > BEYOND_DOUBT * np.abs(part).max(axis=(1, 2))))
+    return np.asarray(good & (sizes[:, 0] > BEYOND_DOUBT * sizes[:, -1]))
 
 
 def _carried(model: Model, body: int) -> list[int]:

@@ -14,6 +14,7 @@ that follow from them.
 from __future__ import annotations
 
 import inspect
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from integrators.tracing.decisions import Decided
 
 from ..checks import Array, ArrayLike, real_array
 from ..io.named_numbers import ModelFile
@@ -48,9 +51,11 @@ NAMED_FACTORIES: list[Callable[[str], Callable[..., Model] | None]] = []
 
 #: Relative changes of the nominal values at which models are compared: no multiples of each other,
 #: so that numbers which agree at all of them agree always.
-CHANGES = (0.0, 1.3e-3, -2.1e-3, 3.7e-3)
+CHANGES = (1.3e-3, -2.1e-3, 3.7e-3)
 
 KEPT_MODELS = 64
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -123,8 +128,7 @@ class ModelFamily:
             raise ValueError("vary: expected at least one parameter that differs between models")
         self._models: OrderedDict[bytes, Model] = OrderedDict()
         nominal = np.array([self.nominal[name] for name in self.names])
-        self._samples = self._sample_values(nominal)
-        models = [self._build(values) for values in self._samples]
+        self._samples, models = self._sample_models(nominal)
         trees = common_structure(models)
         self._general = trees[0]._general
         numbers = np.array([numbers_of(tree) for tree in trees])
@@ -134,15 +138,36 @@ class ModelFamily:
         self.tree = FamilyTree(self.base, trees, self._general)
         self.base.__dict__["tree"] = self.tree
         self._constant = numbers[0]
+        self._rule = _traced_factory(self)
 
-    def _sample_values(self, nominal: Array) -> Array:
-        """Values of the parameters at which models are compared, the nominal ones first."""
+    def _sample_models(self, nominal: Array) -> tuple[Array, list[Model]]:
+        """Parameters at which models are compared, the nominal ones first, and the models.
+
+        Where a change leaves what the factory accepts (a mass that would be negative), the
+        opposite one is tried.
+        """
         size = np.where(nominal == 0.0, 1.0, np.abs(nominal))
-        turns = np.arange(len(nominal))
-        rows = [nominal]
-        for k, change in enumerate(CHANGES[1:], 1):
-            rows.append(nominal + change * size * (1.0 + 0.17 * ((turns + k) % 7)))
-        return np.array(rows)
+        uneven = 1.0 + 0.17 * (np.arange(len(nominal)) % 7)
+        rows, models = [nominal], [self._build(nominal)]
+        for change in CHANGES:
+            failure: Exception | None = None
+            for way in (1.0, np.where(nominal == 0.0, -1.0, 1.0), -1.0):
+                row = nominal + way * change * size * uneven
+                try:
+                    models.append(self._build(row))
+                except ValueError as error:
+                    failure = failure or error
+                    continue
+                rows.append(row)
+                break
+            else:
+                assert failure is not None
+                raise ValueError(
+                    f"vary: near the nominal values {self.nominal} there are no other models: "
+                    f"{failure}"
+                ) from failure
+            uneven = np.roll(uneven, 1)
+        return np.array(rows), models
 
     def _find_parameters(self, numbers: Array) -> None:
         """Which numbers differ between the samples, and which of them are always equal."""
@@ -238,12 +263,27 @@ class ModelFamily:
         rows = self.rows(values)
         p = np.full((len(rows), self.size), np.nan)
         messages = np.full(len(rows), "", dtype=object)
-        for k, row in enumerate(rows):
+        known = np.zeros(len(rows), dtype=bool)
+        if self._rule is not None:
+            p[:], known = self._by_rule(self._rule, rows)
+        for k in np.flatnonzero(~known):
+            p[k] = np.nan
             try:
-                p[k] = self._row(row)
+                p[k] = self._row(rows[k])
             except Exception as error:  # this row has no model; others may
                 messages[k] = str(error) or repr(error)
         return FamilyRows(p, messages)
+
+    def _by_rule(self, rule: Decided, rows: Array) -> tuple[Array, Array]:
+        """Rows of p by the traced factory, and for which rows it decides as it was traced."""
+        numbers, known = rule.evaluate(rows)
+        values = numbers[:, self.source]
+        known &= np.isfinite(rows).all(axis=1) & np.isfinite(values).all(axis=1)
+        expected = np.broadcast_to(self._constant, numbers.shape).copy()
+        expected[:, self.varied] = values[:, self.slot]
+        same = (expected == numbers) | (np.isnan(expected) & np.isnan(numbers))
+        known &= same.all(axis=1)
+        return np.hstack([rows, values]), known
 
     def _row(self, row: Array) -> Array:
         """One row of p; raises if its model does not belong to the family."""
@@ -369,3 +409,28 @@ def _nominal_values(factory: Any, vary: Any) -> dict[str, float]:
             raise ValueError(f"vary: the nominal value of {name!r} is {value!r}, expected finite")
         found[name] = float(value)
     return found
+
+
+def _traced_factory(family: ModelFamily) -> Decided | None:
+    """The factory as a traced function: all numbers of a model from its parameters.
+
+    Most factories can be run on symbols, and then ten thousand models take as long as a few; they
+    decide as they do for a sample (``integrators.tracing.decisions``), and rows that they would
+    decide otherwise about are built one by one. So are all rows if it cannot be traced.
+    """
+
+    def numbers(x: Any) -> Any:
+        model = family.factory(**{**family.fixed, **dict(zip(family.names, x))})
+        return numbers_of(table_of(model, family._general))
+
+    try:
+        rule = Decided(numbers, family._samples[1])
+        found, known = rule.evaluate(family._samples)
+    except Exception as error:
+        log.info("models of %s are built one by one: %s", family.name, error)
+        return None
+    built = [numbers_of(table_of(m, family._general)) for m in map(family._build, family._samples)]
+    if not known[1] or not np.array_equal(found[known], np.array(built)[known], equal_nan=True):
+        log.info("models of %s are built one by one: the traced factory differs", family.name)
+        return None
+    return rule
