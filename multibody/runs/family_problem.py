@@ -32,6 +32,7 @@ from .ivp import _ExactJacobian, as_ivp
 from .observe import observables
 from .prescribed import drive_review
 from .singular import loop_review
+from .singular_screen import LoopScreen
 from .watched import mechanism_watch
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def family_problem(
         invariants={name: pieces.invariant(name) for name in sorted(names)},
         name=base.name,
         state_names=base.state_names,
-        review=None if base.review is None else pieces.review,
+        review=None if base.review is None else _FamilyReview(pieces, base.review),
         observe=pieces.observe,
         watch=pieces.watch,
         family=family,
@@ -178,14 +179,6 @@ class _Pieces:
 
         return value
 
-    def review(self, problem: Any, t: Array, y: Array, rtol: float | None) -> Any:
-        """Look at a run as ``as_ivp`` has it looked at."""
-        model = self.family.model(problem.params)
-        undisturbed = self.f_ext is None and "energy" in problem.invariants
-        judged = loop_review(model, undisturbed) if model.loops else None
-        judged = drive_review(model, judged)
-        return None if judged is None else judged(problem, t, y, rtol)
-
     def observe(self, solution: Any) -> Any:
         """Observables of the run's own model."""
         model = self.family.model(solution.problem.params)
@@ -200,6 +193,24 @@ class _Pieces:
             fixed = np.array(tau)
             tau = lambda t, q, v: fixed  # noqa: E731
         return mechanism_watch(model, tau, f_ext)(seen, t, y)
+
+
+class _FamilyReview:
+    """Looks at a run as ``as_ivp`` has it looked at, with the run's own model."""
+
+    def __init__(self, pieces: _Pieces, nominal: Callable[..., Any]) -> None:
+        self.pieces = pieces
+        family = pieces.family
+        if hasattr(nominal, "screen"):
+            size = family.size + pieces.n_forces
+            self.screen = LoopScreen(family.base, family.symbols, size)
+
+    def __call__(self, problem: Any, t: Array, y: Array, rtol: float | None) -> Any:
+        model = self.pieces.family.model(problem.params)
+        undisturbed = self.pieces.f_ext is None and "energy" in problem.invariants
+        judged = loop_review(model, undisturbed) if model.loops else None
+        judged = drive_review(model, judged)
+        return None if judged is None else judged(problem, t, y, rtol)
 
 
 def _check_agreement(
