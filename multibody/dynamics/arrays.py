@@ -146,7 +146,7 @@ class Tree:
             return
         (theta2, d2), (alpha, shift), (theta1, d1) = screws
         a["axial"][i] = 1
-        a["z_free"][i] = joint.units == (2,) and body.armature[0] == 0.0
+        a["z_free"][i] = bool(joint.units == (2,) and body.armature[0] == 0.0)
         a["quarters"][i], theta = quarter_turns(theta2)
         a["offset"][i] = theta, d2
         a["pre"][i], a["bend"][i] = (theta1, d1) != (0.0, 0.0), (alpha, shift) != (0.0, 0.0)

@@ -36,9 +36,9 @@ def is_symbolic(model: Model) -> bool:
     for b in model.bodies:
         found += [b.placement.E, b.placement.r, b.inertia.array, b.limits]
         found += [b.armature, b.damping, b.stiffness, b.rest]
-        found.append(np.asarray(b.joint.parameters))
+        found += [np.asarray(b.joint.parameters), b.joint.axis]
     for c in model.loops:
-        found.append(np.asarray(c.joint.parameters))
+        found += [np.asarray(c.joint.parameters), c.joint.axis]
         for X in (c.placement_predecessor, c.placement_successor):
             found += [X.E, X.r]
     for s in model.springs:

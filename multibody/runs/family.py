@@ -37,6 +37,7 @@ from .family_tables import (
     place_name,
     places,
     table_of,
+    table_sizes,
 )
 
 if TYPE_CHECKING:
@@ -54,6 +55,9 @@ NAMED_FACTORIES: list[Callable[[str], Callable[..., Model] | None]] = []
 CHANGES = (1.3e-3, -2.1e-3, 3.7e-3)
 
 KEPT_MODELS = 64
+
+#: Differences in parts of a number, or of the largest of its table, that are rounding.
+ROUNDING = 8 * float(np.finfo(float).eps)
 
 log = logging.getLogger(__name__)
 
@@ -138,6 +142,7 @@ class ModelFamily:
         self.tree = FamilyTree(self.base, trees, self._general)
         self.base.__dict__["tree"] = self.tree
         self._constant = numbers[0]
+        self._scale = table_sizes(self.tree, numbers[0])
         self._rule = _traced_factory(self)
 
     def _sample_models(self, nominal: Array) -> tuple[Array, list[Model]]:
@@ -281,8 +286,7 @@ class ModelFamily:
         known &= np.isfinite(rows).all(axis=1) & np.isfinite(values).all(axis=1)
         expected = np.broadcast_to(self._constant, numbers.shape).copy()
         expected[:, self.varied] = values[:, self.slot]
-        same = (expected == numbers) | (np.isnan(expected) & np.isnan(numbers))
-        known &= same.all(axis=1)
+        known &= self._agree(expected, numbers).all(axis=1)
         return np.hstack([rows, values]), known
 
     def _row(self, row: Array) -> Array:
@@ -303,7 +307,7 @@ class ModelFamily:
         values = numbers[self.source]
         expected = self._constant.copy()
         expected[self.varied] = values[self.slot]
-        wrong = np.flatnonzero(~((expected == numbers) | (np.isnan(expected) & np.isnan(numbers))))
+        wrong = np.flatnonzero(~self._agree(expected, numbers))
         if wrong.size:
             where = place_name(self.tree, *places(self.tree)[wrong[0]])
             raise StructureError(
@@ -312,6 +316,15 @@ class ModelFamily:
                 "values nearer to these"
             )
         return np.concatenate([row, values])
+
+    def _agree(self, expected: Array, numbers: Array) -> Array:
+        """Which numbers are what those in p say, but for rounding.
+
+        Numbers that a factory makes in different ways may round alike at all samples.
+        """
+        with np.errstate(invalid="ignore"):
+            near = np.abs(expected - numbers) <= ROUNDING * (self._scale + np.abs(numbers))
+        return np.asarray(near | (expected == numbers))
 
     def symbols(self, p: Any) -> Any:
         """Context in which the tables of the base model hold the symbols p."""
@@ -430,7 +443,7 @@ def _traced_factory(family: ModelFamily) -> Decided | None:
         log.info("models of %s are built one by one: %s", family.name, error)
         return None
     built = [numbers_of(table_of(m, family._general)) for m in map(family._build, family._samples)]
-    if not known[1] or not np.array_equal(found[known], np.array(built)[known], equal_nan=True):
+    if not known[1] or not family._agree(found[known], np.array(built)[known]).all():
         log.info("models of %s are built one by one: the traced factory differs", family.name)
         return None
     return rule

@@ -27,7 +27,16 @@ from ..kernels.axial import axial_inverse
 if TYPE_CHECKING:
     from ..model import Model
 
-__all__ = ["FamilyTree", "StructureError", "common_structure", "numbers_of", "places", "table_of"]
+__all__ = [
+    "FamilyTree",
+    "StructureError",
+    "common_structure",
+    "numbers_of",
+    "place_name",
+    "places",
+    "table_of",
+    "table_sizes",
+]
 
 #: What of the general case includes the special one: 1 where any model has 1 …
 GENERAL_IS_ONE = ("pre", "bend", "doubtful", "frail")
@@ -63,6 +72,17 @@ def places(tree: Tree) -> list[tuple[str, int]]:
     """Table and place in it of each number of the vector."""
     arrays = {**tree.arrays, "screws": tree.screws, "S": tree.S}
     return [(name, k) for name in NUMBERS for k in range(arrays[name].size)]
+
+
+def table_sizes(tree: Tree, numbers: Array) -> Array:
+    """Largest finite number of the table that each number belongs to."""
+    arrays = {**tree.arrays, "screws": tree.screws, "S": tree.S}
+    out, at = np.zeros_like(numbers), 0
+    for name in NUMBERS:
+        part = numbers[at : at + arrays[name].size]
+        out[at : at + part.size] = np.abs(part[np.isfinite(part)]).max(initial=0.0)
+        at += part.size
+    return out
 
 
 def place_name(tree: Tree, name: str, k: int) -> str:

@@ -179,7 +179,7 @@ def observables_of_states(
         ratios = singular_value_ratios(model, t, q)
         singularity = np.array([row[r - 1] if r else 0.0 for row, r in zip(ratios, rank)])
     invariants = {
-        name: np.array([float(g(float(s), x)) for s, x in zip(t, solution.y.T)])
+        name: np.array([float(solution.problem.bind(g)(float(s), x)) for s, x in zip(t, solution.y.T)])
         for name, g in solution.problem.invariants.items()
         if not name.startswith("loop gap")  # that is the drift
     }
