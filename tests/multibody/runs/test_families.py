@@ -162,7 +162,8 @@ def test_a_row_without_a_model_fails_alone_and_says_why(four_bars):
     assert rows.good.tolist() == [True, False, False, False]
     assert "positive lengths" in rows.messages[1]
     assert "finite" in rows.messages[2]
-    assert np.isnan(rows.p[1:]).all() and np.isfinite(rows.p[0]).all()
+    assert np.isnan(rows.p[1:]).all()
+    assert np.isfinite(rows.p[0]).all()
 
 
 def test_a_factory_that_cannot_be_traced_is_called_for_each_row():
@@ -209,7 +210,7 @@ def test_other_structure_is_refused_with_what_differs():
         b.add_body("arm", "motor", Revolute("y"), inertia=point_mass(1.0, (0, 0, -1)))
         return b.build()
 
-    with pytest.raises(StructureError, match="'motor'.*function"):
+    with pytest.raises(StructureError, match=r"'motor'.*function"):
         ModelFamily(driven, ["speed"])
     with pytest.raises(ValueError, match="no parameter 'crnk'"):
         ModelFamily("four_bar", {"crnk": 1.0})
@@ -284,7 +285,8 @@ def test_runs_in_lanes_are_those_of_each_model_by_itself(four_bars):
     rows = np.array([1.0, 2.0, 1.5, 1.0]) * rng.uniform(0.95, 1.05, (11, 4))
     found = family.starts(rows, [0.9, -0.7, 0.8], positions={"crank": 0.9}, speeds={"crank": 4.0})
     many = solve_many(problem, y0=found.y0, params=found.p, method="DOP853", rtol=1e-9, workers=1)
-    assert many.success.all() and "lanes" in many.engine
+    assert many.success.all()
+    assert "lanes" in many.engine
     for k in (0, 7):
         y = found.y0[k]
         alone = solve(as_ivp(family.model(rows[k]), y[:3], y[3:], (0.0, 1.0)),
