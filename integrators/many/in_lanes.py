@@ -26,7 +26,7 @@ from ..stepping.state import Status
 from .lanes import LANES, STOP, LaneCode, run_lanes
 
 if TYPE_CHECKING:
-    from .batch import ManySolutions
+    from .results import ManySolutions
 
 __all__ = ["LaneRuns"]
 
