@@ -27,7 +27,7 @@ from ..stepping.workspace import Common
 from .lanes import LANES, LaneCode, run_lanes
 
 if TYPE_CHECKING:
-    from .batch import ManySolutions
+    from .results import ManySolutions
 
 __all__ = ["LaneRuns"]
 
@@ -148,8 +148,9 @@ class LaneRuns:
                 if (aside.status[first:last] == Status.INTERRUPTED).any():
                     self._unreviewed(first)
                     return True
+            suspicious = self._screened(first, last, trail)
             for k in range(first, last):
-                if result.status[k] == Status.INTERRUPTED:
+                if result.status[k] == Status.INTERRUPTED or not suspicious[k - first]:
                     continue
                 same = trail is not None and _same(result, aside, k)
                 if not same or self._remarks(k, *trail.steps(k, self)):  # type: ignore[union-attr]
@@ -162,6 +163,20 @@ class LaneRuns:
         if again:
             result.engine += f"; {len(again)} of {len(result)} again alone, after a review"
         return False
+
+    def _screened(self, first: int, last: int, trail: _Trail | None) -> NDArray[np.bool_]:
+        """Which runs need a review at all, as far as the problem knows how to tell at a glance."""
+        screen = getattr(self.ivp.review, "screen", None)
+        if screen is None or trail is None:
+            return np.ones(last - first, dtype=bool)
+        counts = np.diff(trail.at)[first:last] + 1  # with the start
+        at = np.concatenate([[0], np.cumsum(counts)])
+        t, y = np.empty(at[-1]), np.empty((at[-1], self.states.shape[1]))
+        steps = np.ones(at[-1], dtype=bool)
+        steps[at[:-1]] = False
+        t[at[:-1]], y[at[:-1]] = self.ivp.t_span[0], self.states[first:last]
+        t[steps], y[steps] = trail.t[: trail.at[-1]], trail.y[: trail.at[-1]]
+        return np.asarray(screen(self.parameters[first:last], at, t, y), dtype=bool)
 
     def _unreviewed(self, first: int) -> None:
         """Ctrl-C came before these runs could be looked at: they are not known to be good."""

@@ -142,7 +142,8 @@ class Engine(Stepper):
             engine = waiting.pop()
         except IndexError:
             engine = make()
-            engine.waiting = waiting
+            if not engine.trampolines:  # these know the parameters of their own run
+                engine.waiting = waiting
             return engine
         engine.rebind(problem, options)
         return engine

@@ -189,6 +189,8 @@ class Symbol:
         value = self.graph.values[self.index]
         if value is not None:
             return bool(value)
+        if self.graph.decisions is not None:
+            return bool(self.graph.decisions.truth(self.index))
         raise tracing_error(
             "a traced value has no truth value: it was used in `if`, `while`, `and`, `or`, "
             "`not`, min(), max() or a comparison of several values",
@@ -217,6 +219,11 @@ class Symbol:
             f"math, or stored in an array of floats. Remedy: {remedy}."
         )
 
+    def __round__(self, digits: int | None = None) -> int:
+        if self.graph.decisions is not None and digits is None:
+            return int(self.graph.decisions.whole(self))
+        self._whole()
+
     def _whole(self, *_: Any) -> NoReturn:
         raise tracing_error(
             "a traced value cannot become an integer: it was used in int(), round(), range() or "
@@ -224,7 +231,7 @@ class Symbol:
             "take sizes and indices from constants, or leave the function untraced",
         )
 
-    __int__ = __index__ = __trunc__ = __round__ = _whole
+    __int__ = __index__ = __trunc__ = _whole
 
     def __complex__(self) -> complex:
         raise tracing_error(

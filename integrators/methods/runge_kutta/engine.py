@@ -83,7 +83,14 @@ def engine_for(tableau: Tableau, problem: IVP, options: Options) -> Engine:
                 f"need a stiffly accurate method of stage order 2 (its stage order is "
                 f"{stage_order}); use RADAU5"
             )
-    return ImplicitEngine(tableau, problem, options)
+    index = None if problem.index is None else tuple(problem.index.tolist())
+    parts = (id(problem.jac), id(problem.mass), id(problem.jac_sparsity), index)
+    return ImplicitEngine.reused(
+        (tableau, id(tableau.dense), options.rtol, *parts),
+        problem,
+        options,
+        lambda: ImplicitEngine(tableau, problem, options),
+    )
 
 
 class ExplicitEngine(Engine):
@@ -217,7 +224,17 @@ class ImplicitEngine(Engine):
 
     def __init__(self, tableau: Tableau, problem: IVP, options: Options) -> None:
         self.tableau = tableau
+        asked = options.atol
         super().__init__(problem, options)
+        # The estimate may have changed tolerances; another run with this rtol changes them alike.
+        self._atol_factor = float(options.atol[0] / asked[0])
+        self._rtol_used = float(self.state.rtol)
+
+    def rebind(self, problem: IVP, options: Options) -> None:
+        """Start again with a problem and options that differ in numbers only, but not in rtol."""
+        options.atol = options.atol * self._atol_factor
+        super().rebind(problem, options)
+        self.state.rtol = self._rtol_used
 
     @property
     def is_fully_coupled(self) -> bool:
