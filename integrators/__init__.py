@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .errors import FileError, IntegrationError, IntegrationInterrupted
+from .hybrid import Hybrid, Mode, Transition
 from .kernels import compiled, kernel
 from .manifold import Manifold
 from .problem import IVP, Event
@@ -38,12 +39,14 @@ __all__ = [
     "DenseOutput",
     "Event",
     "FileError",
+    "Hybrid",
     "I",
     "IntegrationError",
     "IntegrationInterrupted",
     "Manifold",
     "ManySolutions",
     "Method",
+    "Mode",
     "MuntheKaas",
     "OrderCondition",
     "Predictive",
@@ -53,6 +56,7 @@ __all__ = [
     "Taylor",
     "Traced",
     "TracingError",
+    "Transition",
     "analysis",
     "catalogue",
     "check_method",

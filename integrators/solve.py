@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import IntegrationInterrupted, check_choice, pass_on, suggest
+from .hybrid import Hybrid
 from .manifold import Manifold
 from .problem import IVP, time_span
+from .runs.hybrid_run import HybridRun
 from .runs.mistakes import relative_tolerance, warn_of_swapped
 from .runs.quality import global_error
 from .runs.run import Run
@@ -35,7 +37,7 @@ NO_TIMES = np.zeros(0)
 
 
 def solve(
-    problem: IVP | Callable[..., Any],
+    problem: IVP | Hybrid | Callable[..., Any],
     t_span: Sequence[float] | None = None,
     y0: ArrayLike | None = None,
     *,
@@ -74,8 +76,8 @@ def solve(
     Parameters
     ----------
     problem
-        An :class:`IVP`, or the function ``f(t, y)``; then ``t_span`` and ``y0`` follow, as in
-        SciPy's ``solve_ivp``.
+        An :class:`IVP`, a :class:`Hybrid`, or the function ``f(t, y)``; then ``t_span`` and ``y0``
+        follow, as in SciPy's ``solve_ivp``.
     t_span, y0
         Interval (t0, t1), backwards if t1 < t0, and initial state; with an IVP they replace its
         own.
@@ -160,6 +162,29 @@ def solve(
         "nonnegative": nonnegative,
         "manifold": manifold,
     }
+    if isinstance(problem, Hybrid):
+        hybrid = _as_hybrid(problem, t_span, y0, changes, check)
+        options_for_modes: dict[str, Any] = dict(
+            method=method,
+            step=step,
+            rtol=rtol,
+            atol=atol,
+            t_eval=t_eval if t_eval is None else _output_times(t_eval, hybrid.t_span),
+            tstops=tstops,
+            dense_output=dense_output,
+            controller=controller,
+            norm=norm,
+            first_step=first_step,
+            max_step=max_step,
+            min_step=min_step,
+            max_steps=max_steps,
+            callback=callback,
+            progress=progress,
+        )
+        solution = HybridRun(hybrid, solve, options_for_modes).run()
+        solution.method = method_name(method)
+        solution.judge(None if step is not None else relative_tolerance(rtol))
+        return _delivered(solution, False, throw, on_interrupt)
     ivp = _as_ivp(problem, t_span, y0, changes)
     chosen = _chosen(method)
     n = chosen.error_components(ivp) if hasattr(chosen, "error_components") else ivp.n
@@ -245,6 +270,34 @@ def _as_ivp(problem: Any, t_span: Sequence[float] | None, y0: Any, changes: dict
         raise TypeError("solve(f, t_span, y0) needs the interval and the initial state")
     warn_of_swapped(problem)
     return IVP(problem, y0, time_span(t_span), **given)
+
+
+def _as_hybrid(
+    problem: Hybrid,
+    t_span: Sequence[float] | None,
+    y0: Any,
+    changes: dict[str, Any],
+    check: str | None,
+) -> Hybrid:
+    """The hybrid problem with what solve was given in place of its own."""
+    given = {
+        name: value for name, value in {"t_span": t_span, "y0": y0}.items() if value is not None
+    }
+    for name, value in changes.items():
+        if value is None or (isinstance(value, tuple) and value == ()):
+            continue
+        if name not in ("params", "events"):
+            raise ValueError(
+                f"{name} belongs to one problem, and a Hybrid has one in each mode; give it to "
+                "the IVP of the mode"
+            )
+        given[name] = value
+    if check is not None:
+        raise ValueError(
+            "check='global' compares states at equal times, which means nothing near a jump whose "
+            "time differs; solve the Hybrid again with a tighter rtol and compare what matters"
+        )
+    return problem.with_(**given) if given else problem
 
 
 def _options(
