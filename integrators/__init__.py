@@ -24,6 +24,7 @@ from .tableau import ContinuousExtension, OrderCondition, Tableau
 if TYPE_CHECKING:
     from . import analysis, catalogue, dae, groups, problems
     from .analysis.method.check import check_method
+    from .hybrid.switch import Switch
     from .many import ManySolutions, solve_many
     from .methods.lie import MuntheKaas
     from .methods.taylor import Taylor
@@ -52,6 +53,7 @@ __all__ = [
     "Predictive",
     "Solution",
     "Status",
+    "Switch",
     "Tableau",
     "Taylor",
     "Traced",
@@ -77,6 +79,7 @@ _LATER = {
     "MuntheKaas": "methods.lie",
     "Taylor": "methods.taylor",
     "ManySolutions": "many",
+    "Switch": "hybrid.switch",
     "Traced": "tracing",
     "TracingError": "tracing",
     "check_method": "analysis.method.check",

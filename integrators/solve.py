@@ -67,6 +67,7 @@ def solve(
     progress: bool = False,
     throw: bool = False,
     check: str | None = None,
+    kinks: str | None = None,
     on_interrupt: str = "raise",
     args: Any = None,
     vectorized: bool = False,
@@ -126,6 +127,11 @@ def solve(
     check
         "global": estimate the global error along the run by a second one with a tolerance tighter
         by 100 (a step shorter by 2), as ``Solution.quality.global_error``.
+    kinks
+        "locate": where a traced f has a kink or a jump (``abs``, ``minimum``, ``maximum``,
+        ``sign``, ``where``), it is located as an event and stepped on; where both sides of a jump
+        lead into it, the motion slides on it, as with :class:`Switch`. By default the error control
+        has to find its way across; that serves kinks that are rare or weak.
     on_interrupt
         What Ctrl-C does: "raise" :class:`IntegrationInterrupted`, a KeyboardInterrupt with what was
         computed as its ``solution``, so that the script stops; or "return" that solution.
@@ -162,14 +168,19 @@ def solve(
         "nonnegative": nonnegative,
         "manifold": manifold,
     }
+    hybrid: Hybrid | None
     if isinstance(problem, Hybrid):
-        hybrid = _as_hybrid(problem, t_span, y0, changes, check)
-        options_for_modes: dict[str, Any] = dict(
+        hybrid = _as_hybrid(problem, t_span, y0, changes, check, kinks)
+    else:
+        ivp = _as_ivp(problem, t_span, y0, changes)
+        hybrid = _as_switched(ivp, kinks)
+    if hybrid is not None:
+        for_modes: dict[str, Any] = dict(
             method=method,
             step=step,
             rtol=rtol,
             atol=atol,
-            t_eval=t_eval if t_eval is None else _output_times(t_eval, hybrid.t_span),
+            t_eval=_output_times(t_eval, hybrid.t_span),
             tstops=tstops,
             dense_output=dense_output,
             controller=controller,
@@ -181,11 +192,11 @@ def solve(
             callback=callback,
             progress=progress,
         )
-        solution = HybridRun(hybrid, solve, options_for_modes).run()
+        solution = HybridRun(hybrid, solve, for_modes).run()
         solution.method = method_name(method)
+        solution.problem = problem if isinstance(problem, Hybrid) else ivp
         solution.judge(None if step is not None else relative_tolerance(rtol))
         return _delivered(solution, False, throw, on_interrupt)
-    ivp = _as_ivp(problem, t_span, y0, changes)
     chosen = _chosen(method)
     n = chosen.error_components(ivp) if hasattr(chosen, "error_components") else ivp.n
     output_times = _output_times(t_eval, ivp.t_span)
@@ -278,6 +289,7 @@ def _as_hybrid(
     y0: Any,
     changes: dict[str, Any],
     check: str | None,
+    kinks: str | None,
 ) -> Hybrid:
     """The hybrid problem with what solve was given in place of its own."""
     given = {
@@ -297,7 +309,20 @@ def _as_hybrid(
             "check='global' compares states at equal times, which means nothing near a jump whose "
             "time differs; solve the Hybrid again with a tighter rtol and compare what matters"
         )
+    if kinks is not None:
+        raise ValueError("kinks belongs to one right-hand side; give it to the Mode that has it")
     return problem.with_(**given) if given else problem
+
+
+def _as_switched(ivp: IVP, kinks: str | None) -> Hybrid | None:
+    """The modes of a right-hand side that is a Switch, or whose kinks are to be located."""
+    if kinks not in (None, "locate"):
+        raise ValueError(f"kinks must be 'locate' or None, got {kinks!r}")
+    if kinks is None and not getattr(ivp.f, "is_piecewise", False):
+        return None
+    from .hybrid.filippov import switched
+
+    return switched(ivp, kinks is not None)
 
 
 def _options(

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from ..problem import IVP, Event, state_array, time_span
 
-__all__ = ["Hybrid", "Mode", "Resumed", "Transition"]
+__all__ = ["Exit", "Hybrid", "Mode", "Resumed", "Transition"]
 
 #: Options of ``solve`` that a mode may have of its own.
 OWN_OPTIONS = (
     *("method", "step", "rtol", "atol", "controller", "norm"),
-    *("first_step", "max_step", "min_step"),
+    *("first_step", "max_step", "min_step", "kinks"),
 )
 MOST_TRANSITIONS = 100_000
 
@@ -106,6 +106,16 @@ class Transition(Event):
         return key, state
 
 
+@dataclass(frozen=True)
+class Exit(Transition):
+    """A transition out of a mode that is known to have been entered on its right side.
+
+    ``floor`` is how far g may be on the other side by errors of computation; by default rounding.
+    """
+
+    floor: float | None = None
+
+
 class Mode:
     """One law of motion of a :class:`Hybrid`.
 
@@ -122,7 +132,7 @@ class Mode:
         bounces ever lower: the key of a mode, or (key, map), with a map of the limiting state.
     options
         Options of ``solve`` for this mode alone: method, step, rtol, atol, controller, norm,
-        first_step, max_step, min_step.
+        first_step, max_step, min_step, kinks.
 
     Examples
     --------
@@ -221,6 +231,10 @@ class Hybrid:
 
     #: Whether the solution lists transitions among its events.
     shows_transitions: ClassVar[bool] = True
+    #: Whether states are continuous, so that one at each transition is enough.
+    continuous: ClassVar[bool] = False
+    #: What should be told at the end of a run.
+    said: ClassVar[Sequence[str]] = ()
 
     def __post_init__(self) -> None:
         if not callable(self.modes) and not isinstance(self.modes, Mapping):
@@ -237,7 +251,7 @@ class Hybrid:
         set_field(self, "events", tuple(Event.of(event) for event in events or ()))
         if self.params is not None:
             set_field(self, "params", np.atleast_1d(np.asarray(self.params, dtype=np.float64)))
-        if any(isinstance(event, Transition) for event in self.events):
+        if self.shows_transitions and any(isinstance(e, Transition) for e in self.events):
             raise TypeError("events of a Hybrid lead to no mode; a Transition belongs to a Mode")
         if isinstance(self.modes, Mapping):
             self._check_targets()

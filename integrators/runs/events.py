@@ -71,6 +71,7 @@ class Tracker:
         self.t0 = t0
         self.reset_times: list[float] = []
         self.reset_states: deque[NDArray[Any]] = deque(maxlen=LONGEST_MEMORY)
+        self.raised = [0.0] * len(events)
         self.values = np.array([self.value(k, t0, y0) for k in range(len(events))])
         self.departs = np.zeros(len(events))  # where g goes from a value of 0; 0: not known
         self.quiet_until = np.full(len(events), t0)  # zeros up to then have been dealt with
@@ -83,10 +84,15 @@ class Tracker:
                 f"event {self.label(k)} returned {result!r}; expected one real number g(t, y) "
                 "that passes through zero (y[0] - 0.5, not y[0] < 0.5)"
             )
-        value = float(result.reshape(()))
+        value = float(result.reshape(())) + self.raised[k]
         if np.isnan(value):
             raise ValueError(f"event {self.label(k)} is NaN at t = {t:.9g}")
         return value
+
+    def raise_by(self, k: int, t: float, y: NDArray[Any], amount: float) -> None:
+        """Look for zeros of g + amount from here on; (t, y) is where the motion is."""
+        self.raised[k] = amount
+        self.values[k] = self.value(k, t, y)
 
     def label(self, k: int) -> str:
         """Name of an event, or its number."""

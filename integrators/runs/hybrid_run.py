@@ -77,7 +77,7 @@ class HybridRun:
             while True:
                 ended = self._stay(key, t, y)
                 if isinstance(ended, _End):
-                    return self._solution(ended.status, ended.message)
+                    return self._solution(ended)
                 key, t, y = ended
         except KeyboardInterrupt as pressed:  # between two runs, or before the first step of one
             if not self.parts:
@@ -109,14 +109,15 @@ class HybridRun:
         if part.status == Status.INTERRUPTED or part.exception is not None:
             self.exception = part.exception
             return _End(part.status, part.ending)
-        events = self.watched
-        if part.status == Status.EVENT and part.ended_by is not None:
-            transition = events[part.ended_by]
+        k = part.ended_by
+        if part.status == Status.EVENT and k is not None and k >= len(self.hybrid.events):
+            transition = self.watched[k]
             if isinstance(transition, Transition):
                 return self._follow(key, ivp, part, transition)
         if part.status == Status.ZENO and part.zeno is not None:
             return self._beyond(key, mode, ivp, part.zeno, part.ending)
-        return _End(part.status, part.ending)
+        place = None if k is None else self.places[k]
+        return _End(part.status, part.ending, place, part.zeno)
 
     def _part(self, key: Any, mode: Mode, ivp: IVP, first: bool) -> Solution:
         """The run in one mode, entered in the books."""
@@ -128,7 +129,7 @@ class HybridRun:
         for place, (of, event) in zip(places, own):
             self.records.setdefault(place, _Record(of, event, place[1]))
         events = [self._resumed(self.records[place], first) for place in places]
-        self.watched = [event for _, event in own]
+        self.watched, self.places = [event for _, event in own], places
         options = {**self.options, **mode.options}
         options["first_step"] = self._first_step(options.pop("first_step", None), ivp, first)
         options["max_steps"] = max(1, attempts(self.most, options["step"] is not None) - self.spent)
@@ -227,9 +228,9 @@ class HybridRun:
         """Go on after infinitely many events in the mode declared for it, if there is one."""
         zeno = self.hybrid.zeno if mode.zeno is None else mode.zeno
         if zeno is None:
-            return _End(
-                Status.ZENO, f"{message}; Mode(zeno=...) says in which mode the motion goes on"
-            )
+            more = "; Mode(zeno=...) says in which mode the motion goes on"
+            message += more if self.hybrid.shows_transitions else ""
+            return _End(Status.ZENO, message, None, found)
         following, change = zeno_target(zeno)
         t_limit, y_limit = found
         t, last = self.stays[-1].end, self.parts[-1].reached
@@ -260,28 +261,35 @@ class HybridRun:
 
     def _interrupted(self, pressed: BaseException) -> Solution:
         self.exception = pressed
-        return self._solution(Status.INTERRUPTED, f"interrupted at t = {self.stays[-1].end:.9g}")
+        return self._solution(
+            _End(Status.INTERRUPTED, f"interrupted at t = {self.stays[-1].end:.9g}")
+        )
 
-    def _solution(self, status: Status, message: str) -> Solution:
+    def _solution(self, end: _End) -> Solution:
         parts, n = self.parts, max(stay.n for stay in self.stays)
+        shown = [(part.t, part.y) for part in parts]
+        if self.hybrid.continuous and self.times is None:
+            shown[1:] = [(t[1:], y[:, 1:]) for t, y in shown[1:]]
         records = [
             record
             for record in self.records.values()
             if self.hybrid.shows_transitions or not isinstance(record.event, Transition)
         ]
-        remarks = list(dict.fromkeys(self.remarks))
-        message = "; ".join([message, *remarks[:3]])
+        remarks = list(dict.fromkeys([*self.remarks, *self.hybrid.said]))
+        ended_by = self.records.get(end.place) if end.place is not None else None
         sums = {name: sum(getattr(part, name) for part in parts) for name in COUNTERS}
         return Solution(
-            _joined([part.t for part in parts]),
-            padded([part.y.T for part in parts], n).T,
+            _joined([t for t, _ in shown]),
+            padded([y.T for _, y in shown], n).T,
             sol=joined_output([part.sol for part in parts], n) if self.dense else None,  # type: ignore[misc]
             h=_joined([part.h for part in parts]),
             t_events=[record.times() for record in records],
             y_events=[record.states() for record in records],
             event_names=[record.name for record in records],
-            status=status,
-            message=message,
+            status=end.status,
+            message="; ".join([end.message, *remarks[:3]]),
+            ended_by=records.index(ended_by) if ended_by in records else None,
+            zeno=end.zeno,
             reached=parts[-1].reached,
             error_estimate=parts[0].error_estimate,
             dense_order=min(part.dense_order for part in parts if part.method),
@@ -299,6 +307,8 @@ class _End:
 
     status: Status
     message: str
+    place: tuple[Any, int] | None = None  # of the event that ends it
+    zeno: tuple[float, NDArray[Any]] | None = None
 
 
 class _Record:

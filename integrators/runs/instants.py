@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..hybrid import Resumed, Transition
+from ..hybrid import Exit, Resumed, Transition
 from ..problem import IVP
 from ..stepping.state import Status
 from ..stepping.stepper import Stepper
@@ -374,9 +374,19 @@ def at_the_start(
     for k, event in enumerate(motion.ivp.events):
         if event.reset is None and not isinstance(event, Transition | Resumed):
             continue
-        slope = motion.slope(t, y) if slope is None else slope
         side = -motion.forward * np.sign(event.direction)
         guard = isinstance(event, Transition) and event.at_entry
+        if isinstance(event, Exit):
+            floor = event.floor
+            if floor is None:
+                slope = motion.slope(t, y) if slope is None else slope
+                speed = 0.0 if slope is None else abs(motion.rate(k, t, y, slope)[0])
+                floor = max(rounding * speed, motion.blur(k, t, y, ROUNDING))
+            tracker.raise_by(k, t, y, side * floor)
+            if tracker.values[k] * side < 0:
+                due.append(Occurrence(k, t, y, float(side)))
+            continue
+        slope = motion.slope(t, y) if slope is None else slope
         g, heading = float(tracker.values[k]), 0
         if slope is not None:
             rate, _ = motion.rate(k, t, y, slope)
