@@ -40,8 +40,10 @@ _SIDES = {word: side for side, word in _WORDS.items()}
 
 EPS, TINY = np.finfo(float).eps, np.finfo(float).tiny
 ROUNDING = 1e-13  # |g| below this part of its terms is zero
-ROOM = 1e-10  # sliding ends where |λ| is so much above 1; the state then differs by the square
-UNDECIDED = 1e-10  # rates below this part of the largest are looked at a little later
+# Rates below this part of the largest, and |λ| so near to 1, are looked at a little later; sliding
+# ends where |λ| is so much above 1, which changes the state by the square of it. First for rates
+# that are exact, then for differences.
+UNDECIDED, UNDECIDED_DIFFERENCES = 1e-12, 1e-10
 AHEAD = (1e-6, 1e-4, 1e-2)  # how much later, in parts of the time in which the state changes
 DIFFERENCE = 1e-3  # step of differences for untraced g, in parts of the same
 MOST_AT_ONCE = 3  # surfaces that meet in one point
@@ -116,6 +118,9 @@ class _Modes:
         self.said: list[str] = []
         self.tried: tuple[float, set[tuple[Any, ...]]] = (np.nan, set())
         self.length = abs(ivp.t_span[1] - ivp.t_span[0])
+        some = tuple(1 for _ in range(pieces.count))
+        exact = all(isinstance(pieces.surface(i, some), Traced) for i in range(pieces.count))
+        self.undecided = UNDECIDED if exact else UNDECIDED_DIFFERENCES
 
     # ------------------------------------------------------------ keys
 
@@ -165,8 +170,8 @@ class _Modes:
                     Exit(
                         blend.room(place, side),
                         direction=-1,
-                        jump=self._leaving(sides, i, side),
-                        floor=ROOM,
+                        jump=self._leaving(sides, blend, i, side),
+                        floor=self.undecided,
                         name=f"end of sliding on surface {i}",
                     )
                 )
@@ -179,8 +184,11 @@ class _Modes:
         return Mode(self.ivp.with_(f=blend.field, project=project, **changes), transitions)
 
     def _crossing(self, sides: list[int | None], i: int) -> Callable[..., tuple[Key, Array]]:
+        sliding = [k for k, side in enumerate(sides) if side == 0]
+        blend = _Blend(self, sides, sliding) if sliding else None
+
         def jump(t: float, y: Array) -> tuple[Key, Array]:
-            sliding = [k for k, side in enumerate(sides) if side == 0]
+            y = y if blend is None else blend.projected(t, y)
             near = [
                 k
                 for k, side in enumerate(sides)
@@ -192,11 +200,15 @@ class _Modes:
 
         return jump
 
-    def _leaving(self, sides: list[int | None], i: int, side: int) -> Callable[..., Any]:
+    def _leaving(
+        self, sides: list[int | None], blend: _Blend, i: int, side: int
+    ) -> Callable[..., tuple[Key, Array]]:
+        after = list(sides)
+        after[i] = side
+        active = [k for k in blend.sliding if k != i]
+
         def jump(t: float, y: Array) -> tuple[Key, Array]:
-            after = list(sides)
-            after[i] = side
-            active = [k for k in range(len(sides)) if sides[k] == 0 and k != i]
+            y = blend.projected(t, y)
             if not active:
                 return self._settled(t, y, after), y
             return self.decide(t, y, after, active), y
@@ -289,9 +301,9 @@ class _Modes:
         velocity = blend.velocity(t, y) if blend else self.velocity(tuple(trial), t, y)
         verdict = 1
         for place, margin in enumerate(first):
-            if margin > UNDECIDED:
+            if margin > self.undecided:
                 continue
-            if margin < -UNDECIDED:
+            if margin < -self.undecided:
                 return -1
             change = 0.0
             for part in AHEAD:  # nearly zero: where does it go?
@@ -300,7 +312,7 @@ class _Modes:
                 if later is None:
                     return -1
                 change = later[place] - margin
-                if abs(change) > UNDECIDED * part:
+                if abs(change) > max(self.undecided, 1e-6 * part):
                     break
             else:
                 verdict = 0
