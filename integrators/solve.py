@@ -168,6 +168,23 @@ def solve(
         "nonnegative": nonnegative,
         "manifold": manifold,
     }
+
+    def again(factor: float, times: NDArray[np.float64]) -> Solution:
+        return solve(
+            ivp,
+            method=method,
+            step=None if step is None else step / factor,
+            rtol=max(relative_tolerance(rtol) / factor, SMALLEST_RTOL),
+            atol=np.asarray(atol, dtype=np.float64) / factor,
+            t_eval=times,
+            tstops=tstops,
+            controller=controller,
+            norm=norm,
+            max_step=max_step,
+            max_steps=max_steps,
+            kinks=kinks,
+        )
+
     hybrid: Hybrid | None
     if isinstance(problem, Hybrid):
         hybrid = _as_hybrid(problem, t_span, y0, changes, check, kinks)
@@ -195,7 +212,9 @@ def solve(
         solution = HybridRun(hybrid, solve, for_modes).run()
         solution.method = method_name(method)
         solution.problem = problem if isinstance(problem, Hybrid) else ivp
-        solution.judge(None if step is not None else relative_tolerance(rtol))
+        asked = None if step is not None else relative_tolerance(rtol)
+        looked = check is not None and solution.success and solution.t.size > 0
+        solution.judge(asked, global_error(solution, again, asked) if looked else None)
         return _delivered(solution, False, throw, on_interrupt)
     chosen = _chosen(method)
     n = chosen.error_components(ivp) if hasattr(chosen, "error_components") else ivp.n
@@ -227,22 +246,6 @@ def solve(
     asked = None if options.fixed else options.rtol
     estimate = None
     if check is not None and solution.success and solution.t.size:
-
-        def again(factor: float, times: NDArray[np.float64]) -> Solution:
-            return solve(
-                ivp,
-                method=method,
-                step=None if step is None else step / factor,
-                rtol=max(options.rtol / factor, SMALLEST_RTOL),
-                atol=np.asarray(atol, dtype=np.float64) / factor,
-                t_eval=times,
-                tstops=tstops,
-                controller=controller,
-                norm=norm,
-                max_step=max_step,
-                max_steps=max_steps,
-            )
-
         estimate = global_error(solution, again, asked)
     solution.judge(asked, estimate)
     return _delivered(solution, run.interrupts.waiting, throw, on_interrupt)
