@@ -18,12 +18,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import IntegrationInterrupted, check_choice
+from ..hybrid import Hybrid
 from ..kernels import interpreting
 from ..problem import IVP
 from ..stepping.control import Controller
 from ..stepping.limits import attempts
 from ..stepping.state import Status
 from .alone import Alone, Watched, one_by_one, probe
+from .by_solve import run_each, why_not_lanes
 from .in_lanes import LaneRuns
 from .lanes import LaneCode, lane_code
 from .results import ManySolutions, nothing_yet
@@ -35,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 def solve_many(
-    problem: IVP | Callable[..., Any],
+    problem: IVP | Hybrid | Callable[..., Any],
     t_span: ArrayLike | None = None,
     y0: ArrayLike | None = None,
     *,
@@ -53,6 +55,7 @@ def solve_many(
     max_step: float = np.inf,
     min_step: float = 0.0,
     max_steps: int | None = None,
+    kinks: str | None = None,
     workers: int | None = None,
     on_interrupt: str = "raise",
 ) -> ManySolutions:
@@ -70,11 +73,12 @@ def solve_many(
     method
         Explicit tableaux run in SIMD lanes; any other method one run at a time, with a traced
         function on each core.
-    step, rtol, atol, tstops, controller, norm, first_step, max_step, min_step, max_steps
+    step, rtol, atol, tstops, controller, norm, first_step, max_step, min_step, max_steps, kinks
         As in ``solve``; each run has its own steps.
     events
         As in ``solve``. Runs with events,
-        with a projection, a mass matrix, a fixed step or ``tstops`` are done one by one. A run is
+        with modes, a Switch, a projection, a mass matrix, a fixed step or ``tstops`` are done one
+        by one; ``engine`` says why. A run is
         reviewed as ``solve`` reviews it, wherever it was done.
     t_eval
         Output times, the same for all runs.
@@ -97,8 +101,9 @@ def solve_many(
     threads = thread_count(workers)
     most = attempts(max_steps, fixed=step is not None)
     times = np.zeros(0) if t_eval is None else np.array(t_eval, dtype=np.float64, ndmin=1)
+    alone_because = why_not_lanes(ivp, kinks)
     options: dict[str, Any] = dict(
-        method=Watched(method),
+        method=method if alone_because else Watched(method),
         step=step,
         rtol=rtol,
         atol=atol,
@@ -109,6 +114,12 @@ def solve_many(
         max_step=max_step,
         min_step=min_step,
     )
+    if alone_because:
+        result = nothing_yet(ivp, states, times)
+        result.engine += f": {alone_because}"
+        more = {"kinks": kinks, "max_steps": most, "t_eval": t_eval}
+        pressed = run_each(ivp, parameters, result, {**options, **more})
+        return _returned(result, pressed, on_interrupt)
     engine = probe(ivp, states, parameters, {**options, "t_eval": t_eval})
     options["max_steps"] = most
     result = nothing_yet(ivp, states, times)
@@ -123,6 +134,10 @@ def solve_many(
         pressed = runs.integrate(on_threads)
         for k in np.flatnonzero(result.message == ""):
             alone(int(k))
+    return _returned(result, pressed, on_interrupt)
+
+
+def _returned(result: ManySolutions, pressed: bool, on_interrupt: str) -> ManySolutions:
     if on_interrupt == "raise" and (pressed or np.any(result.status == Status.INTERRUPTED)):
         raise IntegrationInterrupted(f"interrupted: {result!r}", result)
     return result
@@ -130,9 +145,10 @@ def solve_many(
 
 def _runs(
     problem: Any, t_span: Any, y0: Any, params: Any, events: Any
-) -> tuple[IVP, NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Any, NDArray[np.float64], NDArray[np.float64]]:
     base_y0 = y0 if y0 is not None else getattr(problem, "y0", None)
     base_p = params if params is not None else getattr(problem, "params", ())
+    base_p = () if base_p is None else base_p  # of a Hybrid whose modes have their own
     if base_y0 is None:
         raise TypeError("solve_many needs initial states y0, of shape (m, n) or (n,)")
     if np.iscomplexobj(base_y0):
@@ -157,7 +173,7 @@ def _runs(
     _check_finite("params", parameters)
     states = np.ascontiguousarray(np.broadcast_to(states, (m, states.shape[-1])))
     parameters = np.ascontiguousarray(np.broadcast_to(parameters, (m, parameters.shape[-1])))
-    if isinstance(problem, IVP):
+    if isinstance(problem, IVP | Hybrid):
         changes: dict[str, Any] = {"y0": states[0], "params": parameters[0]}
         if t_span is not None:
             changes["t_span"] = t_span
