@@ -30,10 +30,10 @@ __all__ = ["SAMPLINGS", "Design", "design_of"]
 Array = NDArray[np.float64]
 log = logging.getLogger(__name__)
 
-SAMPLINGS = ("random", "sobol", "latin_hypercube", "grid", "table")
+SAMPLINGS = ("random", "sobol", "latin_hypercube", "saltelli", "grid", "table")
 PAGE = 4096  # random numbers that one seed makes
 ROUNDS = 6  # of the network that shuffles a Latin hypercube
-SOBOL_BITS = 50  # of each coordinate, and of the number of points
+SOBOL_BITS = 32  # of each coordinate; SciPy cannot begin in the middle with more
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Design:
     seed
         Of everything that is random.
     sampling
-        "random", "sobol", "latin_hypercube", "grid" or "table".
+        "random", "sobol", "latin_hypercube", "saltelli", "grid" or "table".
     table
         Columns, for a table.
 
@@ -80,9 +80,19 @@ class Design:
             return {name: column[first:stop] for name, column in self.table.items()}
         if self.sampling == "grid":
             return self._grid(first, stop)
-        fill = {"random": self._random, "sobol": self._sobol, "latin_hypercube": self._latin}
+        fill = {
+            "random": self._random,
+            "sobol": self._sobol,
+            "latin_hypercube": self._latin,
+            "saltelli": self._saltelli,
+        }
         even = fill[self.sampling](first, stop)
         return {name: law.quantile(even[name]) for name, law in self.laws.items()}
+
+    def run(self, number: int) -> dict[str, float]:
+        """Values of the parameters in one run."""
+        rows = self.rows(number, number + 1)
+        return {name: float(column[0]) for name, column in rows.items()}
 
     def middle(self) -> dict[str, float]:
         """A run in the middle: medians, or the middle row of a table."""
@@ -119,17 +129,31 @@ class Design:
         return _midpoints(drawn, 2.0**53)
 
     def _sobol(self, first: int, stop: int) -> dict[str, Array]:
+        return dict(zip(self.laws, self._sobol_points(len(self.laws), first, stop).T))
+
+    def _saltelli(self, first: int, stop: int) -> dict[str, Array]:
+        """For Sobol's indices (Saltelli et al. 2010, Comput. Phys. Commun. 181, Eq. b, f).
+
+        For each pair of points a, b: a run at a, d runs at a with one coordinate of b, one at b.
+        """
+        d = len(self.laws)
+        pair, place = np.divmod(np.arange(first, stop), d + 2)
+        points = self._sobol_points(2 * d, int(pair[0]), int(pair[-1]) + 1)[pair - pair[0]]
+        of_b = (place[:, None] == d + 1) | (place[:, None] == np.arange(1, d + 1))
+        return dict(zip(self.laws, np.where(of_b, points[:, d:], points[:, :d]).T))
+
+    def _sobol_points(self, d: int, first: int, stop: int) -> Array:
         from scipy.stats import qmc
 
         seed = "rng" if "rng" in inspect.signature(qmc.Sobol).parameters else "seed"
-        sequence = qmc.Sobol(len(self.laws), scramble=True, bits=SOBOL_BITS, **{seed: self.seed})
-        sequence.fast_forward(first)
+        sequence = qmc.Sobol(d, scramble=True, bits=SOBOL_BITS, **{seed: self.seed})
+        if first:
+            sequence.fast_forward(first)
         with warnings.catch_warnings():  # that balance needs 2ᵏ points is said of the whole study
             warnings.simplefilter("ignore", UserWarning)
             points = sequence.random(stop - first)
         # Points are whole multiples of 2⁻ᵇ, 0 among them; the middle of their cell is inside.
-        points = _midpoints(np.floor(points * 2.0**SOBOL_BITS), 2.0**SOBOL_BITS)
-        return dict(zip(self.laws, points.T))
+        return _midpoints(np.floor(points * 2.0**SOBOL_BITS), 2.0**SOBOL_BITS)
 
     def _latin(self, first: int, stop: int) -> dict[str, Array]:
         """One run in each n-th of every parameter, at a random place there."""
@@ -243,6 +267,12 @@ def design_of(vary: Any, n: int | None, seed: Any, sampling: str | None) -> Desi
     if n is None:
         raise ValueError("n: expected how many runs, such as n=1000; the laws do not tell")
     n = _whole(n, "n", least=1)
+    if sampling == "saltelli" and n % (len(laws) + 2):
+        pairs = max(1, round(n / (len(laws) + 2)))
+        raise ValueError(
+            f"n: expected a multiple of the number of parameters + 2, {len(laws) + 2}, received "
+            f"{n}; take {pairs * (len(laws) + 2)}"
+        )
     if sampling == "sobol" and n & (n - 1):
         log.info("Sobol's points are balanced for n = %d or %d, not for %d", *_powers(n), n)
     return Design(laws, n, seed, sampling or "random")

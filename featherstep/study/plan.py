@@ -36,6 +36,9 @@ OWN = ("problem", "t_span", "y0", "method", "t_eval", "dense_output", "params", 
        "events")  # fmt: skip
 
 
+SECOND_CHANCES = 20  # runs that may stand for the one in the middle
+
+
 class RunFailed(Exception):
     """A run that could not be done; `stage` says how far it came."""
 
@@ -97,9 +100,8 @@ class Plan:
     def own_parameters(self, parameters: Mapping[str, float]) -> dict[str, Any]:
         """Those that the subject takes; the start takes the others."""
         accepted = self.subject.accepted
-        mine = {n: x for n, x in parameters.items() if accepted is None or n in accepted}
-        if accepted is None:
-            mine = {n: x for n, x in mine.items() if n not in self.start.names}
+        used = self.start.names if accepted is None else set(self.start.names) - set(accepted)
+        mine = {n: x for n, x in parameters.items() if n not in used}
         return {**self.fixed, **mine}
 
     def build(self, parameters: Mapping[str, float]) -> Model | IVP:
@@ -165,12 +167,9 @@ class Plan:
     @cached_property
     def middle_parameters(self) -> dict[str, float]:
         """Parameters of a run in the middle of the study that can be built."""
-        first, raised = self.design.middle(), None
-        candidates = [first] + [
-            {name: float(column[0]) for name, column in self.design.rows(k, k + 1).items()}
-            for k in range(min(self.design.n, 20))
-        ]
-        for parameters in candidates:
+        raised: Exception | None = None
+        for k in range(-1, min(self.design.n, SECOND_CHANCES)):
+            parameters = self.design.middle() if k < 0 else self.design.run(k)
             try:
                 made = self.build(parameters)
                 if isinstance(made, Model) and isinstance(self.start, Assembled):
@@ -333,15 +332,29 @@ def _with_parameters(tau: Any, parameters: Mapping[str, float]) -> Any:
     return lambda t, q, v: tau(t, q, v, p)
 
 
+def _solving() -> set[str]:
+    """Options of ``solve``."""
+    return set(inspect.signature(solve).parameters) - set(OWN)
+
+
+def _making() -> set[str]:
+    """Options that make a problem of a model."""
+    making = {"formulation", *FORCES}
+    for function in (as_ivp, as_dae):
+        making |= set(inspect.signature(function).parameters)
+    return making - {"model", "q0", "v0", "t_span", "options", "step"}
+
+
+def option_names() -> list[str]:
+    """Names of all options of a study."""
+    return sorted(_solving() | _making())
+
+
 def split_options(
     options: Mapping[str, Any], mechanism: bool
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Options of ``solve``, and those that make a problem of a model."""
-    solving = set(inspect.signature(solve).parameters) - set(OWN)
-    making = {"formulation", *FORCES}
-    for function in (as_ivp, as_dae):
-        making |= set(inspect.signature(function).parameters)
-    making -= {"model", "q0", "v0", "t_span", "options", "step"}
+    solving, making = _solving(), _making()
     for name in options:
         if name in OWN:
             hint = {"events": "; record EventTime(...)", "t_eval": "; give outputs="}

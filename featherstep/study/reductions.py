@@ -2,7 +2,7 @@
 
 ``Max(loop_force("joint"))`` is the largest value of a quantity along a run. Between its steps a run
 is the polynomial of its dense output. There, maxima and minima are looked for at a few points of
-each step and refined from the best one on; integrals are Gauss–Legendre sums over each step. At a
+each step and refined from the best ones on; integrals are Gauss–Legendre sums over each step. At a
 jump of the state both sides count.
 """
 
@@ -38,6 +38,7 @@ __all__ = [
 Array = NDArray[np.float64]
 
 POINTS = 5  # of each step, its ends included, at which extrema are looked for
+PEAKS = 4  # highest samples from which they are refined
 REFINEMENTS = 60  # most evaluations that refine one
 NODES = 6  # of Gauss' formula on each step: exact for polynomials of degree 11
 
@@ -181,8 +182,10 @@ class Max(Reduction):
         values = self.sign * span.values(self.quantity, step, t)
         if np.isnan(values).any():
             return np.nan
-        best = int(np.argmax(values))
-        return self.sign * self._refined(span, int(step[best]), float(t[best]), values[best])
+        best = float(values.max())
+        for k in _peaks(values):
+            best = max(best, self._refined(span, int(step[k]), float(t[k]), best))
+        return self.sign * best
 
     def _refined(self, span: Span, step: int, t: float, found: float) -> float:
         """Largest value within one point's distance, in the same step."""
@@ -204,6 +207,20 @@ class Max(Reduction):
             options={"xatol": 1e-9 * (high - low), "maxiter": REFINEMENTS},
         )  # fmt: skip
         return max(float(found), -float(refined.fun))
+
+
+def _peaks(values: Array) -> NDArray[np.int64]:
+    """Highest samples that none beside them exceeds.
+
+    The end of a step and the start of the next are two samples, equal but for rounding: the peak
+    may lie on either side.
+    """
+    rounding = 1e-9 * np.abs(values).max()
+    left = np.append(-np.inf, values[:-1] - rounding)
+    right = np.append(values[1:] - rounding, -np.inf)
+    peaks = np.flatnonzero((values >= left) & (values >= right))
+    order = np.argsort(-values[peaks], kind="stable")
+    return peaks[order][:PEAKS]
 
 
 @dataclass(frozen=True)

@@ -120,8 +120,9 @@ class Study:
     seed
         Of everything that is random.
     sampling
-        How laws are sampled: "random", "sobol" (for n a power of 2), "latin_hypercube"; or "grid"
-        for all combinations of columns of numbers.
+        How laws are sampled: "random", "sobol" (for n a power of 2), "latin_hypercube", "saltelli"
+        (for Sobol's indices; n a multiple of the number of parameters + 2); or "grid" for all
+        combinations of columns of numbers.
     start
         Where runs start: :class:`Assembled`; a state, or values of some states by name; (q0, v0);
         a function ``start(model, **parameters)`` that returns q and v. Numbers may be names of
@@ -495,6 +496,15 @@ class Study:
         good = np.flatnonzero((columns["status"] == OK) & np.isfinite(columns[name]))
         order = good[np.argsort(-columns[name][good], kind="stable")]
         return [int(k) for k in order[:count]]
+
+    def sobol(self, name: str) -> Any:
+        """Sobol's indices of a recorded value: how much of its variance each parameter brings.
+
+        See :func:`featherstep.study.indices.sobol_indices`; for ``sampling="saltelli"``.
+        """
+        from .indices import sobol_indices
+
+        return sobol_indices(self, name)
 
     def plot(self, kind: str = "overview", **options: Any) -> Any:
         """Draw the study; see :func:`featherstep.study.pictures.study_figure`.

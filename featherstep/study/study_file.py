@@ -18,7 +18,7 @@ from integrators.files import refuse_long_keys
 
 from .design import Design
 from .distributions import Distribution, distribution_of
-from .plan import Plan
+from .plan import Plan, option_names
 from .reductions import reduction_of
 from .starts import start_of
 from .store import Store
@@ -27,7 +27,7 @@ from .subjects import MODEL_FILES, ModelFile, Subject, subject_of
 __all__ = ["design_from", "plan_from", "read_study"]
 
 KEYS = ("model", "vary", "n", "seed", "sampling", "start", "t_span", "method", "record",
-        "outputs", "fixed", "options")  # fmt: skip
+        "outputs", "fixed")  # fmt: skip
 LARGEST_FILE = 10_000_000
 LARGEST_TABLE = 2_000_000_000
 
@@ -48,19 +48,14 @@ def read_study(path: str | Path, *, allow_code: bool = False) -> dict[str, Any]:
         data = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, ValueError) as error:
         raise FileError(path, str(error)) from error
-    for key in data:
-        if key not in KEYS:
-            raise FileError(path, f"{key}: unknown key{suggest(key, KEYS)}")
     for key in ("model", "vary"):
         if key not in data:
             raise FileError(path, f"expected a key {key}")
-    options = data.pop("options", {})
-    if not isinstance(options, dict):
-        raise FileError(path, "options: expected a table, such as [options] rtol = 1e-8")
     given: dict[str, Any] = {**data}
-    for key in options:
-        if key in given or key in KEYS:
-            raise FileError(path, f"options.{key}: expected it outside of [options]")
+    for key in data:
+        if key not in KEYS and key not in option_names():
+            known = [*KEYS, *option_names()]
+            raise FileError(path, f"{key}: unknown key{suggest(key, known)}")
     try:
         given["model"] = _model(path, data["model"], allow_code)
         if isinstance(data["vary"], str):
@@ -69,7 +64,7 @@ def read_study(path: str | Path, *, allow_code: bool = False) -> dict[str, Any]:
         raise
     except ValueError as error:
         raise FileError(path, f"model: {error}") from error
-    return {**given, **options}
+    return given
 
 
 def _model(path: Path, name: Any, allow_code: bool) -> Subject:

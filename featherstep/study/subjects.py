@@ -33,6 +33,30 @@ Array = NDArray[np.float64]
 MODEL_FILES = (".toml", ".json")
 
 
+_ENTRY = re.compile(r"(.+)\[(\d+)\]")
+
+
+def gathered(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Entries ``mass[0]``, ``mass[1]``, … put together as a list ``mass``.
+
+    Where ``mass`` itself is given, they replace entries of it.
+
+    Examples
+    --------
+    >>> gathered({"mass[0]": 1.0, "mass[1]": 2.0, "length": 3.0})
+    {'length': 3.0, 'mass': [1.0, 2.0]}
+    """
+    plain = {name: value for name, value in parameters.items() if not _ENTRY.fullmatch(name)}
+    for name, value in parameters.items():
+        if found := _ENTRY.fullmatch(name):
+            whole = plain.get(found[1], [])
+            whole, i = list(np.ravel(np.asarray(whole))), int(found[2])
+            if i > len(whole):
+                raise ValueError(f"{name}: expected {found[1]}[{len(whole)}] before it")
+            plain[found[1]] = [*whole[:i], float(value), *whole[i + 1 :]]
+    return plain
+
+
 class Subject:
     """Something with parameters that becomes a model or a problem."""
 
@@ -69,7 +93,8 @@ class Subject:
         if self.accepted is None:
             return
         for name in names:
-            if name not in self.accepted and name not in elsewhere:
+            whole = _ENTRY.sub(r"\1", name)  # mass[0] is an entry of mass
+            if name not in elsewhere and not {name, whole} & set(self.accepted):
                 known = [*self.accepted, *elsewhere]
                 raise ValueError(
                     f"{self.title} has no parameter {name!r}; it has "
@@ -107,7 +132,7 @@ class Mechanism(Subject):
 
     def build(self, parameters: Mapping[str, Any]) -> Model:
         """Model with these parameters."""
-        model: Model = self.entry.model(**parameters)
+        model: Model = self.entry.model(**gathered(parameters))
         return model
 
     def usual_state(self, model: Model) -> Array:
@@ -144,7 +169,7 @@ class Problem(Subject):
 
     def build(self, parameters: Mapping[str, Any]) -> IVP:
         """Problem with these parameters."""
-        problem: IVP = self.entry.problem(**parameters)
+        problem: IVP = self.entry.problem(**gathered(parameters))
         return problem
 
     def plain(self) -> dict[str, Any]:
@@ -236,7 +261,7 @@ class Factory(Subject):
 
     def build(self, parameters: Mapping[str, Any]) -> Model | IVP:
         """Model or problem with these parameters."""
-        made = self.function(**parameters)
+        made = self.function(**gathered(parameters))
         if not isinstance(made, Model | IVP):
             raise TypeError(
                 f"{self.title}: expected a function that returns a Model or an IVP, received "
