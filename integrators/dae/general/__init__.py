@@ -5,8 +5,10 @@ freedoms and hidden constraints (:mod:`.signature`, :mod:`.structure`), from the
 consistent starts (:mod:`.start`) and several roads to a solution. See ``docs/general-dae.md``.
 """
 
+from .problem import DAEProblem
+from .roads import ROADS
 from .start import Start
 from .structure import Structure, StructureError
 from .system import DAE
 
-__all__ = ["DAE", "Start", "Structure", "StructureError"]
+__all__ = ["ROADS", "DAE", "DAEProblem", "Start", "Structure", "StructureError"]

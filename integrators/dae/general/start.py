@@ -191,11 +191,15 @@ def _leading(array: DerivativeArray) -> list[int]:
     return [array.place[j, array.d[j]] for j in range(array.n)]
 
 
-def nearest(array: DerivativeArray, t: float, X: Array, params: Array) -> Array:
-    """Return the consistent X nearest to a given one; raises where there is none."""
+def nearest(array: DerivativeArray, t: float, X: Array, params: Array, loose: Any = ()) -> Array:
+    """Return the consistent X nearest to a given one; raises where there is none.
+
+    Leading derivatives, and the places in `loose`, are not given and follow from the others.
+    """
     free = np.arange(array.size)
     weights = np.ones(array.size)
     weights[_leading(array)] = LEADING
+    weights[np.asarray(loose, dtype=np.int64)] = LEADING
     solver = _Solver(array, t, params, free, weights)
     found, _ = solver.solve(np.asarray(X, dtype=float), [])
     if found is None:

@@ -13,6 +13,8 @@ from ...problem import IVP
 from .conversion import converted
 from .derivative_array import DerivativeArray
 from .equations import Equations, trace_equations
+from .problem import DAEProblem
+from .roads import make_problem
 from .start import Start, consistent
 from .structure import Structure, StructureError
 
@@ -85,6 +87,7 @@ class DAE:
             raise ValueError(f"params must be a flat list, got shape {self.params.shape}")
         self.unknowns = _unknowns(names, n)
         self.name = name or getattr(F, "__name__", "").replace("<lambda>", "")
+        self._derived: dict[Any, Any] = {}
         self._equation_names = None if equations is None else tuple(map(str, equations))
 
     def __reduce__(self) -> Any:
@@ -224,6 +227,70 @@ class DAE:
         """
         p = self._params(params)
         return consistent(self.array, float(t), fixed, guess, p)
+
+    # ------------------------------------------------------------ roads
+
+    def derived(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Return what was made before under a key, or make it."""
+        if key not in self._derived:
+            self._derived[key] = make()
+        return self._derived[key]
+
+    def problem(
+        self,
+        start: Start,
+        t_span: Sequence[float],
+        road: str | None = None,
+        *,
+        events: Any = (),
+        **fields: Any,
+    ) -> DAEProblem:
+        """Make an initial value problem for ``solve``.
+
+        Parameters
+        ----------
+        start
+            A consistent start, from :meth:`consistent`.
+        t_span
+            (t0, t1); t0 is the time of the start.
+        road
+            "dummy", "underlying", "taylor" or "given", see ``docs/general-dae.md``; by default
+            "given" for index 0 and 1 and "dummy" above.
+        events
+            Functions ``g(t, y)`` or :class:`Event` objects. The first components of y are the
+            unknowns, whatever the road. After a reset the state is made consistent again.
+        fields
+            Further fields of :class:`IVP`: invariants, exact, references, name, source, …
+
+        Examples
+        --------
+        >>> from integrators import DAE, solve
+        >>> def pendulum(t, y, d):
+        ...     x, z, lam = y
+        ...     return [d(x, 2) + lam * x, d(z, 2) + lam * z + 9.81, x**2 + z**2 - 1]
+        >>> system = DAE(pendulum, names=["x", "z", "lambda"])
+        >>> start = system.consistent(t=0, fixed={"x": 1.0, "x'": 0.0})
+        >>> for road, method in [("dummy", "RADAU5"), ("underlying", "DOPRI853"),
+        ...                      ("taylor", "Taylor"), ("given", "RADAU5")]:
+        ...     problem = system.problem(start, (0, 1), road)
+        ...     sol = solve(problem, method=method, rtol=1e-9, atol=1e-9)
+        ...     print(f"{sol.y[0, -1]:.6f}")
+        -0.973110
+        -0.973110
+        -0.973110
+        -0.973110
+        """
+        if not isinstance(start, Start):
+            raise TypeError(
+                f"expected a start from system.consistent(...), got {type(start).__name__}"
+            )
+        if start.names != tuple(self.array.names):
+            raise ValueError("the start belongs to another system: its values have other names")
+        if start.t != float(t_span[0]):
+            raise ValueError(
+                f"the start is consistent at t = {start.t:g}, but t_span begins at {t_span[0]:g}"
+            )
+        return make_problem(self, start, t_span, road, events, fields)
 
     def _params(self, params: ArrayLike | None) -> Array:
         if params is None:
