@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..kernels import compiled
 from ..problem import IVP
 from ..runs.endings import ending
-from ..stepping.control import PREDICTIVE, Controller
+from ..stepping.control import Controller
 from ..stepping.state import Status
 from .lanes import LANES, STOP, LaneCode, run_lanes
 
@@ -81,7 +81,8 @@ class LaneRuns:
         weights = np.maximum(weights, np.finfo(float).tiny)
         t0, t1 = self.ivp.t_span
         first = options["first_step"] or 0.0
-        control = (options["controller"] or Controller()).to_array(order)[:PREDICTIVE]
+        controller = options["controller"] or Controller()
+        control = controller.to_array(order)[:-1]  # all but `predictive`
         constants = [t1, options["min_step"], options["max_step"], options["max_steps"], *control]
         kept = trail or _Trail.nothing(n)
         shared: dict[str, Any] = dict(
