@@ -17,6 +17,7 @@ from ..manifold import kept, lost
 from ..notebook_html import solution_table
 from ..stepping.state import Status
 from . import solution_file
+from .modes import ModeInterval, totals
 from .quality import Quality
 from .solution_file import COUNTERS, TEXTS
 
@@ -150,6 +151,18 @@ class Solution:
         What a user's function raised, with its traceback.
     reached : tuple
         Time and state at which the run ended, also where ``t_eval`` leaves them out.
+    ended_by : int or None
+        Number of the event that ended the run.
+    zeno : tuple or None
+        Where infinitely many events lead (time and state), if that has ended the run.
+    modes : list of ModeInterval
+        For a :class:`Hybrid` problem or a :class:`Switch`: which mode held from when to when, and
+        what it took. :meth:`mode` asks for a time, :attr:`by_mode` sums. States of modes with
+        fewer components end in NaN.
+    event_names : list of tuple
+        For the same: mode (None for all) and name of the events of ``t_events``.
+    parts : list of Solution
+        For the same: the run in each interval, as it was; left out of files and pickles.
     """
 
     t: NDArray[np.float64]
@@ -175,6 +188,11 @@ class Solution:
         self.reached: tuple[float, NDArray[Any]] | None = fields.pop("reached", None)
         if self.reached is None and t.size:
             self.reached = float(t[-1]), y[:, -1]
+        self.ended_by: int | None = fields.pop("ended_by", None)
+        self.zeno: tuple[float, NDArray[Any]] | None = fields.pop("zeno", None)
+        self.modes: list[ModeInterval] = fields.pop("modes", [])
+        self.event_names: list[tuple[Any, Any]] = fields.pop("event_names", [])
+        self.parts: list[Solution] = fields.pop("parts", [])
         if fields:
             raise TypeError(f"unknown field {sorted(fields)[0]!r}")
 
@@ -241,6 +259,27 @@ class Solution:
             )
         return observe(self)
 
+    def mode(self, t: ArrayLike) -> Any:
+        """Mode at a time, or an array of them for several; at a transition the one after it."""
+        if not self.modes:
+            raise ValueError(f"{self!r} has no modes: expected the solution of a Hybrid problem")
+        times = np.atleast_1d(np.asarray(t, dtype=np.float64))
+        starts = np.array([stay.start for stay in self.modes])
+        if not np.all((times >= starts[0]) & (times <= self.modes[-1].end)):
+            raise ValueError(
+                f"t must lie in the integrated interval [{starts[0]:.9g}, "
+                f"{self.modes[-1].end:.9g}], got {t!r}"
+            )
+        found = np.empty(len(times), dtype=object)
+        for i, k in enumerate(np.searchsorted(starts, times, side="right") - 1):
+            found[i] = self.modes[k].mode
+        return found[0] if np.ndim(t) == 0 else found
+
+    @property
+    def by_mode(self) -> dict[Any, dict[str, float]]:
+        """Visits, time and counters of each mode, in the order in which they were entered."""
+        return totals(self.modes)
+
     def raise_for_status(self) -> Solution:
         """Raise :class:`IntegrationError` if the run failed, else return the solution itself."""
         if self.success:
@@ -265,6 +304,7 @@ class Solution:
         """Leave out what often cannot be pickled: the problem's functions and tracebacks."""
         name = getattr(self.problem, "name", self.problem)
         said = {"_message": self.message, "_asked": None, "problem": name, "exception": None}
+        said["parts"] = []
         state = {**self.__dict__, **said}
         for made in ("observed", "quality"):  # they hold on to the problem
             state.pop(made, None)
