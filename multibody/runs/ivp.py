@@ -36,7 +36,7 @@ from .traced import set_forces as _set_forces
 from .watched import mechanism_watch
 
 if TYPE_CHECKING:
-    from integrators import IVP, Solution
+    from integrators import Solution
     from integrators.tracing import Traced
 
     from ..model import Model
@@ -119,7 +119,8 @@ def as_ivp(
     step: float | None = None,
     rank: str = "regular",
     rank_tolerance: float = RANK_TOLERANCE,
-) -> IVP:
+    restitution_law: str = "newton",
+) -> Any:
     """Initial value problem ẋ = [q̇; v̇] of a mechanism.
 
     Parameters
@@ -164,11 +165,14 @@ def as_ivp(
     rank, rank_tolerance
         "regular", or "truncate" to look at singular values in each evaluation, as is needed to
         pass through singular positions; slower, and untraced.
+    restitution_law
+        For models with rigid contacts: "newton" or "poisson" (``docs/contact.md``).
 
     Returns
     -------
     IVP
-        With an exact Jacobian ``jac``, the invariants (energy, components of momentum) that the
+        For a model with rigid contacts a :class:`~integrators.Hybrid`. Else with an exact Jacobian
+        ``jac``, the invariants (energy, components of momentum) that the
         mechanism and the forces conserve, names of the states, and the manifold of positions, for
         Munthe-Kaas methods (such as ``method="RKMK4"``), which keep quaternions unit vectors by
         themselves.
@@ -190,6 +194,33 @@ def as_ivp(
     t0, t1 = _time_span(t_span)
     q0 = model.neutral() if q0 is None else model.check("q", q0)
     v0 = np.zeros(model.nv) if v0 is None else model.check("v", v0)
+    if any(contact.law is None for contact in model.contacts):
+        from .contact.problem import contact_problem
+
+        if params is not None:
+            raise ValueError(
+                "parameters of forces are not known to runs with rigid contact; expected "
+                "params=None (a closure over the numbers does the same)"
+            )
+
+        return contact_problem(
+            model,
+            q0,
+            v0,
+            (t0, t1),
+            tau,
+            f_ext,
+            restitution_law,
+            quaternions=quaternions,
+            traced=traced,
+            stabilise=stabilise,
+            T_stab=T_stab,
+            alpha=alpha,
+            beta=beta,
+            step=step,
+            rank=rank,
+            rank_tolerance=rank_tolerance,
+        )
     tau_law, params_of_tau = joint_force_law(model, tau)
     force_law = external_force_law(model, f_ext)
     params = _force_parameters(params, given=params_of_tau, tau=tau, f_ext=f_ext)
