@@ -250,7 +250,7 @@ class Instant:
         """Side of its surface that an event comes from; 0 if that is not known."""
         if k in self.came_from:
             return self.came_from[k]
-        side = -self.motion.forward * np.sign(self.events[k].direction)
+        side = -np.sign(self.events[k].direction)
         if self.start[k] * side < 0:
             return 0.0
         if self.has_past and self.slope_before is not None:  # does it arrive from beyond?
@@ -368,7 +368,7 @@ def at_the_start(
             continue
         heading = motion.heading(k, t, y, slope)
         tracker.values[k], tracker.departs[k] = 0.0, heading
-        side = -motion.forward * np.sign(event.direction)
+        side = -np.sign(event.direction)
         if side * heading < 0:
             on_surface.append(Occurrence(k, t, y, float(side)))
         elif side == 0 and heading != 0:

@@ -166,6 +166,25 @@ def outputs_done(w):
     w.count[NEXT_OUTPUT] = k
 
 
+@kernel
+def straight_if_not_finite(w):
+    """Let Q be the straight line of the last step where it is not finite.
+
+    So it is if f, or an extra stage that only dense output needs, is not finite at or before the
+    end of a step whose end is: the last step before a run blows up. What lies before the last good
+    state is to be no NaN. (Tangent vectors of a manifold have no straight line here.)
+    """
+    finite = True
+    for j in range(w.Q.shape[0]):
+        finite = finite and all_finite(w.Q[j])
+    if finite or w.Q.shape[1] != w.y.shape[0]:
+        return
+    for m in range(w.y.shape[0]):
+        w.Q[0, m] = w.y[m] - w.y_old[m]
+        for j in range(1, w.Q.shape[0]):
+            w.Q[j, m] = 0.0
+
+
 # -------------------------------------------------------------------- Hermite dense output
 
 
@@ -277,5 +296,6 @@ __all__ = [
     "polynomial",
     "slope_at_end",
     "slope_at_start",
+    "straight_if_not_finite",
     "to_powers",
 ]

@@ -17,7 +17,15 @@ import numpy as np
 from ..kernels import kernel
 from ..kernels.pointers import invoke
 from .control import PREDICTIVE, factor_after_rejection, factor_after_success
-from .dense import all_finite, copy, error_norm, evaluate, output_is_due, outputs_done
+from .dense import (
+    all_finite,
+    copy,
+    error_norm,
+    evaluate,
+    output_is_due,
+    outputs_done,
+    straight_if_not_finite,
+)
 from .state import (
     DIRECTION,
     DOUBLING_DIVISOR,
@@ -105,6 +113,7 @@ def advance(w, t_stop, wanted):
         if output_is_due(w):
             if invoke(w, w.dense, w.clock[T_PREVIOUS], w.clock[H_LAST]) != OK:
                 return FUNCTION_RAISED
+            straight_if_not_finite(w)
             for j in range(w.Q.shape[0]):
                 copy(w.Q[j], w.Qs[w.count[KEPT], j])
             w.count[KEPT] += 1
