@@ -55,6 +55,10 @@ SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
 }  # fmt: skip
 
 
+#: Endings of the names of what is 1 or −1.
+SIGNS = ("forward", "direction", "[DIRECTION]", "sign", "side")
+
+
 @dataclass(frozen=True)
 class Mutant:
     """One change: the text between two places of a file, and what takes its place."""
@@ -117,6 +121,8 @@ def _changed(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
     match node:
         case ast.Compare(left, [op], [right]) if type(op) in SWAPPED:
             yield node, f"({ast.unparse(ast.Compare(left, [SWAPPED[type(op)]()], [right]))})"
+        case ast.BinOp(left, ast.Mult() | ast.Div(), right) if _is_sign(left) or _is_sign(right):
+            pass  # dividing by ±1 is multiplying
         case ast.BinOp(left, op, right) if type(op) in SWAPPED and not _is_text(left, right):
             yield node, f"({ast.unparse(ast.BinOp(left, SWAPPED[type(op)](), right))})"
         case ast.BoolOp(op, values):
@@ -139,6 +145,10 @@ def _changed(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
                 yield node, "pass"
         case ast.If(ast.Name() | ast.Attribute() | ast.Call() as test):
             yield test, f"(not {ast.unparse(test)})"
+
+
+def _is_sign(operand: ast.AST) -> bool:
+    return any(ast.unparse(operand).endswith(name) for name in SIGNS)
 
 
 def _is_text(*operands: ast.AST) -> bool:
