@@ -29,7 +29,7 @@ from numba.extending import (
 )
 from numba.np.arrayobj import make_array, populate_array
 
-from .pointers import call, call_lanes, invoke
+from .pointers import call, call_lanes, invoke, quotient
 from .workspace import WORDS, Workspace
 
 # -------------------------------------------------------------------- calls through an address
@@ -83,6 +83,14 @@ def _compiled_call_lanes(f, t, x, p, out):
         _call_lanes_address(f, t, x, p, out)
 
     return through_pointer
+
+
+@overload(quotient)
+def _quotient(a, b):
+    def by_c(a, b):
+        return a / b
+
+    return by_c
 
 
 # -------------------------------------------------------------------- workspaces

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .as_python import outside
+
 __all__ = [
     "SIGNATURE",
     "SingularMatrixError",
@@ -26,6 +28,7 @@ __all__ = [
     "call",
     "call_lanes",
     "invoke",
+    "quotient",
 ]
 
 SIGNATURE = ctypes.CFUNCTYPE(
@@ -45,7 +48,8 @@ def call(f: Any, t: float, x: Any, p: Any, out: Any) -> None:
     if callable(f):
         f(t, x, p, out)
     else:
-        SIGNATURE(int(f))(t, x.ctypes.data, p.ctypes.data, out.ctypes.data)
+        with outside():
+            SIGNATURE(int(f))(t, x.ctypes.data, p.ctypes.data, out.ctypes.data)
 
 
 def call_lanes(f: Any, t: Any, x: Any, p: Any, out: Any) -> None:
@@ -56,6 +60,11 @@ def call_lanes(f: Any, t: Any, x: Any, p: Any, out: Any) -> None:
 def invoke(w: Any, kernel_of_method: Any, t: Any, h: Any) -> Any:
     """Call one of the method's kernels. (Compiled, it is known by its address.)"""
     return kernel_of_method(w, t, h)
+
+
+def quotient(a: Any, b: Any) -> Any:
+    """a/b by C's formula (and Python's), also for complex numbers, where NumPy has its own."""
+    return complex(a) / complex(b) if isinstance(b, complex) else a / b
 
 
 class SingularMatrixError(ArithmeticError):

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...kernels import address_of
 from ...problem import IVP
 from ...stepping import state as at
 from ...stepping.control import Controller, Predictive
@@ -513,7 +512,7 @@ class ImplicitEngine(Engine):
         self.algebra = LinearAlgebra(self, arrays) if external else None
         diagonal = self.count[at.COUPLING] == at.COUPLING_DIAGONAL
         solver = newton_diagonal if diagonal else newton_coupled
-        arrays["solve_stages"] = address_of(solver, Implicit)
+        arrays["solve_stages"] = solver
         arrays["jac"] = self.jacobian.address(arrays["J"], self.algebra)
         arrays["algebra"] = self.algebra.address() if self.algebra else arrays["jac"]
         return Implicit(**shared, **arrays)

@@ -29,7 +29,7 @@ MOVING_COUNTS = (
 )
 # What makes an engine one of the orders.
 IDENTITY = ("order", "dense_order", "w", "clock", "count", "x", "dx", "flag", "f_address")
-CALLS = ("_f", "_f_arguments")
+CALLS = ("_f", "_f_arguments", "loop")
 
 
 class Switching(Engine):

@@ -1,0 +1,161 @@
+"""Two tiers of kernels: interpreted at once, machine code when there is some.
+
+:class:`Tier` stands for kernels that work together. Its :meth:`~Tier.look` says whether they have
+become machine code, and has it compiled when that pays (:mod:`.background`). Decision 11 tells
+the whole story.
+
+``$FEATHERSTEP_COMPILE`` decides when a kernel is compiled: ``beside`` the run, by another process
+(the default), or ``first``, before it runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+from . import background
+from .as_python import interpret
+from .c_functions import FLOAT, NOTHING, STATUS, CFunction, c_function
+from .compiler import do_without_numba, interpreting
+from .waiting import told
+
+__all__ = ["OnWorkspace", "Tier", "address_of", "compiled_first", "compiles_first"]
+
+#: Seconds between two looks into the cache.
+LOOK_EVERY = 0.1
+
+_first: ContextVar[bool] = ContextVar("compile first", default=False)
+
+
+def compiles_first() -> bool:
+    """Whether kernels are compiled before they run, not beside the run."""
+    if _first.get():
+        return True
+    chosen = os.environ.get("FEATHERSTEP_COMPILE") or "beside"
+    if chosen not in ("beside", "first"):
+        raise ValueError(
+            f"FEATHERSTEP_COMPILE: expected 'beside' (another process compiles while kernels are "
+            f"interpreted) or 'first' (they are compiled before they run), received {chosen!r}"
+        )
+    return chosen == "first"
+
+
+@contextlib.contextmanager
+def compiled_first() -> Iterator[None]:
+    """Have kernels compiled before they run: for whoever measures times."""
+    token = _first.set(True)
+    try:
+        yield
+    finally:
+        _first.reset(token)
+
+
+class Tier:
+    """Kernels that work together, in one of two tiers.
+
+    Parameters
+    ----------
+    functions
+        The kernels; they are machine code when all of them are.
+    """
+
+    def __init__(self, functions: Sequence[CFunction]) -> None:
+        self.functions = functions
+        self._next_look = 0.0
+
+    def look(self) -> list[int] | None:
+        """Addresses of the machine code; None as long as the kernels are to be interpreted."""
+        now = time.monotonic()
+        if now < self._next_look or interpreting():
+            return None
+        self._next_look = now + LOOK_EVERY
+        if all(function.is_kept for function in self.functions):
+            found = [function.find() for function in self.functions]
+            if all(found):
+                return found
+        beside = not compiles_first() and background.is_possible()
+        if beside and all(function.text is not None for function in self.functions):
+            background.want(self.functions)
+            return None
+        return self.build()
+
+    def build(self) -> list[int] | None:
+        """Compile here and now; None where numba turns out to be of no use."""
+        try:
+            return [_built(function) for function in self.functions]
+        except ImportError as error:
+            do_without_numba(error)
+            return None
+
+    def run_begins(self) -> None:
+        """Tell that another run begins with these kernels interpreted."""
+        if not interpreting():
+            background.demand.runs += 1
+
+    def spent(self, seconds: float) -> None:
+        """Tell what interpreting has cost."""
+        background.demand.seconds += seconds
+
+
+def _built(function: CFunction) -> int:
+    if (address := function.find()) != 0:
+        return address
+    with told(f"{function.function.__name__}"):
+        return function.build()
+
+
+# ---------------------------------------------------------------------- single kernels
+
+
+def address_of(function: Callable[..., Any], family: type) -> Any:
+    """Compile a method's kernel(w, t, h) for a family of workspaces; returns its C address."""
+    return function if interpreting() else _built(c_function(function, family, STATUS))
+
+
+class OnWorkspace:
+    """A kernel(w) for one family of workspaces, called from Python.
+
+    Compiled, a call takes a tenth of the time of calling what ``compiled`` returns, which must find
+    out the type of `w` each time: what counts where the kernel itself takes a microsecond. It is
+    interpreted until there is machine code.
+
+    Parameters
+    ----------
+    function
+        A kernel of one argument; returns nothing, or a float if `returns` is true.
+    family
+        Class of the workspaces.
+    """
+
+    def __init__(self, function: Callable[..., Any], family: type, returns: bool = False) -> None:
+        self.function, self.family, self.returns = function, family, returns
+        self._code: Any = None
+        self._tier = Tier([c_function(function, family, FLOAT if returns else NOTHING)])
+
+    def __call__(self, w: Any) -> Any:
+        """Run the kernel."""
+        if self._code is not None or self.is_compiled:
+            return self._code(w.address)
+        start = time.perf_counter()
+        result = interpret(self.function, w)
+        self._tier.spent(time.perf_counter() - start)
+        return result
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether it is machine code by now."""
+        if self._code is None and (found := self._tier.look()) is not None:
+            result = ctypes.c_double if self.returns else None
+            self._code = ctypes.CFUNCTYPE(result, ctypes.c_int64)(found[0])
+        return self._code is not None
+
+    @property
+    def address(self) -> int:
+        """Where the machine code is: a C function of a workspace's address; for compiled ones."""
+        assert self.is_compiled
+        return int(ctypes.cast(self._code, ctypes.c_void_p).value or 0)
