@@ -51,8 +51,7 @@ class CFunction:
 
     @cached_property
     def _identity(self) -> str:
-        layout = f"{self.family.__name__} {list(self.family.FIELDS.items())}"
-        return f"C function {self.kind} {layout} {source_hash(self.function)}"
+        return f"C function {self.kind} {self.family.layout()} {source_hash(self.function)}"
 
     @cached_property
     def name(self) -> str:

@@ -21,13 +21,20 @@ from typing import Any
 from . import background
 from .as_python import interpret
 from .c_functions import FLOAT, NOTHING, STATUS, CFunction, c_function
-from .compiler import do_without_numba, interpreting
+from .compiler import compiled, do_without_numba, interpreting
 from .waiting import told
 
-__all__ = ["OnWorkspace", "Tier", "address_of", "compiled_first", "compiles_first"]
+__all__ = ["C_TYPES", "OnArrays", "OnWorkspace", "Tier", "address_of", "compiled_first", "compiles_first"]
 
 #: Seconds between two looks into the cache.
 LOOK_EVERY = 0.1
+
+#: Result and arguments of each kind of C function.
+C_TYPES = {
+    NOTHING: (None, ctypes.c_int64),
+    FLOAT: (ctypes.c_double, ctypes.c_int64),
+    STATUS: (ctypes.c_int64, ctypes.c_int64, ctypes.c_double, ctypes.c_double),
+}
 
 _first: ContextVar[bool] = ContextVar("compile first", default=False)
 
@@ -70,15 +77,15 @@ class Tier:
 
     def look(self) -> list[int] | None:
         """Addresses of the machine code; None as long as the kernels are to be interpreted."""
-        now = time.monotonic()
-        if now < self._next_look or interpreting():
+        now, first = time.monotonic(), compiles_first()
+        if (now < self._next_look and not first) or interpreting():
             return None
         self._next_look = now + LOOK_EVERY
         if all(function.is_kept for function in self.functions):
             found = [function.find() for function in self.functions]
             if all(found):
                 return found
-        beside = not compiles_first() and background.is_possible()
+        beside = not first and background.is_possible()
         if beside and all(function.text is not None for function in self.functions):
             background.want(self.functions)
             return None
@@ -130,19 +137,31 @@ class OnWorkspace:
         A kernel of one argument; returns nothing, or a float if `returns` is true.
     family
         Class of the workspaces.
+    returns
+        Whether it returns a float.
+    numbers
+        Whether it takes two numbers besides the workspace, and returns an integer.
     """
 
-    def __init__(self, function: Callable[..., Any], family: type, returns: bool = False) -> None:
-        self.function, self.family, self.returns = function, family, returns
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        family: type,
+        returns: bool = False,
+        numbers: bool = False,
+    ) -> None:
+        self.function, self.family = function, family
+        kind = STATUS if numbers else FLOAT if returns else NOTHING
+        self._type = ctypes.CFUNCTYPE(*C_TYPES[kind])
         self._code: Any = None
-        self._tier = Tier([c_function(function, family, FLOAT if returns else NOTHING)])
+        self._tier = Tier([c_function(function, family, kind)])
 
-    def __call__(self, w: Any) -> Any:
+    def __call__(self, w: Any, *numbers: float) -> Any:
         """Run the kernel."""
         if self._code is not None or self.is_compiled:
-            return self._code(w.address)
+            return self._code(w.address, *numbers)
         start = time.perf_counter()
-        result = interpret(self.function, w)
+        result = interpret(self.function, w, *numbers)
         self._tier.spent(time.perf_counter() - start)
         return result
 
@@ -150,8 +169,7 @@ class OnWorkspace:
     def is_compiled(self) -> bool:
         """Whether it is machine code by now."""
         if self._code is None and (found := self._tier.look()) is not None:
-            result = ctypes.c_double if self.returns else None
-            self._code = ctypes.CFUNCTYPE(result, ctypes.c_int64)(found[0])
+            self._code = self._type(found[0])
         return self._code is not None
 
     @property
@@ -159,3 +177,31 @@ class OnWorkspace:
         """Where the machine code is: a C function of a workspace's address; for compiled ones."""
         assert self.is_compiled
         return int(ctypes.cast(self._code, ctypes.c_void_p).value or 0)
+
+
+class OnArrays:
+    """A kernel of arrays, called from Python: interpreted until it has cost a while.
+
+    For kernels that are small and seldom called, so that they are compiled in this process.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def total(x):
+    ...     return x[0] + x[1]
+    >>> float(OnArrays(total)(np.array([1.0, 2.0])))
+    3.0
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self._seconds = 0.0
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the kernel."""
+        if self._seconds >= background.ENOUGH_SECONDS or compiles_first():
+            return compiled(self.function)(*arguments)
+        start = time.perf_counter()
+        result = interpret(self.function, *arguments)
+        self._seconds += time.perf_counter() - start
+        return result

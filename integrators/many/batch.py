@@ -29,9 +29,8 @@ from ..processors import available_processors
 from ..runs.interrupts import Interrupts, quiet_interrupts
 from ..solve import _bind, _chosen, method_name, solve
 from ..stepping.control import Controller
-from ..stepping.engine import Engine, Options, Stepper, checked_slope
+from ..stepping.engine import Options, Stepper, checked_slope
 from ..stepping.limits import attempts
-from ..stepping.state import MAX_STEPS as STEP_LIMIT
 from ..stepping.state import Status
 from .in_lanes import LaneRuns
 from .lanes import LaneCode, lane_code
@@ -307,11 +306,10 @@ class _Watched:
         return self.engines.pop(threading.get_ident(), None)
 
     def stop(self) -> None:
-        """Let the loops of all engines end at once: they look at this limit before each step."""
+        """Let the loops of all engines end at once: they look at this flag before each step."""
         self.stopped = True
         for engine in list(self.engines.values()):
-            if isinstance(engine, Engine):
-                engine.count[STEP_LIMIT] = 0
+            engine.stop()
 
 
 def _probe(
@@ -426,10 +424,6 @@ class _Alone:
         if times.size:
             result.y_eval[k, :, : solution.t.size] = solution.y
         status, result.message[k] = solution.status, solution.ending
-        attempts = solution.nsteps + solution.nrejected
-        if status == Status.TOO_MANY_STEPS and attempts < self.options["max_steps"]:
-            status = Status.INTERRUPTED  # by method.stop
-            result.message[k] = f"interrupted at t = {result.t[k]:.9g}"
         result.status[k] = status
         result.t_events[k], result.y_events[k] = solution.t_events, solution.y_events
 

@@ -179,8 +179,10 @@ def start(w):
             if new:
                 w.f0[m, l] = w.dx[m, l]
             weight = w.atol[m] + w.numbers[RTOL] * abs(w.y[m, l])
-            d0 += (w.y[m, l] / weight) ** 2
-            d1 += (w.dx[m, l] / weight) ** 2
+            state = w.y[m, l] / weight
+            slope = w.dx[m, l] / weight
+            d0 += state * state
+            d1 += slope * slope
         d0 = np.sqrt(d0 / n)
         d1 = np.sqrt(d1 / n)
         h = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
@@ -200,7 +202,8 @@ def start(w):
         d2 = 0.0
         for m in range(n):
             weight = w.atol[m] + w.numbers[RTOL] * abs(w.y[m, l])
-            d2 += ((w.dx[m, l] - w.f0[m, l]) / weight) ** 2
+            change = (w.dx[m, l] - w.f0[m, l]) / weight
+            d2 += change * change
         d2 = np.sqrt(d2 / n) / h
         greatest = max(w.first[2, l], d2)
         if not np.isfinite(d2):

@@ -18,22 +18,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import kernel
-from .state import (
-    ERROR,
-    ERROR_BEFORE,
-    H_LAST,
-    LAST_REJECTED,
-    MAX_NEWTON,
-    NEWTON_LAST,
-    NSTEPS,
-)
+from ..kernels.record import Record
 
 __all__ = ["PI", "PID", "Controller", "I", "Predictive"]
 
 SMALLEST_ERROR = 1e-10  # an error norm of zero would ask for an infinite step
 
-# Places in the controller's array.
-BETA_1, BETA_2, BETA_3, SAFETY, MIN_FACTOR, MAX_FACTOR, EXPONENT, PREDICTIVE = range(8)
+
+class Control(Record):
+    """What the time loop knows of a controller."""
+
+    beta_1: float
+    beta_2: float
+    beta_3: float
+    safety: float
+    min_factor: float
+    max_factor: float
+    exponent: float  # 1/k
+    predictive: float  # 1: Gustafsson's prediction is applied, too
 
 
 @dataclass(frozen=True)
@@ -101,47 +103,29 @@ def Predictive(safety: float = 0.9, min_factor: float = 0.2, max_factor: float =
 
 
 @kernel
-def pid_factor(control, error, last, before, steps, rejected):
-    """Return the factor of the formula above, within its limits; at most 1 after a rejection."""
-    factor = unlimited_factor(control, error, last, before, steps)
-    factor = min(control[MAX_FACTOR], max(control[MIN_FACTOR], factor))
-    return min(factor, 1.0) if rejected == 1 else factor
-
-
-@kernel
-def unlimited_factor(control, error, last, before, steps):
-    """Return the factor of the formula above."""
-    k = control[EXPONENT]
-    factor = control[SAFETY] * max(error, SMALLEST_ERROR) ** (-control[BETA_1] * k)
-    if steps >= 1 and control[BETA_2] != 0.0:
-        factor *= last ** (-control[BETA_2] * k)
-    if steps >= 2 and control[BETA_3] != 0.0:
-        factor *= before ** (-control[BETA_3] * k)
-    return factor
-
-
-@kernel
-def factor_after_success(clock, count, control, error, h):
+def factor_after_success(w, error, h):
     """Return the factor for the next step after an accepted one of length h."""
-    k = control[EXPONENT]
+    k = w.exponent
     error = max(error, SMALLEST_ERROR)
-    factor = unlimited_factor(control, error, clock[ERROR], clock[ERROR_BEFORE], count[NSTEPS])
-    if control[PREDICTIVE] != 0.0:
+    factor = w.safety * error ** (-w.beta_1 * k)
+    if w.nsteps >= 1 and w.beta_2 != 0.0:
+        factor *= w.last_error ** (-w.beta_2 * k)
+    if w.nsteps >= 2 and w.beta_3 != 0.0:
+        factor *= w.error_before ** (-w.beta_3 * k)
+    if w.predictive != 0.0:
         # RADAU5: many Newton iterations ask for a shorter step (Hairer & Wanner, IV.8).
-        allowed = 2 * count[MAX_NEWTON] + 1
-        factor *= allowed / (2 * count[MAX_NEWTON] + count[NEWTON_LAST])
-        if count[NSTEPS] >= 1:
-            growth = (error * error / max(clock[ERROR], 1e-2)) ** k
-            prediction = control[SAFETY] * abs(h / clock[H_LAST]) / growth
+        allowed = 2 * w.max_newton + 1
+        factor *= allowed / (2 * w.max_newton + w.newton_last)
+        if w.nsteps >= 1:
+            growth = (error * error / max(w.last_error, 1e-2)) ** k
+            prediction = w.safety * abs(h / w.h_last) / growth
             factor = min(factor, prediction)
-    factor = min(control[MAX_FACTOR], max(control[MIN_FACTOR], factor))
-    if count[LAST_REJECTED] == 1:
-        factor = min(factor, 1.0)
-    return factor
+    factor = min(w.max_factor, max(w.min_factor, factor))
+    return min(factor, 1.0) if w.last_rejected == 1 else factor
 
 
 @kernel
-def factor_after_rejection(control, error):
+def factor_after_rejection(w, error):
     """Factor after a step whose error was too large: only that error counts."""
-    factor = control[SAFETY] * error ** (-control[EXPONENT])
-    return min(1.0, max(control[MIN_FACTOR], factor))
+    factor = w.safety * error ** (-w.exponent)
+    return min(1.0, max(w.min_factor, factor))

@@ -184,6 +184,10 @@ class Stepper(ABC):
     def restart(self, t: float, y: NDArray[Any], h: float | None = None) -> None:
         """Start afresh from (t, y) after a jump; nothing known about the past is used."""
 
+    def stop(self) -> None:
+        """Asked from another thread to end before the next step, if the method can."""
+        return
+
     @abstractmethod
     def error(self) -> BaseException | None:
         """Return what a Python function raised, once."""

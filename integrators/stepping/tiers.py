@@ -15,9 +15,9 @@ import numpy as np
 
 from ..kernels.as_python import interpret, uninterrupted
 from ..kernels.c_functions import STATUS, c_function
-from ..kernels.tiers import Tier
+from ..kernels.tiers import C_TYPES, Tier
 from . import loop
-from .state import FUNCTION_RAISED, NSTEPS
+from .state import FUNCTION_RAISED
 from .workspace import Steps
 
 __all__ = ["LoopKernels"]
@@ -77,8 +77,7 @@ class LoopKernels:
         return True
 
     def _called(self, address: int) -> LoopKernel:
-        kind = self._kind(ctypes.c_int64, ctypes.c_int64, ctypes.c_double, ctypes.c_double)
-        function = kind(address)
+        function = self._kind(*C_TYPES[STATUS])(address)
         return lambda w, *numbers: function(w.address, *numbers)
 
     # ------------------------------------------------------------ interpreted
@@ -87,7 +86,7 @@ class LoopKernels:
         """Take some steps as Python; fewer than wanted, so that there is a chance to go over."""
         if self._goes_over():
             return self.advance(w, t_stop, wanted)
-        start, before = time.perf_counter(), int(w.count[NSTEPS])
+        start, before = time.perf_counter(), int(w.nsteps)
         with uninterrupted() as pressed:
             wanted = min(int(wanted), self._steps)
             status = int(interpret(loop.advance, w, np.float64(t_stop), wanted))
@@ -95,7 +94,7 @@ class LoopKernels:
                 status = FUNCTION_RAISED  # without an error of a function: Ctrl-C
         seconds = time.perf_counter() - start
         self._tier.spent(seconds)
-        each = seconds / max(1, int(w.count[NSTEPS]) - before)
+        each = seconds / max(1, int(w.nsteps) - before)
         self._steps = int(min(max(1.0, INTERVAL / max(each, 1e-9)), MOST_STEPS))
         return status
 

@@ -22,20 +22,10 @@ from ...kernels import kernel
 from ...kernels.pointers import call
 from ...stepping.dense import slope_at_start
 from ...stepping.state import (
-    ESTIMATE,
     ESTIMATE_EMBEDDED,
     ESTIMATE_TWO,
-    F0_CURRENT,
-    FSAL,
     FUNCTION_RAISED,
-    HAVE_F1,
-    NFEV,
-    NORM,
-    NORM_KNOWN,
     OK,
-    RTOL,
-    STAGES,
-    T_LIMIT,
 )
 from ...tableau import Tableau
 from .explicit import explicit_step
@@ -125,21 +115,21 @@ def mean_square(scaled: Any, max_norm: bool) -> Any:
 @kernel
 def fused_step(w, t, h):
     """y_new and the error estimate of one step of length h from (t, y)."""
-    w.count[NORM_KNOWN] = 0
-    if np.isfinite(w.clock[T_LIMIT]):
+    w.norm_known = 0
+    if np.isfinite(w.t_limit):
         return explicit_step(w, t, h)  # the stages must not look beyond a jump
-    if w.count[FSAL] == 1:
+    if w.fsal == 1:
         if slope_at_start(w, t) != OK:
             return FUNCTION_RAISED
-    elif w.count[F0_CURRENT] == 0:  # evaluated below; only counted here
-        w.count[NFEV] += 1 - w.count[HAVE_F1]
-        w.count[HAVE_F1] = 0
-        w.count[F0_CURRENT] = 1
-    w.fused_in[w.p.shape[0]] = w.clock[RTOL]
+    elif w.f0_current == 0:  # evaluated below; only counted here
+        w.nfev += 1 - w.have_f1
+        w.have_f1 = 0
+        w.f0_current = 1
+    w.fused_in[w.p.shape[0]] = w.rtol
     w.fused_in[w.p.shape[0] + 1 + 2 * w.y.shape[0]] = h
     call(w.fused, t, w.y, w.fused_in, w.fused_out)
-    w.count[NFEV] += w.count[STAGES] - 1
-    if w.count[ESTIMATE] == ESTIMATE_EMBEDDED or w.count[ESTIMATE] == ESTIMATE_TWO:
-        w.clock[NORM] = w.fused_out[0]
-        w.count[NORM_KNOWN] = 1
+    w.nfev += w.stages - 1
+    if w.estimate_kind == ESTIMATE_EMBEDDED or w.estimate_kind == ESTIMATE_TWO:
+        w.norm = w.fused_out[0]
+        w.norm_known = 1
     return OK
