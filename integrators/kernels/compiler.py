@@ -33,7 +33,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-
 __all__ = [
     "compiled",
     "do_without_numba",

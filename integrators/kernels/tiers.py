@@ -16,7 +16,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, ClassVar
 
 from . import background
 from .as_python import interpret
@@ -24,7 +24,15 @@ from .c_functions import FLOAT, NOTHING, STATUS, CFunction, c_function
 from .compiler import compiled, do_without_numba, interpreting
 from .waiting import told
 
-__all__ = ["C_TYPES", "OnArrays", "OnWorkspace", "Tier", "address_of", "compiled_first", "compiles_first"]
+__all__ = [
+    "C_TYPES",
+    "OnArrays",
+    "OnWorkspace",
+    "Tier",
+    "address_of",
+    "compiled_first",
+    "compiles_first",
+]
 
 #: Seconds between two looks into the cache.
 LOOK_EVERY = 0.1
@@ -37,6 +45,7 @@ C_TYPES = {
 }
 
 _first: ContextVar[bool] = ContextVar("compile first", default=False)
+_gathered: ContextVar[dict[CFunction, None] | None] = ContextVar("gathered", default=None)
 
 
 def compiles_first() -> bool:
@@ -62,6 +71,17 @@ def compiled_first() -> Iterator[None]:
         _first.reset(token)
 
 
+@contextlib.contextmanager
+def gathered() -> Iterator[dict[CFunction, None]]:
+    """Interpret, and note which kernels would have been compiled: for compiling ahead."""
+    found: dict[CFunction, None] = {}
+    token = _gathered.set(found)
+    try:
+        yield found
+    finally:
+        _gathered.reset(token)
+
+
 class Tier:
     """Kernels that work together, in one of two tiers.
 
@@ -79,6 +99,9 @@ class Tier:
         """Addresses of the machine code; None as long as the kernels are to be interpreted."""
         now, first = time.monotonic(), compiles_first()
         if (now < self._next_look and not first) or interpreting():
+            return None
+        if (gathering := _gathered.get()) is not None:
+            gathering.update(dict.fromkeys(self.functions))
             return None
         self._next_look = now + LOOK_EVERY
         if all(function.is_kept for function in self.functions):
@@ -101,8 +124,9 @@ class Tier:
 
     def run_begins(self) -> None:
         """Tell that another run begins with these kernels interpreted."""
-        if not interpreting():
+        if not interpreting() and _gathered.get() is None:
             background.demand.runs += 1
+            background.want(self.functions)
 
     def spent(self, seconds: float) -> None:
         """Tell what interpreting has cost."""
@@ -143,6 +167,8 @@ class OnWorkspace:
         Whether it takes two numbers besides the workspace, and returns an integer.
     """
 
+    instances: ClassVar[list[OnWorkspace]] = []  # all that there are, for compiling ahead
+
     def __init__(
         self,
         function: Callable[..., Any],
@@ -151,10 +177,12 @@ class OnWorkspace:
         numbers: bool = False,
     ) -> None:
         self.function, self.family = function, family
+        self.instances.append(self)
         kind = STATUS if numbers else FLOAT if returns else NOTHING
         self._type = ctypes.CFUNCTYPE(*C_TYPES[kind])
         self._code: Any = None
-        self._tier = Tier([c_function(function, family, kind)])
+        self.c_function = c_function(function, family, kind)
+        self._tier = Tier([self.c_function])
 
     def __call__(self, w: Any, *numbers: float) -> Any:
         """Run the kernel."""

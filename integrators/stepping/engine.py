@@ -26,7 +26,6 @@ from .dense import hermite_order, hermite_tables
 from .state import State
 from .stepper import Options, Stepper, Take, checked_slope
 from .watch import SAMPLES
-from .workspace import Steps
 
 __all__ = ["Engine", "Options", "Stepper", "Take", "checked_slope"]
 
