@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...kernels.object_code import has_llvm
 from ...problem import IVP
 from ...stepping import state as at
 from ...stepping.control import Controller, Predictive
@@ -148,11 +149,11 @@ class ExplicitEngine(Engine):
             k, s = self.problem.params.size, self.tableau.stages
             max_norm = self.options.max_norm
             function = fused_step_function(self.problem.f, self.tableau, k, max_norm, s)
-            if function is None:
+            if function is None and has_llvm():
                 from .stepcode import step_code
 
                 self.fused = step_code(self.tableau, self.n, k, max_norm)
-            else:
+            elif function is not None:
                 self.fused = function.machine_code()
 
     def _workspace(self, shared: dict[str, Any]) -> Explicit:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -242,13 +243,10 @@ solve(f, (0, 3), [1.0, 0.0], method="DOP853")
 def cold(tmp_path):
     """Run a script with an empty cache; returns its output and the folder of compiled code."""
     folder = tmp_path / "cache" / "compiled"
-    started = []
 
-    def run(script, **more):
-        environment = {**os.environ, "FEATHERSTEP_COMPILE": "beside", **more}
+    def run(script):
+        environment = {**os.environ, "FEATHERSTEP_COMPILE": "beside"}
         environment["FEATHERSTEP_CACHE"] = str(tmp_path / "cache")
-        environment["FEATHERSTEP_TEST_BUILDER"] = "1"
-        started.append(time.monotonic())
         done = subprocess.run(
             [sys.executable, "-W", "error", "-c", script],
             capture_output=True,
@@ -256,6 +254,7 @@ def cold(tmp_path):
             env=environment,
             check=False,
             timeout=100,
+            cwd=Path(__file__).parents[3],
         )
         assert done.returncode == 0, done.stderr
         return done, folder
@@ -400,28 +399,113 @@ def test_an_embedded_python_starts_nothing(monkeypatch):
     assert not background.is_possible()
 
 
-@pytest.mark.slow
-def test_the_process_beside_compiles(cold):
-    """In earnest, with a kernel that is compiled fast; the next process finds the code."""
-    script = """
-import sys, time
-from integrators.kernels import OnWorkspace, background
-from multibody.dynamics.functions import position_rates
-from multibody import FD, mechanisms
-from multibody.dynamics.functions import _run_rates
-model = mechanisms.pendulum()
-w = model.tree.make_workspace()
+# In earnest, with a kernel that is compiled in a moment.
+ASKED = """
+import os, sys, time
+from integrators.kernels import background
+from tests.integrators.kernels.tiny import run_double, workspace
 background.demand.runs = 2
+background.PAUSE = 0.0
+w = workspace()
+run_double(w)
+assert w.x[0] == 2.0
+assert not run_double._code
+"""
+UNTIL_COMPILED = """
 start = time.monotonic()
-while not _run_rates.is_compiled and time.monotonic() < start + 90:
-    _run_rates(w)
-    time.sleep(0.05)
-assert _run_rates.is_compiled
+while not run_double.is_compiled and time.monotonic() < start + 60:
+    time.sleep(0.02)
+run_double(w)
+assert run_double._code and w.x[0] == 4.0
 assert "numba" not in sys.modules
-print("machine code")
+"""
+
+
+def test_the_process_beside_compiles_and_leaves_nothing_behind(cold):
+    script = ASKED + UNTIL_COMPILED
+    script += """
+process = background._builder.process
+process.stdin.close()
+while process.returncode is None:  # the thread that waits for it has seen its end
+    time.sleep(0.02)
+try:
+    os.waitpid(-1, os.WNOHANG)
+except ChildProcessError:
+    print("no child")
 """
     done, folder = cold(script)
-    assert done.stdout == "machine code\n"
-    assert len(list(folder.glob("*.code"))) >= 1
-    again, _ = cold(script.replace("background.demand.runs = 2", ""))
-    assert again.stdout == "machine code\n"
+    assert done.stdout == "no child\n"
+    assert done.stderr == ""
+    assert len(list(folder.glob("*.code"))) == 1
+    assert (folder / "builder.log").read_text() == ""
+    cold(ASKED.replace("not run_double._code", "run_double._code").replace("= 2\n", "= 0\n"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="kills a process")
+def test_a_process_that_was_killed_is_replaced(cold):
+    killed = """
+process = background._builder.process
+process.kill()
+process.wait()
+"""
+    cold(ASKED + killed + UNTIL_COMPILED)
+
+
+def test_it_goes_on_when_the_script_has_ended(cold):
+    done, folder = cold(ASKED)
+    assert done.stderr == ""
+    deadline = time.monotonic() + 60
+    while not list(folder.glob("*.code")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_begins_anew(cold):
+    script = (
+        ASKED
+        + """
+import warnings
+assert background._builder.process is not None
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    child = os.fork()
+if child == 0:
+    os._exit(0 if background._builder.process is None else 1)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    )
+    cold(script)
+
+
+def test_where_nothing_can_be_kept_kernels_are_compiled_here(monkeypatch):
+    from integrators.kernels import cache
+
+    from . import tiny
+
+    monkeypatch.setenv("FEATHERSTEP_COMPILE", "beside")
+    monkeypatch.setattr(cache, "_private_place", lambda directory: None)
+    run, w = OnWorkspace(tiny.double, tiny.Tiny), tiny.workspace()
+    run(w)
+    assert run._code is not None
+    assert w.x.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_a_word_to_who_waits(monkeypatch, capsys):
+    from integrators.kernels import waiting
+
+    monkeypatch.setattr(waiting, "_waited", False)
+    monkeypatch.setattr(waiting, "PATIENCE", 0.01)
+    with waiting.told("advance"):
+        time.sleep(0.1)
+    with waiting.told("another"):
+        time.sleep(0.1)
+    said = capsys.readouterr().err
+    assert (
+        said == "featherstep: compiling advance and others; some seconds, once: the code is kept\n"
+    )
+    monkeypatch.setattr(waiting, "_waited", False)
+    with waiting.told("fast"):
+        pass
+    time.sleep(0.05)
+    assert capsys.readouterr().err == ""
