@@ -23,7 +23,7 @@ __all__ = ["interpret", "outside", "uninterrupted"]
 class _State(threading.local):
     """What the functions that a kernel calls shall find."""
 
-    warnings: dict[str, Any] | None = None  # NumPy's settings outside; None: no kernel runs
+    warnings: Any = None  # NumPy's settings outside; None: no kernel runs
     holding = False
     pressed = False
 

@@ -38,7 +38,7 @@ __all__ = [
 LOOK_EVERY = 0.1
 
 #: Result and arguments of each kind of C function.
-C_TYPES = {
+C_TYPES: dict[str, tuple[Any, ...]] = {
     NOTHING: (None, ctypes.c_int64),
     FLOAT: (ctypes.c_double, ctypes.c_int64),
     STATUS: (ctypes.c_int64, ctypes.c_int64, ctypes.c_double, ctypes.c_double),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -47,13 +47,13 @@ class LoopKernels:
     def __init__(self, w: Any, calls_python: bool) -> None:
         self._w = w
         self._kind: Any = ctypes.PYFUNCTYPE if calls_python else ctypes.CFUNCTYPE
-        own = w.kernels()
+        own, family = w.kernels(), cast(Any, type(w))
         self._names = list(own)
         self._tier = Tier(
             [
                 c_function(loop.advance, Steps, STATUS),
                 c_function(loop.first_step, Steps, STATUS),
-                *[c_function(kernel, type(w), STATUS) for kernel in own.values()],
+                *[c_function(kernel, family, STATUS) for kernel in own.values()],
             ]
         )
         self._steps = 1

@@ -10,7 +10,7 @@ import _thread
 import ctypes
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class InterpretedCode:
         k = len(program.inputs) - 1 - n
         self.size = size = len(program.outputs)
         self._evaluate = evaluate = _function(program, n)
-        doubles, vectors = ctypes.c_double, np.frombuffer
+        doubles, vectors = ctypes.c_double, cast(Any, np.frombuffer)
         states, parameters, results = doubles * max(n, 1), doubles * max(k, 1), doubles * size
 
         def run(t: float, y: int, p: int, out: int) -> None:
