@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels import kernel
+from ..kernels.elementary import log
 from ..kernels.pointers import invoke
 from .control import (
     EPS,
@@ -199,7 +200,7 @@ def adaptive_step(w):
         w.last_rejected = 1
         if status == OK:
             w.last_reason = STEP_TOO_SMALL
-            w.h = abs(h) * factor_after_rejection(w, np.log(error))
+            w.h = abs(h) * factor_after_rejection(w, log(error))
         elif status == NONFINITE:
             w.last_reason = NONFINITE
             w.h = abs(h) * NONFINITE_FACTOR
