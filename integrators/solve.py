@@ -160,7 +160,7 @@ def solve(
         "nonnegative": nonnegative,
         "manifold": manifold,
     }
-    ivp = _as_ivp(problem, t_span, y0, changes)
+    ivp = _as_ivp(problem, t_span, y0, changes).for_run()
     chosen = _chosen(method)
     n = chosen.error_components(ivp) if hasattr(chosen, "error_components") else ivp.n
     output_times = _output_times(t_eval, ivp.t_span)

@@ -18,6 +18,7 @@ from ..kernels import kernel
 from ..kernels.pointers import invoke
 from .control import PREDICTIVE, factor_after_rejection, factor_after_success
 from .dense import all_finite, copy, error_norm, evaluate, output_is_due, outputs_done
+from .projecting import project
 from .state import (
     DIRECTION,
     DOUBLING_DIVISOR,
@@ -38,6 +39,7 @@ from .state import (
     HAVE_F1,
     HAVE_START,
     KEPT,
+    LAST_KEPT,
     LAST_REASON,
     LAST_REJECTED,
     LOOK,
@@ -56,6 +58,7 @@ from .state import (
     ORDER_WISH,
     OWN_LENGTH,
     PAIRS,
+    PROJECTING,
     REACHED,
     RTOL,
     STEP_INDEX,
@@ -66,6 +69,7 @@ from .state import (
     T_STOP,
     TAKEN,
     TOO_MANY_STEPS,
+    UNPROJECTED,
     VARIABLE_ORDER,
     H,
     T,
@@ -101,15 +105,20 @@ def advance(w, t_stop, wanted):
             return status  # SWITCH among others
         k = w.count[TAKEN]
         w.ts[k] = w.clock[T]
-        copy(w.y, w.ys[k])
+        w.count[LAST_KEPT] = 0
         if output_is_due(w):
+            w.count[LAST_KEPT] = 1
             if invoke(w, w.dense, w.clock[T_PREVIOUS], w.clock[H_LAST]) != OK:
                 return FUNCTION_RAISED
             for j in range(w.Q.shape[0]):
                 copy(w.Q[j], w.Qs[w.count[KEPT], j])
             w.count[KEPT] += 1
             outputs_done(w)
+        unprojected = w.count[PROJECTING] == 1 and not project(w)
+        copy(w.y, w.ys[k])
         w.count[TAKEN] += 1
+        if unprojected:
+            return UNPROJECTED
         if w.count[EVENTS] > 0 and zero_possible(w):
             return LOOK
         if w.count[ORDER_WISH] != 0:

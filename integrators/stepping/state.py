@@ -49,7 +49,8 @@ NREJECTED = next(_place)
 MAX_STEPS = next(_place)  # allowed attempts, accepted or not
 NEXT_OUTPUT = next(_place)  # first output time that has not been reached
 TAKEN = next(_place)  # steps taken by the last call of `advance` …
-KEPT = next(_place)  # … and how many of them left their dense output in Qs
+KEPT = next(_place)  # … how many of them left their dense output in Qs …
+LAST_KEPT = next(_place)  # … and whether the last did
 STEP_INDEX = next(_place)
 FIXED = next(_place)  # 1: fixed step, no error control
 NATIVE = next(_place)  # 1: the right-hand side is machine code
@@ -69,6 +70,7 @@ ESTIMATE = next(_place)  # one of the ESTIMATE_… below
 DENSE = next(_place)  # one of the DENSE_… below
 WANT_DENSE = next(_place)
 EVENTS = next(_place)  # how many events the loop watches
+PROJECTING = next(_place)  # 1: the loop projects after each step, see stepping.projecting
 MAX_NORM = next(_place)  # 1: largest component, 0: root mean square
 PAIRS = next(_place)  # 1: components are (real, imaginary) pairs
 JACOBIAN_CURRENT = next(_place)  # 1: the Jacobian was evaluated at the current (t, y)
@@ -103,6 +105,7 @@ REACHED = 1  # T_STOP was reached
 FULL = 2  # as many steps were taken as asked for
 SWITCH = 3  # another order would serve better
 LOOK = 4  # an event may have occurred in the last step
+UNPROJECTED = 5  # the last step waits for a projection
 
 
 class Status(IntEnum):

@@ -211,6 +211,12 @@ class ExplicitEngine(Engine):
         return {"fused_in": fused_in, "fused_out": fused_out}
 
 
+    def _use_slope(self, address: int) -> None:
+        super()._use_slope(address)
+        if self.fused is not None:
+            self.w.fused_in[-1:].view(np.int64)[0] = address
+
+
 class ImplicitEngine(Engine):
     """An implicit tableau bound to a problem."""
 

@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .acceleration import Factor, Weighted
-from .feedback import Stabiliser, direction, feedback, gains, positive
-from .options import number
-from .problem import Formulation, make_problem, traced_or
-from .system import Mechanical, Terms
+from ...problem import direction
+from ..acceleration import Factor, Weighted
+from ..feedback import Stabiliser, feedback, gains, positive
+from ..options import number
+from ..problem import Formulation, make_problem, traced_or
+from ..system import Mechanical, Terms
+from .table import EXPLICIT, register
 
 __all__ = ["augmented", "unconverged"]
 
@@ -40,6 +42,15 @@ TINY = float(np.finfo(float).tiny)
 ROUNDING = 1e-9  # what is left of a converged iteration is below 1e-11
 
 
+@register(
+    "augmented",
+    aliases=("augmentedlagrangian",),
+    index=0,
+    unknowns="q, v",
+    eliminates="λ, by iteration",
+    methods=(EXPLICIT,),
+    meaning="(M + ϱGᵀG) v̇ = f + Gᵀ(ϱγ* + λₖ): fed back; a penalty, iterated: works at any rank",
+)
 def augmented(
     mechanical: Mechanical,
     alpha: float | None = None,
@@ -70,15 +81,13 @@ def augmented(
             v_dot = factor.solve(load)
         return v_dot
 
-    def directed(way: int) -> Callable[..., Any]:
+    def directed(way: int) -> dict[str, Any]:
         stabilise = feedback(*known_gains, way)
 
         def symbolic(t: Any, y: Any, p: Any = mechanical.params) -> Any:
             q, v = y[:nq], y[nq:]
-            G = parts.jacobian(t, q, p)
-            speed = G @ v - parts.target(t, q, p)
-            gamma = stabilise(parts.constraint(t, q, p), speed, parts.bias(t, q, v, p))
-            v_dot = accelerate(parts.mass(t, q, p), parts.force(t, q, v, p), G, gamma)
+            M, f, g, G, gamma, nu = mechanical.ways.terms(t, q, v, p)
+            v_dot = accelerate(M, f, G, stabilise(g, G @ v - nu, gamma))
             return np.concatenate([parts.rate(t, q, v, p), v_dot])
 
         def numeric(t: float, y: Any, p: Any = mechanical.params) -> Any:
@@ -88,12 +97,13 @@ def augmented(
             gamma = stabilise(now.g, now.G @ y[nq:] - now.nu, now.gamma)
             return np.concatenate([now.q_dot, _iterated(now, gamma, weight, count)])
 
-        return traced_or(mechanical, parts.traceable, symbolic, nq + nv, numeric)
+        f = traced_or(mechanical, parts.traceable, symbolic, nq + nv, numeric)
+        return {"f": f}
 
     return make_problem(
         mechanical,
         "augmented",
-        directed(direction(mechanical.t_span)),
+        directed(direction(mechanical.t_span))["f"],
         np.concatenate([mechanical.q0, mechanical.v0]),
         mechanical.position_names + mechanical.velocity_names,
         directed=directed,
@@ -168,7 +178,7 @@ def _review(
     mechanical: Mechanical, known_gains: tuple[float, float], weight: float, count: int
 ) -> Callable[..., Any]:
     def review(problem: Any, t: Array, y: Array, rtol: float | None) -> Any:
-        from ..runs.solution import Status
+        from ...runs.solution import Status
 
         if rtol is None or len(t) < 2 or not np.isfinite(y).all():
             return None
