@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from integrators.dae.formulations.table import formulation_key
+from integrators.dae.formulations.table import FORMULATIONS, formulation_key
 from integrators.dae.problem import Normaliser
 from integrators.problem import direction, from_recipe
 from integrators.tracing import TracingError
@@ -253,12 +253,20 @@ def _of_loops(
     gain: float,
 ) -> IVP:
     """The problem of a model with loops, in one of the forms without multipliers as unknowns."""
-    name = formulation_key(stabilise, explicit=True)
+    name = formulation_key(stabilise, explicit=True, argument="stabilise")
+    takes = {form.name: form.options for form in FORMULATIONS.values() if form.is_explicit}
+    if wrong := [option for option in options if option not in takes[name]]:
+        others = [other for other, known in takes.items() if set(wrong) <= set(known)]
+        raise ValueError(
+            f"stabilise={stabilise!r} takes no {', '.join(wrong)}; {' and '.join(others)} do"
+        )
     if not len(model.tree.acting_rows):
         check_consistent(model, *start, t_span[0])
         return _of_tree(model, start, t_span, tau, f_ext, traced, gain)
     if rank == "truncate":
         options = {**options, "solver": "svd"}
+        if "solver" not in takes[name]:
+            raise ValueError(f"stabilise={stabilise!r} decides on rank by itself; leave out rank")
     if traced and (rank == "truncate" or len(model.tree.acting_rows) > TRACED_CONSTRAINTS):
         raise ValueError(
             f"traced=True: rank={rank!r} with {len(model.tree.acting_rows)} constraints is not "

@@ -22,7 +22,7 @@ from ..acceleration import Factor, Weighted
 from ..feedback import Stabiliser, feedback, gains, positive
 from ..options import number
 from ..problem import Formulation, make_problem, traced_or
-from ..system import Mechanical, Terms
+from ..system import Mechanical
 from .table import EXPLICIT, register
 
 __all__ = ["augmented", "unconverged"]
@@ -31,7 +31,6 @@ Array = NDArray[np.float64]
 
 PENALTY = 1e3  # of the augmented Lagrangian, relative to the inertia that a constraint sees
 ITERATIONS = 6  # each gains the factor PENALTY, until rounding
-AT_ONCE = 1000  # places of a run that are looked at together
 MOST = 5000  # places of a run that are looked at
 TOLERANCES = 10.0
 """A run is not to be trusted where unfinished iterations changed velocities by more than so many
@@ -62,7 +61,7 @@ def augmented(
 ) -> Formulation:
     """Return the problem; the arguments are options of "augmented"."""
     known_gains = gains(alpha, beta, T_stab, step)
-    parts, nq, nv = mechanical.parts, mechanical.nq, mechanical.nv
+    nq, nv = mechanical.nq, mechanical.nv
     now = mechanical.terms(mechanical.t_span[0], mechanical.q0, mechanical.v0)
     if penalty is None:
         known = Weighted(now.M, now.G, mechanical.rank_tolerance)
@@ -72,33 +71,9 @@ def augmented(
         raise ValueError(f"iterations must be a whole number, at least 1, got {iterations}")
     count = int(iterations)
 
-    def accelerate(M: Any, f: Any, G: Any, gamma: Any) -> Any:
-        factor = Factor(np.asarray(M) + weight * (np.asarray(G).T @ G))
-        load = f + weight * (np.asarray(G).T @ gamma)
-        v_dot = factor.solve(load)
-        for _ in range(count - 1):
-            load = load + weight * (np.asarray(G).T @ (gamma - G @ v_dot))
-            v_dot = factor.solve(load)
-        return v_dot
-
     def directed(way: int) -> dict[str, Any]:
-        stabilise = feedback(*known_gains, way)
-
-        def symbolic(t: Any, y: Any, p: Any = mechanical.params) -> Any:
-            q, v = y[:nq], y[nq:]
-            M, f, g, G, gamma, nu = mechanical.ways.terms(t, q, v, p)
-            v_dot = accelerate(M, f, G, stabilise(g, G @ v - nu, gamma))
-            return np.concatenate([parts.rate(t, q, v, p), v_dot])
-
-        def numeric(t: float, y: Any, p: Any = mechanical.params) -> Any:
-            now = mechanical.terms(t, y[:nq], y[nq:], p)
-            if not now.finite:
-                return np.full(nq + nv, np.nan)
-            gamma = stabilise(now.g, now.G @ y[nq:] - now.nu, now.gamma)
-            return np.concatenate([now.q_dot, _iterated(now, gamma, weight, count)])
-
-        f = traced_or(mechanical, parts.traceable, symbolic, nq + nv, numeric)
-        return {"f": f}
+        iteration = Iteration(mechanical, feedback(*known_gains, way), weight, count)
+        return {"f": iteration.traced(iteration.slope, nq + nv)}
 
     return make_problem(
         mechanical,
@@ -111,51 +86,97 @@ def augmented(
     )
 
 
-def _iterated(now: Terms, gamma: Array, weight: float, count: int) -> Array:
-    """v̇ after so many iterations."""
+class Iteration:
+    """The iterated equations of a system, on numbers or symbols."""
+
+    def __init__(
+        self, mechanical: Mechanical, stabilise: Stabiliser, weight: float, count: int
+    ) -> None:
+        self.mechanical, self.stabilise = mechanical, stabilise
+        self.weight, self.count = weight, count
+
+    def traced(self, function: Callable[..., Any], outputs: int) -> Callable[..., Any]:
+        """A method of (t, y, p), traced where possible."""
+        mechanical = self.mechanical
+        return traced_or(
+            mechanical,
+            mechanical.parts.traceable,
+            function,
+            mechanical.nq + mechanical.nv,
+            function,
+            outputs,
+        )
+
+    def slope(self, t: Any, y: Any, p: Any = None) -> Any:
+        """[q̇; v̇]."""
+        nq = self.mechanical.nq
+        p = self.mechanical.params if p is None else p
+        v_dot, _, _ = self._iterated(t, y, p)
+        return np.concatenate([self.mechanical.parts.rate(t, y[:nq], y[nq:], p), v_dot])
+
+    def left_over(self, t: Any, y: Any, p: Any) -> Any:
+        """What the iterations left of each constraint, and what to compare it with.
+
+        |γ* − G v̇| after the iterations, |G| |v|, and the acceleration of
+        the gap that forces would cause or velocities ask for.
+        """
+        v_dot, (M, f, G, gamma), solve = self._iterated(t, y, p)
+        size = abs(G)
+        caused = np.maximum(size @ abs(solve(M)(f)), abs(gamma))
+        left, moving = abs(gamma - G @ v_dot), size @ abs(y[self.mechanical.nq :])
+        return np.concatenate([left, moving, caused])
+
+    def _iterated(self, t: Any, y: Any, p: Any) -> tuple[Any, Any, Any]:
+        """v̇, the matrices, and how systems are solved."""
+        nq, weight = self.mechanical.nq, self.weight
+        q, v = y[:nq], y[nq:]
+        symbolic = np.asarray(y).dtype == object
+        if symbolic:
+            M, f, g, G, gamma, nu = map(np.asarray, self.mechanical.ways.terms(t, q, v, p))
+        else:
+            now = self.mechanical.terms(t, q, v, p)
+            M, f, g, G, gamma, nu = now.M, now.f, now.g, now.G, now.gamma, now.nu
+        solve = _eliminated if symbolic else _factored
+        gamma = self.stabilise(g, G @ v - nu, gamma)
+        solution = solve(M + weight * (G.T @ G))
+        load = f + weight * (G.T @ gamma)
+        v_dot = solution(load)
+        for _ in range(self.count - 1):
+            load = load + weight * (G.T @ (gamma - G @ v_dot))
+            v_dot = solution(load)
+        return v_dot, (M, f, G, gamma), solve
+
+
+def _eliminated(A: Any) -> Callable[[Any], Any]:
+    """A⁻¹ of symbols."""
+    return Factor(A).solve
+
+
+def _factored(A: Array) -> Callable[[Array], Array]:
+    """A⁻¹ of numbers; NaN where a step went astray, so that a shorter one is tried."""
     from scipy.linalg import cho_factor, cho_solve
 
-    factor = cho_factor(now.M + weight * (now.G.T @ now.G), check_finite=False)
-    load = now.f + weight * (now.G.T @ gamma)
-    v_dot = cho_solve(factor, load, check_finite=False)
-    for _ in range(count - 1):
-        load = load + weight * (now.G.T @ (gamma - now.G @ v_dot))
-        v_dot = cho_solve(factor, load, check_finite=False)
-    return np.asarray(v_dot)
+    if not np.isfinite(A).all():
+        return lambda b: np.full(len(b), np.nan)
+    factor = cho_factor(A, check_finite=False)
+    return lambda b: np.asarray(cho_solve(factor, b, check_finite=False))
 
 
 # -------------------------------------------------------------------- looking back at a run
 
 
 def unconverged(
-    mechanical: Mechanical,
-    problem: Any,
-    t: Array,
-    y: Array,
-    stabilise: Stabiliser,
-    weight: float,
-    count: int,
+    left_over: Callable[..., Any], problem: Any, t: Array, y: Array
 ) -> tuple[float, float]:
     """How much of G v the iterations left unaccounted for, relative to |G| |v|, and when most.
 
     The residual γ* − G v̇ is an acceleration of the gap that nothing asked for; its integral over
     the steps of a run is the velocity of the gap that it made.
     """
-    left, sizes = np.empty((len(t), mechanical.m)), np.zeros(mechanical.m)
-    strongest = 0.0  # acceleration of a gap that forces would cause, or velocities ask for
-    for start in range(0, len(t), AT_ONCE):
-        some = slice(start, start + AT_ONCE)
-        terms, targets = [], []
-        for when, state in zip(t[some], y[:, some].T):
-            q, v = problem.split(float(when), state)
-            now = mechanical.terms(float(when), q, v, problem.params)
-            terms.append(now)
-            targets.append(stabilise(now.g, now.G @ v - now.nu, now.gamma))
-            sizes = np.maximum(sizes, np.abs(now.G) @ np.abs(v))
-        M, G, f = (np.array([getattr(now, name) for now in terms]) for name in ("M", "G", "f"))
-        left[some] = _residuals(M, G, f, np.array(targets), weight, count)
-        free = np.abs(G) @ np.abs(np.linalg.solve(M, f[:, :, None]))
-        strongest = max(strongest, float(free.max()), float(np.abs(targets).max()))
+    states = np.ascontiguousarray(y.T)
+    found = np.array([left_over(s, x, problem.params) for s, x in zip(t.tolist(), states)])
+    left, moving, caused = np.split(found, 3, axis=1)
+    sizes, strongest = moving.max(axis=0), float(caused.max())
     steps = np.abs(np.diff(t))[:, None]
     made = np.sum(steps * (left[1:] + left[:-1]) / 2, axis=0)
     least = max(AT_REST * float(sizes.max()), SLOW * strongest * float(np.ptp(t)), TINY)
@@ -163,30 +184,24 @@ def unconverged(
     return relative, float(t[np.argmax(left.max(axis=1))])
 
 
-def _residuals(M: Array, G: Array, f: Array, gamma: Array, weight: float, count: int) -> Array:
-    """|γ* − G v̇| after the iterations, at many places at once."""
-    pull = G.transpose(0, 2, 1)
-    matrix = M + weight * (pull @ G)
-    load, left = f[:, :, None], gamma[:, :, None]
-    for _ in range(count):
-        load = load + weight * (pull @ left)
-        left = gamma[:, :, None] - G @ np.linalg.solve(matrix, load)
-    return np.abs(left[:, :, 0])
-
-
 def _review(
     mechanical: Mechanical, known_gains: tuple[float, float], weight: float, count: int
 ) -> Callable[..., Any]:
+    looks: dict[int, Callable[..., Any]] = {}  # made when the first run is over
+
     def review(problem: Any, t: Array, y: Array, rtol: float | None) -> Any:
         from ...runs.solution import Status
 
         if rtol is None or len(t) < 2 or not np.isfinite(y).all():
             return None
-        stabilise = feedback(*known_gains, direction(problem.t_span))
+        way = direction(problem.t_span)
+        if way not in looks:
+            iteration = Iteration(mechanical, feedback(*known_gains, way), weight, count)
+            looks[way] = iteration.traced(iteration.left_over, 3 * mechanical.m)
         if len(t) > MOST:
             some = np.linspace(0, len(t) - 1, MOST).astype(int)
             t, y = t[some], y[:, some]
-        relative, when = unconverged(mechanical, problem, t, y, stabilise, weight, count)
+        relative, when = unconverged(looks[way], problem, t, y)
         if not relative > TOLERANCES * rtol + ROUNDING:
             return None
         return Status.SINGULAR_MATRIX, (

@@ -8,6 +8,7 @@ returns an initial value problem, entered by :func:`register`. ``Mechanical.form
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -76,6 +77,11 @@ class Form:
         """Whether λ is part of the state, so that the constraints must be independent."""
         return "λ" in self.unknowns
 
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What it takes besides the system."""
+        return tuple(inspect.signature(self.make).parameters)[1:]
+
     def __call__(self, mechanical: Mechanical, **options: Any) -> Formulation:
         """Return the problem."""
         return self.make(mechanical, **options)
@@ -116,10 +122,10 @@ def _plain(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "").replace(" ", "")
 
 
-def formulation_key(name: str, *, explicit: bool = False) -> str:
+def formulation_key(name: str, *, explicit: bool = False, argument: str = "formulation") -> str:
     """Return the key of ``FORMULATIONS`` that a name means, in any spelling; refuse others.
 
-    `explicit` admits only those that every method can solve.
+    `explicit` admits only those that every method can solve; `argument` is who asks.
 
     Examples
     --------
@@ -127,17 +133,16 @@ def formulation_key(name: str, *, explicit: bool = False) -> str:
     ('index3', 'projected')
     """
     if not isinstance(name, str):
-        raise TypeError(f"formulation must be a name such as 'projected', got {name!r}")
+        raise TypeError(f"{argument} must be a name such as 'projected', got {name!r}")
     forms = [form for form in FORMULATIONS.values() if form.is_explicit or not explicit]
     keys = {key: form.name for form in forms for key in (form.name, *form.aliases)}
     key = _plain(name)
     if key not in keys:
-        also = ""
-        if explicit and key in FORMULATIONS:
-            also = f" without multipliers as unknowns (as_dae(formulation={key!r}) has them)"
+        hint = suggest(key, list(keys))
+        if key in FORMULATIONS:
+            hint = ", which has multipliers as unknowns: as_dae makes such problems"
         raise ValueError(
-            f"there is no formulation {name!r}{also}{suggest(key, list(keys))}; known are "
-            f"{', '.join(form.name for form in forms)}"
+            f"{argument}: expected one of {', '.join(map(repr, keys))}, received {name!r}{hint}"
         )
     return keys[key]
 
