@@ -9,6 +9,8 @@ where nothing can be traced, singular values serve.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -20,13 +22,53 @@ from .consistency import projected
 from .problem import full_rank
 from .system import Mechanical
 
-__all__ = ["Projection"]
+__all__ = ["Projection", "TracedProjection"]
 
 Array = NDArray[np.float64]
 
 
-class Projection:
-    """``project(t, y)`` onto the constraints, for states y = (q, v) or (q, v, λ).
+class TracedProjection:
+    """``project(t, y, p)`` in two traced steps, for the time loop and for Python.
+
+    Parameters
+    ----------
+    codes
+        Closing (whose last value says how long a step it was) and settling, or None.
+    n
+        Size of the states.
+    otherwise
+        ``otherwise(t, y, p)`` serves where there are none, or where they do not succeed.
+    """
+
+    def __init__(
+        self, codes: tuple[Traced, Traced] | None, n: int, otherwise: Callable[..., Array]
+    ) -> None:
+        self.codes, self.n, self.otherwise = codes, n, otherwise
+
+    def machine_codes(self) -> tuple[Any, Any] | None:
+        """Machine code of both steps, for the time loop; None where there is none."""
+        if self.codes is None:
+            return None
+        closing, settling = self.codes
+        return closing.machine_code(), settling.machine_code()
+
+    def __call__(self, t: float, y: Any, p: Any = ()) -> Array:
+        """Project one state."""
+        state = np.array(y, dtype=float)
+        if self.codes is not None:
+            closing, settling = self.codes
+            for _ in range(MOST_CLOSINGS):
+                found = closing(t, state, p)
+                if not found[-1] <= TOO_LARGE:
+                    break
+                state = found[:-1]
+                if found[-1] <= SETTLED:
+                    return settling(t, state, p)
+        return self.otherwise(t, np.asarray(y, dtype=float), p)
+
+
+class Projection(TracedProjection):
+    """The projection of a system, for states y = (q, v) or (q, v, λ).
 
     Parameters
     ----------
@@ -42,21 +84,19 @@ class Projection:
         self, mechanical: Mechanical, by_rank: bool = False, multipliers: bool = False
     ) -> None:
         self.mechanical, self.multipliers, self.by_rank = mechanical, multipliers, by_rank
-        self.n = mechanical.nq + mechanical.nv + (mechanical.m if multipliers else 0)
-        self.codes: tuple[Traced, Traced] | None = None
+        n = mechanical.nq + mechanical.nv + (mechanical.m if multipliers else 0)
+        super().__init__(None, n, self._otherwise)
         regular = mechanical.ways.solves or full_rank(mechanical)
         if mechanical.parts.traceable and regular and not by_rank:
             k = mechanical.params.size
-            try:
-                closing = Traced(self._closing, n=self.n, params=k, outputs=self.n + 1)
-                settling = Traced(self._settling, n=self.n, params=k)
+            with suppress(TracingError):  # too large, or a `normalise` that is not to be traced
+                closing = Traced(self._closing, n=n, params=k, outputs=n + 1)
+                settling = Traced(self._settling, n=n, params=k)
                 for made in (closing, settling):
                     made.machine_code()
                 self.codes = closing, settling
-            except TracingError:  # too large, or a `normalise` that is not to be traced
-                pass
 
-    def _closing(self, t: Any, y: Any, p: Any) -> Any:
+    def _closing(self, t: Any, y: Any, p: Any = ()) -> Any:
         """One Newton step of q, and how long it was, relative to q."""
         mechanical, nq = self.mechanical, self.mechanical.nq
         q = mechanical.normalised(np.array(y[:nq]), p)
@@ -68,7 +108,7 @@ class Projection:
             reach = np.maximum(reach, abs(x))
         return np.concatenate([mechanical.displaced(t, q, u, p), y[nq:], [size / reach]])
 
-    def _settling(self, t: Any, y: Any, p: Any) -> Any:
+    def _settling(self, t: Any, y: Any, p: Any = ()) -> Any:
         """Velocities, and multipliers where they are part of the state, for a closed position."""
         mechanical, nq, nv = self.mechanical, self.mechanical.nq, self.mechanical.nv
         q = y[:nq]
@@ -77,28 +117,6 @@ class Projection:
         if self.multipliers:
             parts.append(mechanical.ways.multipliers(t, q, v, p))
         return np.concatenate(parts)
-
-    def machine_codes(self) -> tuple[Any, Any] | None:
-        """Machine code of both steps, for the time loop; None where there is none."""
-        if self.codes is None:
-            return None
-        closing, settling = self.codes
-        return closing.machine_code(), settling.machine_code()
-
-    def __call__(self, t: float, y: Any, p: Any = None) -> Array:
-        """Project one state."""
-        p = self.mechanical.params if p is None else p
-        state = np.array(y, dtype=float)
-        if self.codes is not None:
-            closing, settling = self.codes
-            for _ in range(MOST_CLOSINGS):
-                found = closing(t, state, p)
-                if not found[-1] <= TOO_LARGE:
-                    break
-                state = found[:-1]
-                if found[-1] <= SETTLED:
-                    return settling(t, state, p)
-        return self._otherwise(t, np.asarray(y, dtype=float), p)
 
     def _otherwise(self, t: float, y: Array, p: Any) -> Array:
         mechanical, nq, nv = self.mechanical, self.mechanical.nq, self.mechanical.nv

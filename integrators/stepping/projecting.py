@@ -2,8 +2,8 @@
 
 A projection that is machine code comes as two functions of (t, y, p): *closing* (if there is one)
 returns a better state and, behind it, how much it changed, and is repeated until that is little;
-*settling* (if there is one) finishes it. A traced function is all settling. Where they do not succeed the loop
-stops, and Python projects that one step.
+*settling* (if there is one) finishes it. A traced function is all settling. Where they do not
+succeed the loop stops, and Python projects that one step.
 """
 # mypy: allow-untyped-defs, allow-incomplete-defs, no-check-untyped-defs
 
@@ -12,7 +12,6 @@ from __future__ import annotations
 from ..kernels import kernel
 from ..kernels.pointers import call
 from .dense import copy
-from .state import F0_CURRENT, HAVE_F1, T
 
 __all__ = ["MOST_CLOSINGS", "SETTLED", "TOO_LARGE", "project"]
 
@@ -32,7 +31,7 @@ def project(w):
         if closings == MOST_CLOSINGS:
             return False
         closings += 1
-        call(w.projection[0], w.clock[T], w.x, w.p, w.projected)
+        call(w.projection[0], w.t, w.x, w.p, w.projected)
         size = w.projected[n]
         if not size <= TOO_LARGE:
             return False
@@ -41,7 +40,7 @@ def project(w):
     if w.projection[1] == 0:
         copy(w.x, w.y)
     else:
-        call(w.projection[1], w.clock[T], w.x, w.p, w.y)
-    w.count[F0_CURRENT] = 0
-    w.count[HAVE_F1] = 0
+        call(w.projection[1], w.t, w.x, w.p, w.y)
+    w.f0_current = 0
+    w.have_f1 = 0
     return True

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..checks import Array
-from ..dynamics.loops.assembly import wrong_way_round
+from ..dynamics.loops.assembly import binds_positions, project_state, wrong_way_round
 from ..dynamics.loops.closed_loop import (
     RANK_TOLERANCE,
     REGULARISATION,
@@ -21,11 +21,12 @@ from ..dynamics.loops.closed_loop import (
     solved,
 )
 from ..dynamics.loops.multipliers import ALPHA, BETA, EPSILON, constrained_kernel
+from ..dynamics.loops.projection import projected
 
 if TYPE_CHECKING:
     from ..model import Model
 
-__all__ = ["Stabilisation", "check_consistent", "gap_invariants"]
+__all__ = ["Stabilisation", "check_consistent", "gap_invariants", "loop_projection"]
 
 #: Constraints up to which a closed loop is traced; beyond, compiling takes too long.
 TRACED_CONSTRAINTS = 30
@@ -105,6 +106,19 @@ def check_consistent(model: Model, q: Array, v: Array, t: float) -> None:
                 f"initial state: the loop constraint {c.names[worst]} has a {name} of "
                 f"{values[worst]:.3g}, expected 0 within {CONSISTENT:g}; {remedy}"
             )
+
+
+def loop_projection(model: Model) -> Callable[[float, Array], Array]:
+    """Projection of position and velocity onto the loops of a model, without tracing it."""
+    fast = bool(binds_positions(model).all())
+
+    def project(t: float, x: Array) -> Array:
+        q, v = model.normalise(x[: model.nq]), x[model.nq :]
+        found = projected(model, q, v, t) if fast else None
+        q, v = project_state(model, q, v, t=t) if found is None else found
+        return np.concatenate([model.normalise(q), v])
+
+    return project
 
 
 def gap_invariants(model: Model) -> dict[str, Callable[..., float]]:

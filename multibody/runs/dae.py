@@ -25,7 +25,7 @@ from ..dynamics.loops.assembly import binds_positions
 from ..dynamics.loops.closed_loop import RANK_TOLERANCE, constraints, need_loops
 from ..dynamics.motion import totals_along
 from .closed import TRACED_CONSTRAINTS, Stabilisation, check_consistent
-from .forces import external_force_law, joint_force_law
+from .forces import force_laws, forces_at
 from .observe import over_all_loops, with_reactions
 from .prescribed import drive_review
 from .recursions import Recursions, unit_quaternions
@@ -68,6 +68,7 @@ def as_mechanical(
     tau: Any = None,
     f_ext: Any = None,
     *,
+    params: ArrayLike = (),
     traced: bool | None = None,
     rows: ArrayLike | None = None,
     rank_tolerance: float = RANK_TOLERANCE,
@@ -77,7 +78,7 @@ def as_mechanical(
 
     Parameters
     ----------
-    model, q0, v0, t_span, tau, f_ext, traced
+    model, q0, v0, t_span, tau, f_ext, params, traced
         As in :func:`~multibody.as_ivp`; the start must be consistent.
     rows
         Loop constraints to be used; by default all that can act. Where some of them are
@@ -121,12 +122,11 @@ def as_mechanical(
             "multiplier; remove them, or use as_ivp, which does not need any"
         )
     chosen, mixing = _chosen(model, q0, t0, rows, rank_tolerance)
-    tau_law, params = joint_force_law(model, tau)
+    tau_law, force_law, p = force_laws(model, tau, f_ext, params)
     keep = Stabilisation(rank_tolerance=rank_tolerance).starting_at(model, q0, t0)
     way, places = direction((t0, t1)), model.quaternion_places
-    force_law = external_force_law(model, f_ext)
     ways = Recursions(
-        model, tau_law, force_law, chosen, mixing, keep, way * quaternion_gain, len(params)
+        model, tau_law, force_law, chosen, mixing, keep, way * quaternion_gain, len(p)
     )
     holonomic = binds_positions(model)[chosen]
     undisturbed = tau is None and f_ext is None
@@ -147,7 +147,7 @@ def as_mechanical(
         retract=None if plain else lambda q, u: model.integrate(model.normalise(q), u),
         normalise=partial(unit_quaternions, places=places) if places else None,
         velocity_only=np.flatnonzero(~holonomic).tolist(),
-        params=params,
+        params=p,
         multiplier_names=() if mixing is not None else [f"λ({names[k]})" for k in chosen],
         position_names=model.q_names,
         velocity_names=model.v_names,
@@ -188,7 +188,8 @@ def _may_trace(model: Model, ways: Recursions, wanted: bool | None) -> bool:
         if ways.force_law is not None:
             outer = ways.force_law
             rows = 6 * model.n_bodies
-            traced(lambda t, x: np.ravel(outer(t, x[:nq], x[nq:])), n=n, outputs=rows)
+            law = lambda t, x, p: np.ravel(outer(t, x[:nq], x[nq:], p))  # noqa: E731
+            traced(law, n=n, params=k, outputs=rows)
     except TracingError:
         if wanted:
             raise
@@ -205,6 +206,7 @@ def as_dae(
     tau: Any = None,
     f_ext: Any = None,
     *,
+    params: ArrayLike = (),
     formulation: str = "index3",
     traced: bool | None = None,
     rows: ArrayLike | None = None,
@@ -214,7 +216,7 @@ def as_dae(
 
     Parameters
     ----------
-    model, q0, v0, t_span, tau, f_ext, traced, rows
+    model, q0, v0, t_span, tau, f_ext, params, traced, rows
         As in :func:`as_mechanical`; forms that eliminate the multipliers use all constraints
         that can act, unless rows are given.
     formulation
@@ -238,14 +240,19 @@ def as_dae(
     True
     """
     problem, system = closed_problem(
-        model, q0, v0, t_span, tau, f_ext, formulation, options, traced=traced, rows=rows
+        *(model, q0, v0, t_span, tau, f_ext, params, formulation, options), traced=traced, rows=rows
     )
-    return problem.with_(
-        observe=lambda solution: with_reactions(
-            model, over_all_loops(model, system.observables(solution)), tau, f_ext
-        ),
-        watch=mechanism_watch(model, tau, f_ext, split_states),
-    )
+
+    # Constant forces are the parameters of the problem, which may have others by now.
+    def observe(solution: Any) -> Any:
+        seen = over_all_loops(model, system.observables(solution))
+        return with_reactions(model, seen, *forces_at(tau, f_ext, solution.problem.params))
+
+    def watch(problem: Any, t: Array, y: Array) -> Any:
+        forces = forces_at(tau, f_ext, problem.params)
+        return mechanism_watch(model, *forces, split_states)(problem, t, y)
+
+    return problem.with_(observe=observe, watch=watch)
 
 
 def closed_problem(
@@ -255,6 +262,7 @@ def closed_problem(
     t_span: Sequence[float],
     tau: Any,
     f_ext: Any,
+    params: ArrayLike,
     formulation: str,
     options: Mapping[str, Any],
     *,
@@ -281,6 +289,7 @@ def closed_problem(
         turned = span if direction(span) == way else (span[0], 2 * span[0] - span[1] + way)
         system = as_mechanical(
             *(model, q0, v0, turned, tau, f_ext),
+            params=params,
             traced=traced,
             rows=rows,
             rank_tolerance=rank_tolerance,
@@ -292,7 +301,7 @@ def closed_problem(
         keep = system.recursions.keep.fed_back(*problem.gains)
         if options.get("solver") in SOLVERS:
             keep = replace(keep, rank="truncate")
-        laws = Slopes(model, tau, f_ext, way * quaternion_gain, keep)
+        laws = Slopes(model, tau, f_ext, params, way * quaternion_gain, keep)
         jac, manifold = laws.jacobian(problem.f, traced), laws.manifold(problem.f)
         return problem.with_(jac=jac, manifold=manifold), system
 
@@ -302,7 +311,7 @@ def closed_problem(
 
     problem, system = make(direction(span))
     turns = problem.directed is not None or quaternion_gain
-    rates = None if problem.gains is not None else _rates(model, tau, f_ext)
+    rates = None if problem.gains is not None else _rates(model, tau, f_ext, params)
     review = loop_review(model, "energy" in system.invariants, rates)
     made: Any = problem.with_(
         review=drive_review(model, review), directed=directed if turns else None
@@ -316,14 +325,13 @@ def split_states(problem: Any, t: Array, y: Array) -> tuple[Array, Array]:
     return np.array([q for q, _ in parts]).T, np.array([v for _, v in parts]).T
 
 
-def _rates(model: Model, tau: Any, f_ext: Any) -> Callable[..., Array]:
+def _rates(model: Model, tau: Any, f_ext: Any, params: ArrayLike) -> Callable[..., Array]:
     """[q̇; v̇] as a function of (t, q, v), whatever the formulation."""
-    tau_law, params = joint_force_law(model, tau)
-    force_law = external_force_law(model, f_ext)
+    tau_law, force_law, p = force_laws(model, tau, f_ext, params)
 
     def rates(t: float, q: Array, v: Array) -> Array:
-        torque = None if tau_law is None else tau_law(t, q, v, params)
-        outside = None if force_law is None else force_law(t, q, v)
+        torque = None if tau_law is None else tau_law(t, q, v, p)
+        outside = None if force_law is None else force_law(t, q, v, p)
         q = model.normalise(q)
         a = FD(model, q, v, torque, outside, t=t)
         return np.concatenate([position_rate(model, q, v, t=t), a])

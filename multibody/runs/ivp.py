@@ -26,7 +26,7 @@ from .closed import TRACED_CONSTRAINTS, check_consistent, gap_invariants
 from .conserved import invariants as conserved_quantities
 from .dae import closed_problem
 from .derivatives import FD_derivatives, ID_derivatives
-from .forces import driven_variables, joint_force_law
+from .forces import driven_variables, force_laws, forces_at
 from .observe import observables
 from .prescribed import drive_review
 from .recursions import unit_quaternions
@@ -97,6 +97,7 @@ def as_ivp(
     tau: Any = None,
     f_ext: Any = None,
     *,
+    params: ArrayLike = (),
     quaternions: str = "renormalise",
     traced: bool | None = None,
     stabilise: str | None = None,
@@ -106,7 +107,8 @@ def as_ivp(
     step: float | None = None,
     rank: str = "regular",
     rank_tolerance: float = RANK_TOLERANCE,
-) -> IVP:
+    restitution_law: str = "newton",
+) -> Any:
     """Initial value problem ẋ = [q̇; v̇] of a mechanism.
 
     Parameters
@@ -121,14 +123,18 @@ def as_ivp(
     tau
         Joint forces: None for none; nv numbers, which become the problem's parameters; a table
         ``(times, values)`` with a row of nv numbers for each time, interpolated linearly and
-        held constant outside; or a function ``tau(t, q, v)``. A function is traced where
+        held constant outside; or a function ``tau(t, q, v)`` or, with parameters,
+        ``tau(t, q, v, p)``. A function is traced where
         possible: it is run here, on symbols, and what it reads besides its arguments (globals,
         attributes, files) keeps the values that it has now. With ``traced=False`` it is called in
         each evaluation, and sees changes.
     f_ext
         External forces in base coordinates: None, a row of six for each body, a dictionary of
-        rows by names of bodies, or a function ``f_ext(t, q, v)`` that returns either; traced as
-        a function for `tau` is.
+        rows by names of bodies, or a function ``f_ext(t, q, v)`` or ``f_ext(t, q, v, p)`` that
+        returns either; traced as a function for `tau` is.
+    params
+        What functions for forces receive as p: the parameters of the problem, which
+        ``solve(problem, params=…)`` replaces.
     quaternions
         What keeps quaternions unit vectors: "renormalise" after each accepted step, "stabilise"
         by a term in q̇ that pulls them back, or "free" to watch them drift.
@@ -147,12 +153,15 @@ def as_ivp(
     rank, rank_tolerance
         "regular", or "truncate" to look at singular values in each evaluation, as is needed to
         pass through singular positions; slower, and untraced.
+    restitution_law
+        For models with rigid contacts: "newton" or "poisson" (``docs/contact.md``).
 
     Returns
     -------
     IVP
-        With an exact Jacobian ``jac``, the invariants (energy, components of momentum) that the
-        mechanism and the forces conserve, names of the states, and the manifold of positions, for
+        For a model with rigid contacts a :class:`~integrators.Hybrid`. Else with an exact Jacobian
+        ``jac``, the invariants (energy, components of momentum) that the mechanism and the forces
+        conserve, names of the states, and the manifold of positions, for
         Munthe-Kaas methods (such as ``method="RKMK4"``), which keep quaternions unit vectors by
         themselves.
 
@@ -173,13 +182,34 @@ def as_ivp(
         model.neutral() if q0 is None else model.check("q", q0),
         np.zeros(model.nv) if v0 is None else model.check("v", v0),
     )
+    if any(contact.law is None for contact in model.contacts):
+        from .contact.problem import contact_problem
+
+        if np.size(params):
+            raise ValueError(
+                "parameters of forces are not known to runs with rigid contact; expected no params "
+                "(a closure over the numbers does the same)"
+            )
+        return contact_problem(
+            *(model, *start, span, tau, f_ext, restitution_law),
+            quaternions=quaternions,
+            traced=traced,
+            stabilise=stabilise,
+            T_stab=T_stab,
+            alpha=alpha,
+            beta=beta,
+            step=step,
+            rank=rank,
+            rank_tolerance=rank_tolerance,
+        )
     gain = QUATERNION_GAIN if quaternions == "stabilise" else 0.0
     options = {"T_stab": T_stab, "alpha": alpha, "beta": beta, "step": step}
     given = {name: value for name, value in options.items() if value is not None}
     if model.loops:
         problem = _of_loops(
-            *(model, start, span, tau, f_ext, "baumgarte" if stabilise is None else stabilise),
-            *(given, traced, rank, check_rank_tolerance(rank_tolerance), gain),
+            *(model, start, span, tau, f_ext, params),
+            *("baumgarte" if stabilise is None else stabilise, given),
+            *(traced, rank, check_rank_tolerance(rank_tolerance), gain),
         )
     elif stabilise is not None or given:
         raise ValueError(
@@ -187,7 +217,7 @@ def as_ivp(
             "and step"
         )
     else:
-        problem = _of_tree(model, start, span, tau, f_ext, traced, gain)
+        problem = _of_tree(model, start, span, tau, f_ext, params, traced, gain)
     if quaternions == "renormalise" and problem.project is None:
         problem = problem.with_(project=_renormaliser(model))
     elif quaternions != "renormalise" and isinstance(problem.project, Normaliser):
@@ -197,16 +227,18 @@ def as_ivp(
     if model.loops:
         invariants |= gap_invariants(model)
 
+    # Constant forces are the parameters of the problem, which may have others by now.
     def observe(solution: Solution) -> Any:
-        # Constant forces are the parameters of the problem, which may have others by now.
-        forces = solution.problem.params if len(solution.problem.params) else tau
-        return observables(model, solution, forces, f_ext)
+        return observables(model, solution, *forces_at(tau, f_ext, solution.problem.params))
+
+    def watch(problem: Any, t: Array, y: Array) -> Any:
+        return mechanism_watch(model, *forces_at(tau, f_ext, problem.params))(problem, t, y)
 
     return problem.with_(
         invariants=invariants,
         name=model.name,
         observe=observe,
-        watch=mechanism_watch(model, tau, f_ext),
+        watch=watch,
     )
 
 
@@ -216,6 +248,7 @@ def _of_tree(
     t_span: tuple[float, float],
     tau: Any,
     f_ext: Any,
+    params: ArrayLike,
     traced: bool | None,
     gain: float,
 ) -> IVP:
@@ -224,7 +257,7 @@ def _of_tree(
 
     def directed(way: int) -> dict[str, Any]:
         # A term that brings errors down as time grows lets them grow as time runs backwards.
-        slopes = Slopes(model, tau, f_ext, way * gain)
+        slopes = Slopes(model, tau, f_ext, params, way * gain)
         f = slopes.of_tree(traced)
         return {"f": f, "jac": slopes.jacobian(f, traced), "manifold": slopes.manifold(f)}
 
@@ -232,7 +265,7 @@ def _of_tree(
         **directed(direction(t_span)),
         y0=np.concatenate(start),
         t_span=t_span,
-        params=joint_force_law(model, tau)[1],
+        params=force_laws(model, tau, f_ext, params)[2],
         state_names=(*model.q_names, *model.v_names),
         review=drive_review(model, None),
         directed=directed if gain else None,
@@ -245,6 +278,7 @@ def _of_loops(
     t_span: tuple[float, float],
     tau: Any,
     f_ext: Any,
+    params: ArrayLike,
     stabilise: str,
     options: dict[str, Any],
     traced: bool | None,
@@ -262,7 +296,7 @@ def _of_loops(
         )
     if not len(model.tree.acting_rows):
         check_consistent(model, *start, t_span[0])
-        return _of_tree(model, start, t_span, tau, f_ext, traced, gain)
+        return _of_tree(model, start, t_span, tau, f_ext, params, traced, gain)
     if rank == "truncate":
         options = {**options, "solver": "svd"}
         if "solver" not in takes[name]:
@@ -273,7 +307,7 @@ def _of_loops(
             "traced; leave traced=None"
         )
     problem, _ = closed_problem(
-        *(model, *start, t_span, tau, f_ext, name, options),
+        *(model, *start, t_span, tau, f_ext, params, name, options),
         traced=traced,
         rank_tolerance=rank_tolerance,
         quaternion_gain=gain,

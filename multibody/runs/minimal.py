@@ -88,7 +88,7 @@ def as_ivp_minimal(
     from integrators import IVP, TracingError
     from integrators import traced as trace
 
-    from .forces import external_force_law, joint_force_law
+    from .forces import force_laws
     from .recursions import Recursions
     from .slopes import TRACED_BODIES
 
@@ -102,8 +102,8 @@ def as_ivp_minimal(
         )
     rate = np.zeros(size) if ydot0 is None else real_array(ydot0, "ydot0", (size,)).astype(float)
     closure.check(start, rate, t=float(t_span[0]))
-    tau_law, params = joint_force_law(model, tau)
-    parts = Recursions(model, tau_law, external_force_law(model, f_ext), np.zeros(0, dtype=int))
+    tau_law, force_law, params = force_laws(model, tau, f_ext)
+    parts = Recursions(model, tau_law, force_law, np.zeros(0, dtype=int))
     chain = np.arange(-1, size - 1)  # a dense matrix is that of a chain
 
     def slope(t: Any, x: Any, p: Any = params) -> Any:

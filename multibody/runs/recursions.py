@@ -67,7 +67,7 @@ class Recursions(Elimination):
     model
         The model.
     tau_law, force_law
-        Joint forces (t, q, v, p) and external forces (t, q, v), or None.
+        Joint forces and external forces as functions of (t, q, v, p), or None.
     rows, mixing
         Loop constraints used, and how they are combined into fewer, if they are.
     keep
@@ -118,7 +118,7 @@ class Recursions(Elimination):
     def _forced(self, t: Any, q: Any, v: Any, p: Any) -> tuple[Any, Any, bool]:
         """Workspace with a state and forces; external forces; whether it is one of symbols."""
         tau = None if self.tau_law is None else self.tau_law(t, q, v, p)
-        forces = None if self.force_law is None else self.force_law(t, q, v)
+        forces = None if self.force_law is None else self.force_law(t, q, v, p)
         w, symbolic = self._state(t, q, v)
         if symbolic:
             set_forces(self.model, w, tau, forces)

@@ -16,7 +16,7 @@ from ..dynamics.kinematics import position_rates
 from ..dynamics.loading import load, load_forces
 from .closed import Stabilisation
 from .derivatives import StateJacobian
-from .forces import external_force_law, joint_force_law
+from .forces import force_laws
 from .recursions import pulled_back
 from .traced import accelerate, set_forces, symbolic_state
 
@@ -60,7 +60,7 @@ class Slopes:
     ----------
     model
         A tree, with or without loops.
-    tau, f_ext
+    tau, f_ext, params
         Forces as in :func:`~multibody.as_ivp`.
     gain
         Rate at which quaternions are pulled back to norm 1; negative where time runs backwards.
@@ -69,11 +69,16 @@ class Slopes:
     """
 
     def __init__(
-        self, model: Model, tau: Any, f_ext: Any, gain: float, keep: Stabilisation | None = None
+        self,
+        model: Model,
+        tau: Any,
+        f_ext: Any,
+        params: ArrayLike,
+        gain: float,
+        keep: Stabilisation | None = None,
     ) -> None:
         self.model, self.gain, self.keep = model, gain, keep
-        self.tau_law, self.params = joint_force_law(model, tau)
-        self.force_law = external_force_law(model, f_ext)
+        self.tau_law, self.force_law, self.params = force_laws(model, tau, f_ext, params)
         self.depends = callable(tau), callable(f_ext)
 
     def _on_symbols(self, t: Any, x: Any, p: Any) -> Any:
@@ -96,7 +101,7 @@ class Slopes:
 
     def _forces(self, t: Any, q: Any, v: Any, p: Any) -> tuple[Any, Any]:
         tau = None if self.tau_law is None else self.tau_law(t, q, v, p)
-        return tau, None if self.force_law is None else self.force_law(t, q, v)
+        return tau, None if self.force_law is None else self.force_law(t, q, v, p)
 
     def of_tree(self, trace: bool | None) -> Any:
         """f(t, x) or, if there are parameters, f(t, x, p); traced if wanted, or if possible."""
@@ -140,7 +145,8 @@ class Slopes:
         if isinstance(f, Traced) and f.n <= most:
             return _ExactJacobian(f)
         laws = self.tau_law, self.force_law, self.depends
-        return StateJacobian(self.model, *laws, self.gain, trace is not False, self.keep)
+        how = self.gain, trace is not False, self.keep, len(self.params)
+        return StateJacobian(self.model, *laws, *how)
 
     def manifold(self, f: Any) -> Any:
         """Positions on their groups, velocities as vectors; the motion of both, traced if f is.

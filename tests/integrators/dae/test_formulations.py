@@ -342,7 +342,8 @@ def test_independent_coordinates_change_along_the_way():
     problem = system.formulation("minimal")
     first, second = run(problem), run(problem)
     changes = first.problem.f.work.changes
-    assert first.success and len(changes) >= 3  # x and y take turns
+    assert first.success
+    assert len(changes) >= 3
     assert second.problem.f.work.changes == changes  # every run starts alike
     np.testing.assert_array_equal(first.y, second.y)
 

@@ -1,4 +1,4 @@
-"""One table of formulations, one road through it: names, directions of time, projections, pickles."""
+"""One table of formulations, one road through it: names, time, projections, pickles."""
 
 from __future__ import annotations
 
@@ -205,7 +205,8 @@ def test_steps_before_a_projection_that_fails_are_kept():
     for more in ({}, {"t_eval": np.linspace(0.0, 3.0, 31)}, {"dense_output": True}):
         calls.clear()
         found = solve(problem, method="RK4", step=0.25, project=Doubtful(), **more)
-        assert found.status == Status.FUNCTION_RAISED and "not on the surface" in found.message
+        assert found.status == Status.FUNCTION_RAISED
+        assert "not on the surface" in found.message
         assert calls == [1.25]
         assert found.t[-1] == pytest.approx(1.0)
         np.testing.assert_allclose(found.y[0], np.sin(found.t), atol=1e-3)
