@@ -221,6 +221,7 @@ def solve(
         looked = check is not None and solution.success and solution.t.size > 0
         solution.judge(asked, global_error(solution, again, asked) if looked else None)
         return _delivered(solution, False, throw, on_interrupt)
+    ivp = ivp.for_run()
     chosen = _chosen(method)
     n = chosen.error_components(ivp) if hasattr(chosen, "error_components") else ivp.n
     output_times = _output_times(t_eval, ivp.t_span)
