@@ -95,7 +95,7 @@ from .dynamics.motion import (
     point_jacobian,
     point_position,
 )
-from .io import ModelFileError, load_model, save_model
+from .io import ModelFileError, Report, load_model, save_model
 from .joints import (
     AngleSequence,
     ConstantVelocity,
@@ -184,6 +184,7 @@ __all__ = [
     "Pose",
     "Prismatic",
     "RackPinion",
+    "Report",
     "Revolute",
     "RigidInertia",
     "RollingSphere",

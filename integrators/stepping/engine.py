@@ -37,6 +37,8 @@ _TIMES = State.places(
     *("t", "t_previous", "t_base", "t_stop", "direction", "h_fixed"),
     *("log_error", "log_before", "rtol", "min_step", "max_step"),
 )
+_COUNTERS = ("nfev", "njev", "nlu", "nsteps", "nrejected", "nnewton")
+_COUNTED = State.places(*_COUNTERS)
 _SWITCHES = State.places("max_steps", "fixed", "max_norm", "pairs", "want_dense")
 
 MOST_WAITING = available_processors()  # engines kept for other runs with the same f and method
@@ -429,8 +431,7 @@ class Engine(Stepper):
 
     def statistics(self) -> dict[str, int]:
         """Counters under their public names."""
-        names = ("nfev", "njev", "nlu", "nsteps", "nrejected", "nnewton")
-        return {name: int(getattr(self.state, name)) for name in names}
+        return dict(zip(_COUNTERS, self.state.words[_COUNTED].tolist()))
 
 
 @cache
