@@ -18,31 +18,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import kernel
-from ..kernels.pointers import call_lanes
+from ..kernels.pointers import call_lanes, invoke
 from ..methods.runge_kutta.fused import fused_step_function, outputs_size
 from ..problem import IVP
 from ..stepping.state import Status
 from ..stepping.workspace import Lanes
 from ..tableau import ContinuousExtension, Tableau
-from ..tableau.extension import dense_extension
-from .judge import EPS, LEEWAY, ROWS, STRETCH, Block, judge
-
-LANES = 8  # two AVX registers, or one AVX-512 register, of doubles
+from ..tableau.extension import dense_extension, in_powers
+from .fixed_judge import fixed_judge
+from .judge import EPS, LEEWAY, STRETCH, Block, judge
+from .lane_rows import (
+    H_FIXED,
+    IDLE,
+    LANES,
+    LOG_BEFORE,
+    LOG_LAST,
+    MAX_STEP,
+    MIN_STEP,
+    NEXT_OUTPUT,
+    NREJECTED,
+    NSTEPS,
+    OUTCOME,
+    REJECTED,
+    RUN,
+    STARTING,
+    T_BASE,
+    T_END,
+    H,
+    T,
+)
+from .lane_tasks import LaneTasks, Noted
 
 # Places in `switches`, which all threads share; STOP is set from outside.
-STAGES, FSAL, TWO_ESTIMATES, MAX_NORM, STOP = range(5)
+STAGES, FSAL, TWO_ESTIMATES, MAX_NORM, FIXED, STOP = range(6)
 
 # Places in `numbers`.
-T_START, FIRST_STEP, RTOL, EXPONENT = range(4)
-
-# Rows of `lane`.
-T, H, IDLE = ROWS["T"], ROWS["H"], ROWS["IDLE"]
-LOG_LAST, LOG_BEFORE, OUTCOME = ROWS["LOG_LAST"], ROWS["LOG_BEFORE"], ROWS["OUTCOME"]
-NSTEPS, NREJECTED, REJECTED = ROWS["NSTEPS"], ROWS["NREJECTED"], ROWS["REJECTED"]
-T_END, MIN_STEP, MAX_STEP = ROWS["T_END"], ROWS["MIN_STEP"], ROWS["MAX_STEP"]
-
-# Rows of `run` (integers).
-RUN, STARTING, NEXT_OUTPUT = range(3)
+FIRST_STEP, EXPONENT = range(2)
 
 INTERRUPTED = float(Status.INTERRUPTED)
 
@@ -67,7 +78,7 @@ def run_lanes(w, first, last):
             load(w, l, first)  # something to compute with
             rest(w, l)
     if busy > 0:
-        start(w)
+        begin(w)
     while busy > 0:
         if w.switches[STOP] != 0:
             for l in range(LANES):
@@ -82,7 +93,11 @@ def run_lanes(w, first, last):
             measure(w)
         if w.t_eval.shape[0] > 0:
             outputs(w)
+        if w.after != 0:
+            remember(w)
         call_lanes(w.judge, w.lane[T], w.results, w.block, w.judged)
+        if w.after != 0:
+            invoke(w, w.after, 0.0, 0.0)
         if w.trail_t.shape[0] > 0:
             keep_steps(w)
         ended = False
@@ -104,7 +119,24 @@ def run_lanes(w, first, last):
                 rest(w, l)
                 busy -= 1
         if loaded:
-            start(w)
+            begin(w)
+
+
+@kernel
+def begin(w):
+    """Start the lanes that have been loaded."""
+    if w.begun != 0:
+        invoke(w, w.begun, 0.0, 0.0)
+    start(w)
+
+
+@kernel
+def remember(w):
+    """Keep where the steps start that are about to be judged."""
+    for l in range(LANES):
+        w.old[0, l] = w.lane[T, l]
+        w.old[1, l] = w.h[l]
+    copy_lanes(w.y, w.y_old)
 
 
 @kernel
@@ -114,7 +146,14 @@ def load(w, l, run):
         w.y[m, l] = w.y0[run, m]
     for m in range(w.p.shape[0]):
         w.p[m, l] = w.p0[run, m]
-    w.lane[T, l] = w.numbers[T_START]
+    row = run if w.spans.shape[0] > 1 else 0
+    w.lane[T, l] = w.spans[row, 0]
+    w.lane[T_BASE, l] = w.spans[row, 0]
+    w.lane[T_END, l] = w.spans[row, 1]
+    w.rtol[l] = w.rtols[run if w.rtols.shape[0] > 1 else 0]
+    row = run if w.atols.shape[0] > 1 else 0
+    for m in range(w.y.shape[0]):
+        w.atol[m, l] = w.atols[row, m]
     w.lane[LOG_LAST, l] = 0.0
     w.lane[LOG_BEFORE, l] = 0.0
     w.lane[NSTEPS, l] = 0.0
@@ -145,6 +184,7 @@ def store(w, l):
         w.y_end[run, m] = w.y[m, l]
     w.t_end[run] = w.lane[T, l]
     w.status[run] = int(min(w.lane[OUTCOME, l], 0.0))
+    w.ending[run] = w.lane[OUTCOME, l]
     w.steps[run] = int(w.lane[NSTEPS, l])
     w.rejected[run] = int(w.lane[NREJECTED, l])
     w.h_end[run] = w.lane[H, l]
@@ -178,7 +218,7 @@ def start(w):
         for m in range(n):
             if new:
                 w.f0[m, l] = w.dx[m, l]
-            weight = w.atol[m] + w.numbers[RTOL] * abs(w.y[m, l])
+            weight = w.atol[m, l] + w.rtol[l] * abs(w.y[m, l])
             d0 += (w.y[m, l] / weight) ** 2
             d1 += (w.dx[m, l] / weight) ** 2
         d0 = np.sqrt(d0 / n)
@@ -199,7 +239,7 @@ def start(w):
         h = w.first[1, l]
         d2 = 0.0
         for m in range(n):
-            weight = w.atol[m] + w.numbers[RTOL] * abs(w.y[m, l])
+            weight = w.atol[m, l] + w.rtol[l] * abs(w.y[m, l])
             d2 += ((w.dx[m, l] - w.f0[m, l]) / weight) ** 2
         d2 = np.sqrt(d2 / n) / h
         greatest = max(w.first[2, l], d2)
@@ -212,6 +252,9 @@ def start(w):
         guess = min(100 * h, guess, length)
         if w.numbers[FIRST_STEP] > 0.0:
             guess = w.numbers[FIRST_STEP]
+        if w.switches[FIXED] == 1:
+            first_of_fixed_steps(w, l)
+            continue
         smallest = max(w.lane[MIN_STEP, l], 16 * EPS * abs(w.lane[T, l]))
         guess = max(min(guess, w.lane[MAX_STEP, l]), smallest)
         remaining = w.lane[T_END, l] - w.lane[T, l]
@@ -222,6 +265,18 @@ def start(w):
             w.h[l] = remaining
         else:
             w.h[l] = guess if remaining > 0.0 else -guess
+
+
+@kernel
+def first_of_fixed_steps(w, l):
+    """Length of the first of the steps of fixed length of a lane, as in ``loop.fixed_step``."""
+    h = w.lane[H_FIXED, l]
+    t, end = w.lane[T, l], w.lane[T_END, l]
+    rounding = 8 * EPS * max(abs(t), abs(end))
+    is_last = (end - (t + h)) * np.sign(h) <= max(rounding, 1e-9 * abs(h))
+    w.h[l] = end - t if is_last and abs(end - t - h) > rounding else h
+    if not finite_slope(w, l):
+        w.h[l] = np.nan  # the judge ends the run
 
 
 @kernel
@@ -280,10 +335,10 @@ def weigh(weights, count, h, y, K, out, share):
 def measure(w):
     """Error norm of each lane into the first row of the results."""
     weigh(w.e, w.switches[STAGES], w.h, w.y, w.K, w.x, 0.0)
-    norms(w.switches, w.numbers, w.atol, w.y, w.y_new, w.x, w.results[0])
+    norms(w.switches, w.rtol, w.atol, w.y, w.y_new, w.x, w.results[0])
     if w.switches[TWO_ESTIMATES] == 1:  # combined as in DOP853
         weigh(w.e_low, w.switches[STAGES], w.h, w.y, w.K, w.x, 0.0)
-        norms(w.switches, w.numbers, w.atol, w.y, w.y_new, w.x, w.first[0])
+        norms(w.switches, w.rtol, w.atol, w.y, w.y_new, w.x, w.first[0])
         for l in range(LANES):
             high = w.results[0, l]
             low = w.first[0, l]
@@ -292,14 +347,14 @@ def measure(w):
 
 
 @kernel
-def norms(switches, numbers, atol, y, y_new, error, out):
+def norms(switches, rtol, atol, y, y_new, error, out):
     """Weighted norm of the error of each lane."""
     n = y.shape[0]
     for l in range(LANES):
         out[l] = 0.0
     for m in range(n):
         for l in range(LANES):
-            weight = atol[m] + numbers[RTOL] * max(abs(y[m, l]), abs(y_new[m, l]))
+            weight = atol[m, l] + rtol[l] * max(abs(y[m, l]), abs(y_new[m, l]))
             scaled = abs(error[m, l]) / weight
             if switches[MAX_NORM] == 1:
                 out[l] = scaled if scaled > out[l] or scaled != scaled else out[l]
@@ -315,12 +370,14 @@ def outputs(w):
     """Values at the output times inside the steps that will be accepted, by dense output."""
     ready = False
     for l in range(LANES):
-        accepted = w.lane[IDLE, l] == 0.0 and w.results[0, l] <= 1.0
+        accepted = w.lane[IDLE, l] == 0.0
+        accepted = accepted and (w.switches[FIXED] == 1 or w.results[0, l] <= 1.0)
         for m in range(w.y.shape[0]):
             accepted = accepted and np.isfinite(w.y_new[m, l])
         if accepted and holds_output(w, l):
             if not ready:
                 further_slopes(w)
+                step_polynomials(w)
                 ready = True
             output(w, l)
 
@@ -330,6 +387,12 @@ def end_of_step(w, l):
     """Where the step of a lane leads to."""
     h = w.h[l]
     t = w.lane[T, l]
+    if w.switches[FIXED] == 1:
+        end, step = w.lane[T_END, l], w.lane[H_FIXED, l]
+        ahead = w.lane[T_BASE, l] + (w.lane[NSTEPS, l] + 1.0) * step
+        rounding = 8 * EPS * max(abs(t), abs(end))
+        is_last = (end - ahead) * np.sign(step) <= max(rounding, 1e-9 * abs(step))
+        return end if is_last else ahead
     return w.lane[T_END, l] if h == w.lane[T_END, l] - t else t + h
 
 
@@ -352,37 +415,58 @@ def further_slopes(w):
 
 
 @kernel
+def step_polynomials(w):
+    """Dense output of all lanes as polynomials: y(θ) = y + Σⱼ Q[j] θʲ⁺¹."""
+    degree, n = w.Q.shape[0], w.Q.shape[1]
+    for j in range(degree):  # in Legendre's basis, whose coefficients are small …
+        for m in range(n):
+            for l in range(LANES):
+                w.Q[j, m, l] = 0.0
+        for i in range(w.P.shape[0]):
+            share = w.P[i, j]
+            if share != 0.0:
+                for m in range(n):
+                    for l in range(LANES):
+                        w.Q[j, m, l] += share * w.K[i, m, l]
+    for j in range(degree):  # … and in powers of θ; row j needs those from j on
+        for m in range(n):
+            for l in range(LANES):
+                w.Q[j, m, l] *= w.basis[j, j]
+            for i in range(j + 1, degree):
+                share = w.basis[j, i]
+                for l in range(LANES):
+                    w.Q[j, m, l] += share * w.Q[i, m, l]
+            for l in range(LANES):
+                w.Q[j, m, l] *= w.h[l]
+
+
+@kernel
 def output(w, l):
-    """Values at the output times inside one step."""
+    """Values at the output times inside one step, from its polynomial."""
     run = w.run[RUN, l]
     t = w.lane[T, l]
     h = w.h[l]
     t_new = end_of_step(w, l)
+    degree, n = w.Q.shape[0], w.Q.shape[1]
+    for j in range(degree):  # one behind the other, so that the processor takes several at once
+        for m in range(n):
+            w.one[j, m] = w.Q[j, m, l]
     k = w.run[NEXT_OUTPUT, l]
     while k < w.t_eval.shape[0] and (t_new - w.t_eval[k]) * h >= 0.0:
-        theta = (w.t_eval[k] - t) / h
-        for m in range(w.y.shape[0]):
-            value = 0.0
-            for i in range(w.P.shape[0]):
-                value += dense_weight(w.P[i], theta) * w.K[i, m, l]
-            w.y_eval[run, m, k] = w.y_new[m, l] if w.t_eval[k] == t_new else w.y[m, l] + h * value
+        if w.t_eval[k] == t_new:
+            for m in range(n):
+                w.y_eval[run, m, k] = w.y_new[m, l]
+        else:
+            theta = (w.t_eval[k] - t) / h
+            for m in range(n):
+                w.sums[m] = w.one[degree - 1, m]
+            for j in range(degree - 2, -1, -1):
+                for m in range(n):
+                    w.sums[m] = w.sums[m] * theta + w.one[j, m]
+            for m in range(n):
+                w.y_eval[run, m, k] = w.y[m, l] + theta * w.sums[m]
         k += 1
     w.run[NEXT_OUTPUT, l] = k
-
-
-@kernel
-def dense_weight(coefficients, theta):
-    """Σⱼ coefficientsⱼ θ Lⱼ(θ) with Legendre's polynomials on [0, 1], by their recurrence."""
-    x = 2.0 * theta - 1.0
-    before = 0.0
-    here = 1.0
-    total = 0.0
-    for j in range(coefficients.shape[0]):
-        total += coefficients[j] * here
-        after = ((2 * j + 1) * x * here - j * before) / (j + 1)
-        before = here
-        here = after
-    return theta * total
 
 
 @dataclass
@@ -400,28 +484,29 @@ class LaneCode:
     dense: ContinuousExtension | None
     kept: int
     block: Block
+    tasks: LaneTasks
+    fixed: bool
 
     @property
     def estimate_order(self) -> int:
-        """Order of the error estimate."""
+        """Order of the error estimate; of the method if there is none."""
         order, embedded = self.tableau.order, self.tableau.embedded_order
-        assert embedded is not None
+        if embedded is None:
+            return order
         return order - 1 if self.tableau.low_error_weights is not None else min(order, embedded)
 
     def switches(self, max_norm: bool) -> NDArray[np.int64]:
         """What the kernels ask for, with STOP not set."""
         t = self.tableau
         two = t.low_error_weights is not None
-        return np.array([t.stages, t.fsal, two, max_norm, 0], dtype=np.int64)
+        return np.array([t.stages, t.fsal, two, max_norm, self.fixed, 0], dtype=np.int64)
 
-    def workspace(self, constants: list[float], **shared: Any) -> Lanes:
+    def workspace(self, constants: list[float], notes: Noted, **shared: Any) -> Lanes:
         """Return the arrays of one thread; `constants` are the rows of a lane from T_END on."""
         tableau, rows, kept = self.tableau, self.block, self.kept
         A, b, c = tableau.arrays
-        n, s = shared["atol"].size, tableau.stages
+        n, s = shared["y0"].shape[1], tableau.stages
         block = np.zeros((rows.size, LANES))
-        block[rows.rtol] = shared["numbers"][RTOL]
-        block[rows.atol] = shared["atol"][:, None]
         lane = block[rows.lane]
         lane[T_END:] = np.array(constants, dtype=np.float64)[:, None]
         P = np.zeros((0, 0))
@@ -441,7 +526,7 @@ class LaneCode:
             A=A.copy(),
             b=b.copy(),
             c=c.copy(),
-            e=np.array(tableau.error_weights),
+            e=np.zeros(s) if tableau.error_weights is None else np.array(tableau.error_weights),
             e_low=np.zeros(s) if low is None else np.array(low),
             P=P,
             **shared,
@@ -459,25 +544,35 @@ class LaneCode:
             x=np.zeros((n, LANES)),
             dx=np.zeros((n, LANES)),
             first=np.zeros((3, LANES)),
+            rtol=block[rows.rtol],
+            atol=block[rows.atol],
+            basis=in_powers(P.shape[1]),
+            Q=np.zeros((P.shape[1], n, LANES)),
+            one=np.zeros((P.shape[1], n)),
+            sums=np.zeros(n),
+            **self.tasks.fields(n, s, notes),
         )
 
 
-def lane_code(ivp: IVP, method: Any, t_eval: NDArray[np.float64], max_norm: bool) -> LaneCode | str:
+def lane_code(
+    ivp: IVP, method: Any, inside: bool, max_norm: bool, tasks: LaneTasks, fixed: bool
+) -> LaneCode | str:
     """Compile what runs in lanes need; or say why the method, or its output, has no place here.
 
-    Raises whatever tracing or compiling f raises.
+    `inside` says whether states inside of steps are wanted. Raises whatever tracing or compiling f
+    raises.
     """
     from ..tracing import traced
 
     if not isinstance(method, Tableau) or not method.is_explicit:
         return "lanes are for explicit tableaux"
-    if method.b_hat is None:
+    if method.b_hat is None and not fixed:
         return f"{method.name} has no embedded error estimate"
-    if t_eval.size and method.simplifying_assumptions()[1] < 1:
+    if inside and method.simplifying_assumptions()[1] < 1:
         return f"stages of {method.name} stand at times that are not theirs"
     n, k = ivp.n, ivp.params.size
     f = traced(ivp.f, n=n, params=k or None)
-    kept = method.stages if t_eval.size else int(method.fsal)
+    kept = method.stages if inside else int(method.fsal)
     step = fused_step_function(f, method, k, max_norm, kept)
     if step is None:
         kept = method.stages
@@ -485,8 +580,10 @@ def lane_code(ivp: IVP, method: Any, t_eval: NDArray[np.float64], max_norm: bool
         method,
         f.machine_code(LANES),
         None if step is None else step.machine_code(LANES),
-        judge(n, k, kept, method.fsal).machine_code(LANES),
-        dense_extension(method) if t_eval.size else None,
+        (fixed_judge if fixed else judge)(n, k, kept, method.fsal).machine_code(LANES),
+        dense_extension(method) if inside else None,
         kept,
         Block(n, k),
+        tasks,
+        fixed,
     )

@@ -143,13 +143,16 @@ class Lanes(Workspace):
         "P": "f2",
         "switches": "i1",
         "numbers": "f1",
-        "atol": "f1",
         "y0": "f2",  # initial states and parameters, a row for each run
         "p0": "f2",
+        "spans": "f2",  # times and tolerances, a row for each run or one for all
+        "rtols": "f1",
+        "atols": "f2",
         "t_eval": "f1",
         "y_end": "f2",  # results, a row for each run
         "t_end": "f1",
         "status": "i1",
+        "ending": "f1",  # the outcome of the lane
         "steps": "i1",
         "rejected": "i1",
         "h_end": "f1",  # the step that came next
@@ -171,6 +174,41 @@ class Lanes(Workspace):
         "x": "f2",
         "dx": "f2",
         "first": "f2",
+        "rtol": "f1",
+        "atol": "f2",
+        "basis": "f2",  # from Legendre's polynomials to powers, and the steps' polynomials
+        "Q": "f3",
+        "one": "f2",  # that of one lane, and its values
+        "sums": "f1",
+        # What happens after each step (``integrators.many.lane_hooks``), by addresses, or 0.
+        "begun": "a",
+        "after": "a",
+        "stages": "i1",
+        "old": "f2",  # time and length of the step, and the state it started from
+        "y_old": "f2",
+        "theta": "f1",
+        "end": "f1",
+        "project": "a",
+        "project_size": "i1",
+        "projected": "f2",
+        "events": "a",
+        "n_events": "i1",
+        "direction": "f1",
+        "terminal": "i1",
+        "g": "f2",
+        "g_last": "f2",
+        "g_samples": "f3",
+        "zero": "f2",
+        "bracket": "f2",
+        "event_count": "i2",  # by run
+        "event_t": "f3",
+        "event_y": "f3",
+        "kept": "a",
+        "kept_kind": "i1",
+        "value": "f2",
+        "seen": "f3",
+        "kept_value": "f2",  # by run
+        "kept_time": "f2",
     }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from ..dynamics.loops.closed_loop import (
 )
 from ..dynamics.loops.multipliers import ALPHA, BETA, EPSILON, constrained_kernel
 from ..dynamics.loops.projection import projected
+from .lane_projection import loops_in_lanes
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -174,6 +176,8 @@ def loop_projection(model: Model) -> Callable[[float, Array], Array]:
         q, v = project_state(model, q, v, t=t) if found is None else found
         return np.concatenate([model.normalise(q), v])
 
+    if fast and len(model.tree.acting_rows) <= TRACED_CONSTRAINTS:
+        project.in_lanes = partial(loops_in_lanes, model)  # type: ignore[attr-defined]
     return project
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from .closed import gap_invariants, loop_projection
 from .conserved import invariants as conserved_quantities
 from .forces import driven_variables, takes_parameters, with_parameters
 from .ivp import _ExactJacobian, as_ivp
+from .lane_projection import loops_in_lanes
 from .observe import observables
 from .prescribed import drive_review
 from .singular import loop_review
@@ -158,7 +160,15 @@ class _Pieces:
         family = self.family
         if not family.base.loops:  # quaternions, which know nothing of numbers
             return nominal
-        return lambda t, y, p: loop_projection(family.model(p))(t, y)
+
+        def project(t: float, y: Array, p: Array) -> Array:
+            return loop_projection(family.model(p))(t, y)
+
+        if hasattr(nominal, "in_lanes"):
+            project.in_lanes = partial(  # type: ignore[attr-defined]
+                loops_in_lanes, family.base, symbols=family.symbols
+            )
+        return project
 
     def invariant(self, name: str) -> Callable[..., float]:
         """Evaluate a conserved quantity of the run's own model."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from .forces import (
     takes_parameters,
     with_parameters,
 )
+from .lane_projection import quaternions_in_lanes
 from .observe import observables
 from .prescribed import drive_review
 from .singular import loop_review
@@ -475,6 +477,7 @@ def _renormaliser(places: tuple[int, ...]) -> Callable[..., Any]:
             out[at : at + 4] /= np.sqrt(out[at : at + 4] @ out[at : at + 4])
         return out
 
+    project.in_lanes = partial(quaternions_in_lanes, places)  # type: ignore[attr-defined]
     return project
 
 
