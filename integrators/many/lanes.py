@@ -417,27 +417,28 @@ def further_slopes(w):
 @kernel
 def step_polynomials(w):
     """Dense output of all lanes as polynomials: y(θ) = y + Σⱼ Q[j] θʲ⁺¹."""
-    degree, n = w.Q.shape[0], w.Q.shape[1]
+    Q, K, P, basis, h = w.Q, w.K, w.P, w.basis, w.h  # looked up once
+    degree, n = Q.shape[0], Q.shape[1]
     for j in range(degree):  # in Legendre's basis, whose coefficients are small …
         for m in range(n):
             for l in range(LANES):
-                w.Q[j, m, l] = 0.0
-        for i in range(w.P.shape[0]):
-            share = w.P[i, j]
+                Q[j, m, l] = 0.0
+        for i in range(P.shape[0]):
+            share = P[i, j]
             if share != 0.0:
                 for m in range(n):
                     for l in range(LANES):
-                        w.Q[j, m, l] += share * w.K[i, m, l]
+                        Q[j, m, l] += share * K[i, m, l]
     for j in range(degree):  # … and in powers of θ; row j needs those from j on
         for m in range(n):
             for l in range(LANES):
-                w.Q[j, m, l] *= w.basis[j, j]
+                Q[j, m, l] *= basis[j, j]
             for i in range(j + 1, degree):
-                share = w.basis[j, i]
+                share = basis[j, i]
                 for l in range(LANES):
-                    w.Q[j, m, l] += share * w.Q[i, m, l]
+                    Q[j, m, l] += share * Q[i, m, l]
             for l in range(LANES):
-                w.Q[j, m, l] *= w.h[l]
+                Q[j, m, l] *= h[l]
 
 
 @kernel
@@ -447,24 +448,25 @@ def output(w, l):
     t = w.lane[T, l]
     h = w.h[l]
     t_new = end_of_step(w, l)
-    degree, n = w.Q.shape[0], w.Q.shape[1]
+    Q, one, sums, times, y, y_eval = w.Q, w.one, w.sums, w.t_eval, w.y, w.y_eval
+    degree, n = Q.shape[0], Q.shape[1]
     for j in range(degree):  # one behind the other, so that the processor takes several at once
         for m in range(n):
-            w.one[j, m] = w.Q[j, m, l]
+            one[j, m] = Q[j, m, l]
     k = w.run[NEXT_OUTPUT, l]
-    while k < w.t_eval.shape[0] and (t_new - w.t_eval[k]) * h >= 0.0:
-        if w.t_eval[k] == t_new:
+    while k < times.shape[0] and (t_new - times[k]) * h >= 0.0:
+        if times[k] == t_new:
             for m in range(n):
-                w.y_eval[run, m, k] = w.y_new[m, l]
+                y_eval[run, m, k] = w.y_new[m, l]
         else:
-            theta = (w.t_eval[k] - t) / h
+            theta = (times[k] - t) / h
             for m in range(n):
-                w.sums[m] = w.one[degree - 1, m]
+                sums[m] = one[degree - 1, m]
             for j in range(degree - 2, -1, -1):
                 for m in range(n):
-                    w.sums[m] = w.sums[m] * theta + w.one[j, m]
+                    sums[m] = sums[m] * theta + one[j, m]
             for m in range(n):
-                w.y_eval[run, m, k] = w.y[m, l] + theta * w.sums[m]
+                y_eval[run, m, k] = y[m, l] + theta * sums[m]
         k += 1
     w.run[NEXT_OUTPUT, l] = k
 
