@@ -17,6 +17,7 @@ from .errors import IntegrationInterrupted, check_choice, pass_on, suggest
 from .manifold import Manifold
 from .problem import IVP, time_span
 from .runs.mistakes import relative_tolerance, warn_of_swapped
+from .runs.sensitivity import with_sensitivities
 from .runs.quality import global_error
 from .runs.run import Run
 from .runs.scipy_names import with_args
@@ -65,6 +66,7 @@ def solve(
     progress: bool = False,
     throw: bool = False,
     check: str | None = None,
+    sensitivities: Any = None,
     on_interrupt: str = "raise",
     args: Any = None,
     vectorized: bool = False,
@@ -124,6 +126,10 @@ def solve(
     check
         "global": estimate the global error along the run by a second one with a tolerance tighter
         by 100 (a step shorter by 2), as ``Solution.quality.global_error``.
+    sensitivities
+        Names of parameters and initial values, such as ``["p[0]", "y0[1]"]`` or names of states:
+        ``Solution.sensitivities`` has dy/d(name) at all times, ``event_sensitivities`` the
+        derivatives of the times of events. f, events, resets and projections must be traceable.
     on_interrupt
         What Ctrl-C does: "raise" :class:`IntegrationInterrupted`, a KeyboardInterrupt with what was
         computed as its ``solution``, so that the script stops; or "return" that solution.
@@ -161,6 +167,29 @@ def solve(
         "manifold": manifold,
     }
     ivp = _as_ivp(problem, t_span, y0, changes)
+    if sensitivities is not None:
+        task = with_sensitivities(ivp, sensitivities)
+        together = solve(
+            task.augmented,
+            method=method,
+            step=step,
+            rtol=rtol,
+            atol=task.tolerances(atol),
+            t_eval=t_eval,
+            tstops=tstops,
+            dense_output=dense_output,
+            controller=controller,
+            norm=norm,
+            first_step=first_step,
+            max_step=max_step,
+            min_step=min_step,
+            max_steps=max_steps,
+            callback=None if callback is None else lambda t, z: callback(t, z[: ivp.n]),
+            progress=progress,
+            throw=throw,
+            on_interrupt=on_interrupt,
+        )
+        return task.unpack(together)
     chosen = _chosen(method)
     n = chosen.error_components(ivp) if hasattr(chosen, "error_components") else ivp.n
     output_times = _output_times(t_eval, ivp.t_span)
