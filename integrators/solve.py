@@ -17,10 +17,10 @@ from .errors import IntegrationInterrupted, check_choice, pass_on, suggest
 from .manifold import Manifold
 from .problem import IVP, time_span
 from .runs.mistakes import relative_tolerance, warn_of_swapped
-from .runs.sensitivity import with_sensitivities
 from .runs.quality import global_error
 from .runs.run import Run
 from .runs.scipy_names import with_args
+from .runs.sensitivity import with_sensitivities
 from .runs.solution import Solution
 from .stepping.control import Controller
 from .stepping.engine import Options, Stepper

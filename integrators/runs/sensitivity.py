@@ -6,7 +6,8 @@ equation
     S' = (∂f/∂y) S + (∂f/∂p) dp/dα,   S(t₀) = dy₀/dα,
 
 whose derivatives are exact, from the traced f. It is solved together with y, one column for each
-direction, by any method and with the error of all of it controlled (Hairer, Nørsett & Wanner, I.14).
+direction, by any method, and the error of all of it is controlled (Hairer, Nørsett & Wanner,
+I.14).
 
 At an event g(t, y, p) = 0 with a reset y⁺ = r(t, y, p) the instant itself moves with α:
 
@@ -21,6 +22,7 @@ from __future__ import annotations
 import copy
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -137,9 +139,11 @@ def with_sensitivities(ivp: IVP, wanted: Any) -> Sensitivities:
             parts.append(moved)
         return np.concatenate(parts)
 
-    size = k + dp.size
+    # Kept with f, so that a fit, which asks again and again, compiles once.
+    key = ("sensitivities", q, tuple(bool(row.any()) for row in dp))
+    together = f._derive(key, lambda: traced(slopes, n=n * (q + 1), params=k + dp.size))
     augmented = IVP(
-        traced(slopes, n=n * (q + 1), params=size),
+        together,
         np.concatenate([ivp.y0, dy0.ravel()]),
         ivp.t_span,
         params=np.concatenate([ivp.params, dp.ravel()]),
@@ -189,7 +193,7 @@ def _direction(ivp: IVP, name: Any) -> tuple[Array, Array]:
 
 def _as_traced(ivp: IVP, function: Any, outputs: int, what: str) -> Any:
     """A function of (t, y, p), traced; its derivatives are needed."""
-    from ..tracing import TracingError, traced
+    from ..tracing import Traced, TracingError, traced
 
     n, k = ivp.n, ivp.params.size
     takes = k > 0 and accepts_params(function)
@@ -200,8 +204,11 @@ def _as_traced(ivp: IVP, function: Any, outputs: int, what: str) -> Any:
         result = function(t, y, p) if takes else function(t, y)
         return np.reshape(np.asarray(result), (outputs,))
 
+    make = partial(traced, value, n=n, params=k, outputs=outputs)
     try:
-        return traced(value, n=n, params=k, outputs=outputs)
+        if isinstance(function, Traced):
+            return function._derive(("values", n, k, outputs), make)
+        return make()
     except TracingError as error:
         raise TracingError(
             f"sensitivities need the derivatives of {what}, which cannot be traced: {error}"
@@ -246,7 +253,7 @@ def _reset(ivp: IVP, f: Any, g: Any, event: Event, k: int, q: int) -> Any:
     n = ivp.n
     r = _as_traced(ivp, event.reset, n, f"the reset of event {event.name!r}")
 
-    def across(t: float, z: Array, p: Array = np.zeros(0)) -> Array:
+    def across(t: float, z: Array, p: Any = ()) -> Array:
         y, own, shifts = z[:n], ((p[:k],) if k else ()), _given(p, k, q)
         after = r(t, y, *own)
         before, behind = f(t, y, *own), f(t, after, *own)
@@ -279,7 +286,7 @@ def _projection(ivp: IVP, k: int, q: int) -> Any:
     by_y = whole.jacobian()
     by_p = whole.parameter_jacobian() if k else None
 
-    def project(t: float, z: Array, p: Array = np.zeros(0)) -> Array:
+    def project(t: float, z: Array, p: Any = ()) -> Array:
         y, own, shifts = z[:n], ((p[:k],) if k else ()), _given(p, k, q)
         bound = given(t, y, *own) if k and accepts_params(given) else given(t, y)
         J = np.asarray(by_y(t, y, *own))[:n]
@@ -299,4 +306,3 @@ def _review(ivp: IVP) -> Any:
         return None
     given, n = ivp.review, ivp.n
     return lambda problem, t, z, rtol: given(ivp, t, z[:n], rtol)
-

@@ -81,6 +81,21 @@ class FamilyProblem(IVP):
         assert isinstance(problem, FamilyProblem)
         return problem
 
+    def with_values(self, values: dict[str, float]) -> FamilyProblem:
+        """Return the problem with other values of some parameters, and a start that follows."""
+        assert self.family is not None
+        here = dict(zip(self.family.names, map(float, self.params)))
+        if self.start is not None:
+            arguments, options = self.start
+            return self.at({**here, **values}, *arguments, **options)
+        found = self.family.parameters(self.family.rows({**here, **values}))
+        if not found.good.all():
+            raise ValueError(found.messages[0])
+        params = np.concatenate([found.p[0], self.params[self.family.size :]])
+        problem = self.with_(params=params)
+        assert isinstance(problem, FamilyProblem)
+        return problem
+
     @property
     def parameter_names(self) -> tuple[str, ...]:
         """Names of the user's parameters."""

@@ -120,9 +120,7 @@ def test_forces_of_a_mechanism_by_their_parameters():
         model, [0.3], [0.0], (0.0, 1.0), lambda t, q, v, p: [-p[0] * v[0]], params=[0.5]
     )
     run = solve(problem, sensitivities=["p[0]"], **TIGHT)
-    expected = by_differences(
-        lambda c: solve(problem.with_(params=[c]), **TIGHT).y[:, -1], 0.5
-    )
+    expected = by_differences(lambda c: solve(problem.with_(params=[c]), **TIGHT).y[:, -1], 0.5)
     assert np.abs(run.final_sensitivities["p[0]"] - expected).max() < CLOSE
 
 
