@@ -115,9 +115,11 @@ from .joints import (
     UserJoint,
     check_joint,
 )
-from .model import Body, Loop, Model, PointSpring, dh, graph
+from .model import Body, Contact, Loop, Model, PointSpring, dh, graph
 from .model.builder import ModelBuilder
+from .model.contacts import HuntCrossley, SpringDamper
 from .model.shapes import Inertia, box, cylinder, point_mass, rod, sphere
+from .model.surfaces import Ball, Bowl, BoxCorners, Capsule, Disc, HalfSpace, Vertex
 from .runs.dae import as_dae, as_mechanical
 from .runs.ivp import FD_derivatives, FD_x, ID_derivatives, as_ivp, quaternion_drift
 from .runs.simulate import energies, positions, simulate
@@ -133,12 +135,18 @@ __all__ = [
     "ArticulatedInertia",
     "Assembly",
     "AssemblyError",
+    "Ball",
     "Body",
+    "Bowl",
+    "BoxCorners",
+    "Capsule",
     "CentralInertia",
     "ClosedLoopSolution",
     "ConstantVelocity",
     "Constraints",
+    "Contact",
     "Cylindrical",
+    "Disc",
     "Driven",
     "Energy",
     "EnergyLedger",
@@ -150,7 +158,9 @@ __all__ = [
     "Frame",
     "FrameMoving",
     "Free",
+    "HalfSpace",
     "Helical",
+    "HuntCrossley",
     "ID_derivatives",
     "Inertia",
     "InverseInertia",
@@ -180,12 +190,14 @@ __all__ = [
     "SingularModelError",
     "SparseDynamics",
     "Spherical",
+    "SpringDamper",
     "Starts",
     "StructureError",
     "Twist",
     "Universal",
     "UserJoint",
     "Vector",
+    "Vertex",
     "Wrench",
     "XtoV",
     "aba",

@@ -18,17 +18,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import IntegrationInterrupted, check_choice
+from ..hybrid import Hybrid
 from ..kernels import interpreting
 from ..problem import IVP
 from ..stepping.control import Controller
 from ..stepping.limits import attempts
 from ..stepping.state import Status
 from .alone import Alone, Watched, one_by_one, probe
+from .by_solve import run_each, why_not_lanes
 from .in_lanes import LaneRuns
 from .inputs import check_times
 from .inputs import runs_of as _runs
+from .lane_code import LaneCode, lane_code
 from .lane_tasks import lane_tasks
-from .lanes import LaneCode, lane_code
 from .reductions import Reductions
 from .results import Each, ManySolutions, nothing_yet
 from .threads import on_threads, thread_count
@@ -39,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 def solve_many(
-    problem: IVP | Callable[..., Any],
+    problem: IVP | Hybrid | Callable[..., Any],
     t_span: ArrayLike | None = None,
     y0: ArrayLike | None = None,
     *,
@@ -58,6 +60,7 @@ def solve_many(
     min_step: float = 0.0,
     max_steps: int | None = None,
     reduce: Mapping[str, Any] | None = None,
+    kinks: str | None = None,
     workers: int | None = None,
     on_interrupt: str = "raise",
 ) -> ManySolutions:
@@ -76,14 +79,14 @@ def solve_many(
     method
         Explicit tableaux run in SIMD lanes; any other method one run at a time, with a traced
         function on each core.
-    step, rtol, atol, tstops, controller, norm, first_step, max_step, min_step, max_steps
+    step, rtol, atol, tstops, controller, norm, first_step, max_step, min_step, max_steps, kinks
         As in ``solve``; each run has its own steps. ``rtol`` may be a number for each run, ``atol``
         a row for each run, shape (m, 1) or (m, n).
     events
         As in ``solve``. Traced events without a reset, and a traced projection, stay in lanes;
-        runs with other ones, with a mass matrix or ``tstops`` are done one by one, and
-        ``ManySolutions.engine`` says so. A run is reviewed as ``solve`` reviews it, wherever it
-        was done.
+        runs with other ones, with modes, a Switch, a mass matrix or ``tstops`` are done one by one,
+        and ``ManySolutions.engine`` says so. A run is reviewed as ``solve`` reviews it, wherever
+        it was done.
     t_eval
         Output times, the same for all runs.
     reduce
@@ -109,8 +112,9 @@ def solve_many(
     threads = thread_count(workers)
     most = attempts(max_steps, fixed=step is not None)
     times = np.zeros(0) if t_eval is None else np.array(t_eval, dtype=np.float64, ndmin=1)
+    alone_because = why_not_lanes(ivp, kinks)
     options: dict[str, Any] = dict(
-        method=Watched(method),
+        method=method if alone_because else Watched(method),
         step=step,
         **each.tolerances(0),
         tstops=tstops,
@@ -120,6 +124,17 @@ def solve_many(
         max_step=max_step,
         min_step=min_step,
     )
+    if alone_because:
+        if reduce or each.differs:
+            raise ValueError(
+                f"reduce, and times or tolerances of each run, have no place here, since "
+                f"{alone_because}; reduce trajectories (t_eval=…), and call solve for each run"
+            )
+        result = nothing_yet(states, times, each)
+        result.engine += f": {alone_because}"
+        more = {"kinks": kinks, "max_steps": most, "t_eval": t_eval}
+        pressed = run_each(ivp, parameters, result, {**options, **more})
+        return _returned(result, pressed, on_interrupt)
     reductions = Reductions(reduce or {}, ivp, times)
     engine = probe(ivp, states, parameters, {**options, "t_eval": t_eval})
     options["max_steps"] = most
@@ -137,6 +152,10 @@ def solve_many(
         for k in np.flatnonzero(result.message == ""):
             alone(int(k))
     reductions.trim(result)
+    return _returned(result, pressed, on_interrupt)
+
+
+def _returned(result: ManySolutions, pressed: bool, on_interrupt: str) -> ManySolutions:
     if on_interrupt == "raise" and (pressed or np.any(result.status == Status.INTERRUPTED)):
         raise IntegrationInterrupted(f"interrupted: {result!r}", result)
     return result

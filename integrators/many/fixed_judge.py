@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from ..stepping.control import EPS
 from ..stepping.state import NONFINITE, TOO_MANY_STEPS
-from .judge import EPS, FINISHED, LARGEST, ROWS, Block
+from .judge import FINISHED, LARGEST, ROWS, Block
 
 __all__ = ["fixed_judge"]
 

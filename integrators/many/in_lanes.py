@@ -18,13 +18,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import compiled
+from ..kernels import OnWorkspace, kernel
 from ..problem import IVP
 from ..runs.endings import LARGE, ending, remarks
 from ..stepping.control import Controller
 from ..stepping.state import Status
+from ..stepping.workspace import Lanes
+from .lane_code import LaneCode
 from .lane_rows import AGAIN, ENDED_BY_EVENT, LANES
-from .lanes import STOP, LaneCode, run_lanes
+from .lanes import run_lanes
 from .reductions import Reductions
 from .results import Each
 
@@ -33,11 +35,22 @@ if TYPE_CHECKING:
 
 __all__ = ["LaneRuns"]
 
-BLOCK = 512  # runs that a thread takes at a time
+BLOCK = 512  # runs that a thread takes at a time …
+INTERPRETED_BLOCK = 2 * LANES  # … as long as lanes are interpreted: between blocks they go over
 MOST_KEPT = 20_000_000  # numbers of the steps of a block that are kept for a review
 
 Array = NDArray[np.float64]
 OnThreads = Callable[..., bool]
+
+
+@kernel
+def run_block(w: Any, first: Any, last: Any) -> int:
+    """``run_lanes`` as a C function, whose numbers are floats."""
+    run_lanes(w, int(first), int(last))
+    return 0
+
+
+_run_block = OnWorkspace(run_block, Lanes, numbers=True)
 
 
 @dataclass
@@ -95,7 +108,7 @@ class LaneRuns:
         code, options = self.code, self.options
         order = code.estimate_order
         n = self.states.shape[1]
-        first = options["first_step"] or 0.0
+        common = code.common(options["first_step"] or 0.0)
         controller = options["controller"] or Controller()
         control = controller.to_array(order)[:-1]  # all but `predictive`
         spans = self.each.spans
@@ -105,8 +118,7 @@ class LaneRuns:
         kept = trail or _Trail.nothing(n)
         notes = self.notes if trail is None else code.tasks.notes(len(self.result), n)
         shared: dict[str, Any] = dict(
-            switches=code.switches(options["norm"] == "max"),
-            numbers=np.array([first, 1 / (order + 1)], dtype=np.float64),
+            common=common,
             y0=self.states,
             p0=self.parameters,
             spans=spans,
@@ -125,16 +137,15 @@ class LaneRuns:
             trail_t=kept.t,
             trail_y=kept.y,
         )
-        kernel = compiled(run_lanes, nogil=True)
 
         def integrate(first: int, last: int) -> None:
-            kernel(code.workspace(constants, notes, **shared), first, last)
+            _run_block(code.workspace(constants, notes, **shared), first, last)
 
         def stop() -> None:
-            shared["switches"][STOP] = 1
+            common.stop = 1
 
-        size = max(LANES, min(BLOCK, -(-len(runs) // self.threads)))
-        integrate(0, 0)  # compile before the threads start
+        largest = BLOCK if _run_block.is_compiled else INTERPRETED_BLOCK
+        size = max(LANES, min(largest, -(-len(runs) // self.threads)))
         blocks = pairwise([*range(runs.start, runs.stop, size), runs.stop])
         return on_threads(integrate, blocks, self.threads, stop)
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..hybrid import Hybrid
 from ..problem import IVP, time_span
 from ..runs.mistakes import relative_tolerance
 from .results import Each
@@ -18,10 +19,11 @@ Array = NDArray[np.float64]
 
 def runs_of(
     problem: Any, t_span: Any, y0: Any, params: Any, events: Any, rtol: Any, atol: Any
-) -> tuple[IVP, Array, Array, Each]:
+) -> tuple[Any, Array, Array, Each]:
     """The problem of the first run, and states, parameters, times and tolerances of all."""
     base_y0 = y0 if y0 is not None else getattr(problem, "y0", None)
     base_p = params if params is not None else getattr(problem, "params", ())
+    base_p = () if base_p is None else base_p  # of a Hybrid whose modes have their own
     if base_y0 is None:
         raise TypeError("solve_many needs initial states y0, of shape (m, n) or (n,)")
     if np.iscomplexobj(base_y0):
@@ -55,7 +57,7 @@ def runs_of(
     check_finite("params", parameters)
     states = np.ascontiguousarray(np.broadcast_to(states, (m, states.shape[-1])))
     parameters = np.ascontiguousarray(np.broadcast_to(parameters, (m, parameters.shape[-1])))
-    if isinstance(problem, IVP):
+    if isinstance(problem, IVP | Hybrid):
         changes: dict[str, Any] = {"y0": states[0], "params": parameters[0]}
         if t_span is not None:
             changes["t_span"] = spans[0] if spans.ndim == 2 else t_span

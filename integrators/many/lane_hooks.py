@@ -1,8 +1,8 @@
 """What happens after each step in lanes: events, projection, and what is kept of a run.
 
-``lanes.run_lanes`` calls :func:`after_step` through its address if a problem needs any of it. By
-then the judge has decided; ``old`` and ``y_old`` hold time, length and state at the start of the
-step. For lanes whose step was accepted
+``lanes.run_lanes`` calls :func:`after_step` if a problem needs any of it. By then the judge has
+decided; ``old`` and ``y_old`` hold time, length and state at the start of the step. For lanes whose
+step was accepted
 
 * event functions are sampled on the dense output at the places of ``stepping.watch``; a change of
   sign is narrowed down there, noted, and ends the run if the event is terminal;
@@ -74,9 +74,9 @@ SHORTENINGS = (
 
 
 @kernel
-def at_start(w, t, h):
+def at_start(w):
     """Values of all functions at the starts of newly loaded lanes."""
-    if w.n_events[0] > 0:
+    if w.n_events > 0:
         call_lanes(w.events, w.lane[T], w.y, w.p, w.g)
         for l in range(LANES):
             if w.run[STARTING, l] == 1:
@@ -91,11 +91,10 @@ def at_start(w, t, h):
                     w.seen[0, k, l] = w.value[k, l]
                     w.kept_value[run, k] = 0.0 if w.kept_kind[k] == INTEGRAL else w.value[k, l]
                     w.kept_time[run, k] = w.lane[T, l]
-    return 0
 
 
 @kernel
-def after_step(w, t, h):
+def after_step(w):
     """See the module."""
     any_accepted = False
     for l in range(LANES):
@@ -103,16 +102,15 @@ def after_step(w, t, h):
         if w.lane[IDLE, l] == 0.0 and w.lane[REJECTED, l] == 0.0:
             any_accepted = True
     if not any_accepted:
-        return 0
-    if w.n_events[0] > 0 or w.kept_kind.shape[0] > 0:
+        return
+    if w.n_events > 0 or w.kept_kind.shape[0] > 0:
         slopes_of_step(w)
-    if w.n_events[0] > 0:
+    if w.n_events > 0:
         look_for_events(w)
-    if w.project_size[0] > 0:
+    if w.projects > 0:
         project(w)
     if w.kept_kind.shape[0] > 0:
         keep(w)
-    return 0
 
 
 @kernel
@@ -129,7 +127,7 @@ def accepted(w, l):
 def slopes_of_step(w):
     """Slopes that only dense output needs, of the step that is over."""
     n = w.y.shape[0]
-    for i in range(w.stages[0], w.P.shape[0]):
+    for i in range(w.stages, w.P.shape[0]):
         for m in range(n):
             for l in range(LANES):
                 total = 0.0
@@ -227,7 +225,6 @@ def bracket(w, e, l):
             if product < 0.0:
                 changes += 1
                 rising = 1.0 if g[i, e, l] > 0.0 else -1.0
-                rising = rising if w.old[1, l] > 0.0 else -rising
                 if w.direction[e] == 0.0 or rising * w.direction[e] > 0.0:
                     w.bracket[0, l], w.bracket[1, l] = SAMPLES[i - 1], SAMPLES[i]
                     w.bracket[2, l], w.bracket[3, l] = g[i - 1, e, l], g[i, e, l]

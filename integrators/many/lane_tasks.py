@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import address_of
 from ..problem import IVP
 from ..stepping.watch import SAMPLES
-from ..stepping.workspace import Lanes
-from .lane_hooks import NODES, after_step, at_start
+from .lane_hooks import NODES
 from .lane_rows import LANES
 
 __all__ = ["LaneTasks", "Noted", "lane_tasks"]
@@ -57,10 +55,9 @@ class LaneTasks:
         """Room for what m runs note."""
         return Noted(m, n, len(self.directions), len(self.kinds))
 
-    def fields(self, n: int, stages: int, notes: Noted) -> dict[str, Any]:
+    def fields(self, n: int, notes: Noted) -> dict[str, Any]:
         """Fields of the workspace of one thread."""
         ne, nk = len(self.directions), len(self.kinds)
-        on = bool(self)
         address = {
             name: 0 if code is None else code.address
             for name, code in (
@@ -71,16 +68,11 @@ class LaneTasks:
         }
         return dict(
             **address,
-            begun=address_of(at_start, Lanes) if on else 0,
-            after=address_of(after_step, Lanes) if on else 0,
-            stages=np.array([stages]),
             old=np.zeros((2, LANES)),
             y_old=np.zeros((n, LANES)),
             theta=np.zeros(LANES),
             end=np.ones(LANES),
-            project_size=np.array([0 if self.project is None else n + 1]),
             projected=np.zeros((n + 1, LANES)),
-            n_events=np.array([ne]),
             direction=self.directions,
             terminal=self.terminals,
             g=np.zeros((ne, LANES)),
@@ -139,7 +131,8 @@ def lane_tasks(ivp: IVP, kept: Sequence[tuple[int, Any]] = ()) -> LaneTasks | st
         tasks.directions = np.array([float(e.direction) for e in ivp.events])
         tasks.terminals = np.array([int(e.terminal) for e in ivp.events], dtype=np.int64)
     if ivp.project is not None:
-        code = getattr(ivp.project, "in_lanes", None)
+        unrolled = getattr(ivp.project, "unrolled", None)
+        code = None if unrolled is None else unrolled()
         if isinstance(ivp.project, Traced):
             project = ivp.project
 
@@ -147,8 +140,6 @@ def lane_tasks(ivp: IVP, kept: Sequence[tuple[int, Any]] = ()) -> LaneTasks | st
                 return np.array([*(project(t, y, p) if project.k else project(t, y)), 0.0])
 
             code = traced(checked, n=n, params=k, outputs=n + 1)
-        elif code is not None:
-            code = code(n, k)
         if code is None:
             return "its projection is not traced"
         tasks.project = code.machine_code(LANES)

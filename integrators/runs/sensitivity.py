@@ -278,10 +278,10 @@ def _projection(ivp: IVP, k: int, q: int) -> Any:
     if ivp.project is None:
         return None
     n, given = ivp.n, ivp.project
-    in_lanes = getattr(given, "in_lanes", None)
-    if in_lanes is not None:  # traced, with a number behind it that says whether it is good
-        whole = in_lanes(n, k)
-    else:
+    unrolled = getattr(given, "unrolled", None)
+    # Traced, with a number behind the state that says whether it is good.
+    whole = None if unrolled is None else unrolled()
+    if whole is None:
         whole = _as_traced(ivp, given, n, "the projection")
     by_y = whole.jacobian()
     by_p = whole.parameter_jacobian() if k else None

@@ -17,7 +17,8 @@ class State(Record):
     t: float  # current time
     t_previous: float  # start of the last accepted step
     t_stop: float  # the loop stops here: end of the span, or the next tstop
-    t_limit: float  # f is not asked beyond: the last moment before a jump of f
+    limited: int  # 1: f is not asked beyond …
+    t_limit: float  # … this, the last moment before a jump of f
     direction: float  # +1 or -1
 
     # Step lengths.
@@ -35,10 +36,12 @@ class State(Record):
     stop: int  # 1: end before the next step (set from another thread)
     max_steps: int  # allowed attempts, accepted or not
     taken: int  # steps taken by the last call of `advance` …
-    kept: int  # … and how many of them left their dense output in Qs
+    kept: int  # … how many of them left their dense output in Qs …
+    last_kept: int  # … and whether the last did
     want_dense: int
     next_output: int  # first output time that has not been reached
     watched: int  # how many events the loop watches
+    projecting: int  # 1: the loop projects after each step, see stepping.projecting
 
     # Counters.
     nfev: int
@@ -56,8 +59,8 @@ class State(Record):
     estimate_kind: int  # one of the ESTIMATE_… below
     norm: float  # norm of the error estimate, if the attempt has measured it itself …
     norm_known: int  # … as this says
-    last_error: float  # error norm of the last accepted step (1 = tolerance)
-    error_before: float  # of the one before
+    log_error: float  # logarithm of the error norm of the last accepted step (0 = tolerance)
+    log_before: float  # of the one before
     last_rejected: int
     last_reason: int  # Status code of the last rejection
     doubling_divisor: float  # step doubling: 2^p - 1 …
@@ -121,6 +124,7 @@ REACHED = 1  # t_stop was reached
 FULL = 2  # as many steps were taken as asked for
 SWITCH = 3  # another order would serve better
 LOOK = 4  # an event may have occurred in the last step
+UNPROJECTED = 5  # the last step waits for a projection
 
 
 class Status(IntEnum):

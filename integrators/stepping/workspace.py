@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from ..kernels.record import Record
 from ..kernels.workspace import Workspace
 from .control import Control
 from .state import State
 
-__all__ = ["Custom", "Explicit", "Implicit", "Lanes", "Series", "Steps"]
+__all__ = ["Common", "Custom", "Explicit", "Implicit", "Lanes", "Series", "Steps"]
 
 SHARED: dict[str, Any] = {
     "attempt": "a",  # the method's kernels, see integrators.stepping.loop
@@ -43,6 +44,8 @@ SHARED: dict[str, Any] = {
     "event_codes": "i1",  # addresses of the event functions that the loop watches …
     "event_values": "f1",  # … their values at the current time …
     "event_samples": "f2",  # … and within the step, see integrators.stepping.watch
+    "projection": "i1",  # addresses of closing and settling, see integrators.stepping.projecting …
+    "projected": "f1",  # … and what closing returns
     "hermite_nodes": "f1",  # see integrators.stepping.dense.hermite_tables
     "hermite_points": "f2",
     "hermite_P": "f2",
@@ -131,18 +134,30 @@ class Series(Workspace, begins_as=Steps):
     }
 
 
+class Common(Record):
+    """What all lanes of all threads share."""
+
+    stop: int  # 1: store what there is and end (set from outside)
+    stages: int
+    first_step: float  # 0: a guess
+    exponent: float  # of the first guess
+    fixed: int  # 1: steps have a fixed length
+    tasks: int  # 1: something happens after each step (``integrators.many.lane_hooks``):
+    n_events: int  # … events are looked for …
+    projects: int  # … or states projected
+
+
 class Lanes(Workspace):
     """Arrays of many runs side by side (``integrators.many.lanes``), which has its own loop."""
 
     FIELDS: ClassVar[dict[str, Any]] = {
         "f": "a",  # the right-hand side in lanes
-        "fused": "a",  # a whole step in lanes, or 0
+        "fused": "a",  # a whole step in lanes
         "judge": "a",  # what follows from it
-        **TABLEAU,
-        "e_low": "f1",
+        "A": "f2",  # with the rows of stages that dense output adds
+        "c": "f1",
         "P": "f2",
-        "switches": "i1",
-        "numbers": "f1",
+        "common": Common,
         "y0": "f2",  # initial states and parameters, a row for each run
         "p0": "f2",
         "spans": "f2",  # times and tolerances, a row for each run or one for all
@@ -180,19 +195,14 @@ class Lanes(Workspace):
         "Q": "f3",
         "one": "f2",  # that of one lane, and its values
         "sums": "f1",
-        # What happens after each step (``integrators.many.lane_hooks``), by addresses, or 0.
-        "begun": "a",
-        "after": "a",
-        "stages": "i1",
+        # What happens after each step: see integrators.many.lane_hooks.
         "old": "f2",  # time and length of the step, and the state it started from
         "y_old": "f2",
         "theta": "f1",
         "end": "f1",
         "project": "a",
-        "project_size": "i1",
         "projected": "f2",
         "events": "a",
-        "n_events": "i1",
         "direction": "f1",
         "terminal": "i1",
         "g": "f2",

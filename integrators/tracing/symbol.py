@@ -23,7 +23,16 @@ from .errors import TracingError, too_large, tracing_error, user_location
 from .graph import CONDITIONS, FLOATS, Graph
 from .simplify import RULES, add, div, mul, neg, power, sub
 
-__all__ = ["Condition", "PythonBool", "PythonFloat", "Symbol", "apply", "as_number", "symbol"]
+__all__ = [
+    "Condition",
+    "PythonBool",
+    "PythonFloat",
+    "Symbol",
+    "apply",
+    "as_node",
+    "as_number",
+    "symbol",
+]
 
 #: A trace stops when it has made so many nodes: more than twice as many as become machine code,
 #: because some of them may turn out not to be needed.
@@ -387,6 +396,14 @@ def _as_condition(g: Graph, i: int) -> int:
     if g.ops[i] in CONDITIONS or g.values[i] is not None:
         return i
     return RULES["ne"](g, i, g.const(0.0))
+
+
+def as_node(g: Graph, x: Any) -> int:
+    """Return the node of a number or a symbol."""
+    node = _operand(g, x)
+    if node is None:
+        raise TracingError(f"expected a number or a traced value, got {x!r}")
+    return node
 
 
 def _operand(g: Graph, x: Any) -> int | None:

@@ -14,14 +14,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from integrators import IVP, TracingError
-from integrators.dae.feedback import direction
-from integrators.problem import time_span
+from integrators.dae.projection import TracedProjection
+from integrators.problem import direction
 from integrators.tracing import Traced, traced
 
 from ..checks import Array
@@ -29,12 +28,12 @@ from ..dynamics.loops.assembly import assemble, consistent_velocity
 from .closed import gap_invariants, loop_projection
 from .conserved import invariants as conserved_quantities
 from .forces import driven_variables, takes_parameters, with_parameters
-from .ivp import _ExactJacobian, as_ivp
-from .lane_projection import loops_in_lanes
+from .ivp import as_ivp
 from .observe import observables
 from .prescribed import drive_review
 from .singular import loop_review
 from .singular_screen import LoopScreen
+from .slopes import _ExactJacobian
 from .watched import mechanism_watch
 
 if TYPE_CHECKING:
@@ -55,7 +54,6 @@ class FamilyProblem(IVP):
     """An IVP of a :class:`~multibody.ModelFamily`; its ``params`` are a row of p."""
 
     family: ModelFamily | None = None
-    directed: Callable[[int], dict[str, Any]] | None = None
     start: tuple[tuple[Any, ...], dict[str, Any]] | None = None  # how y0 follows from p
 
     def at(self, values: Any, *arguments: Any, **options: Any) -> FamilyProblem:
@@ -116,14 +114,6 @@ class FamilyProblem(IVP):
                 values, name, lambda rows: family.starts(rows, *arguments, **options).y0
             )
         return dp, dy0
-
-    def with_(self, **changes: Any) -> IVP:
-        """Return a copy with some fields replaced; f follows the direction of time."""
-        if self.directed is not None and "t_span" in changes and "f" not in changes:
-            way = direction(time_span(changes["t_span"]))
-            if way != direction(self.t_span):
-                changes = {**self.directed(way), **changes}
-        return super().with_(**changes)
 
 
 def family_problem(
@@ -218,17 +208,14 @@ class _Pieces:
     def projection(self, nominal: Callable[..., Array]) -> Callable[..., Array]:
         """Project states onto the constraints of the run's own model."""
         family = self.family
-        if not family.base.loops:  # quaternions, which know nothing of numbers
+        if not isinstance(nominal, TracedProjection):  # quaternions know nothing of numbers
             return nominal
 
-        def project(t: float, y: Array, p: Array) -> Array:
+        def otherwise(t: float, y: Array, p: Array) -> Array:
             return loop_projection(family.model(p))(t, y)
 
-        if hasattr(nominal, "in_lanes"):
-            project.in_lanes = partial(  # type: ignore[attr-defined]
-                loops_in_lanes, family.base, symbols=family.symbols
-            )
-        return project
+        codes = nominal.codes and tuple(map(self.lifted, nominal.codes))
+        return TracedProjection(codes, nominal.n, otherwise)
 
     def invariant(self, name: str) -> Callable[..., float]:
         """Evaluate a conserved quantity of the run's own model."""
