@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..stepping.projecting import MOST_CLOSINGS, SETTLED, TOO_LARGE
-from ..tracing import Traced, TracingError
+from ..tracing import Traced, TracingError, traced, where
 from .consistency import projected
 from .problem import full_rank
 from .system import Mechanical
@@ -51,6 +51,28 @@ class TracedProjection:
             return None
         closing, settling = self.codes
         return closing.machine_code(), settling.machine_code()
+
+    def unrolled(self) -> Traced | None:
+        """Return both steps as one traced function without loops, for lanes and for derivatives.
+
+        Behind the projected state it returns a number that is at most 1 if two closings were
+        enough, as they are from where an integrator ends its steps.
+        """
+        if self.codes is None:
+            return None
+        closing, settling = self.codes
+        k = closing.k
+
+        def project(t: Any, y: Any, p: Any = ()) -> Any:
+            own = (p,) if k else ()
+            first = closing(t, y, *own)
+            second = closing(t, first[:-1], *own)
+            enough = first[-1] <= SETTLED
+            state = where(enough, first[:-1], second[:-1])
+            size = where(enough, first[-1], second[-1])
+            return np.concatenate([settling(t, state, *own), np.array([size / SETTLED])])
+
+        return traced(project, n=self.n, params=k, outputs=self.n + 1)
 
     def __call__(self, t: float, y: Any, p: Any = ()) -> Array:
         """Project one state."""
