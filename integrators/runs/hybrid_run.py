@@ -133,7 +133,7 @@ class HybridRun:
         self.watched, self.places = [event for _, event in own], places
         options = {**self.options, **mode.options}
         options["first_step"] = self._first_step(options.pop("first_step", None), ivp, first)
-        options["max_steps"] = max(1, attempts(self.most, options["step"] is not None) - self.spent)
+        options["max_steps"] = max(1, self._left(options["step"]))
         if self.times is not None:
             passed = self.times < t if first else self.times <= t
             options["t_eval"] = self.times[np.count_nonzero(passed) :]
@@ -148,6 +148,10 @@ class HybridRun:
         for place, times, states in zip(places, part.t_events, part.y_events):
             self.records[place].add(times, states)
         return part
+
+    def _left(self, step: float | None) -> int:
+        """Attempts that are left."""
+        return attempts(self.most, step is not None) - self.spent
 
     def _resumed(self, record: _Record, first: bool) -> Event:
         """An event as the run in this mode watches it: what was found earlier counts."""
@@ -192,6 +196,12 @@ class HybridRun:
                 Status.TOO_MANY_STEPS,
                 f"gave up at t = {t:.9g} after max_transitions = {self.transitions} (the last "
                 f"modes: {self._recent_modes()}); raise it in the Hybrid",
+            )
+        if self._left(self.options["step"]) < 1:
+            return _End(
+                Status.TOO_MANY_STEPS,
+                f"gave up at t = {t:.9g} after max_steps = {self.spent} attempts in all modes; "
+                "raise max_steps",
             )
         times, states = self.entries.setdefault(following, ([], []))
         if not states or states[-1].shape == state.shape:
