@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..problem import IVP, Event, state_array, time_span
 
-__all__ = ["Exit", "Hybrid", "Mode", "Resumed", "Transition"]
+__all__ = ["AfterReset", "Exit", "Hybrid", "Mode", "Resumed", "Transition"]
 
 #: Options of ``solve`` that a mode may have of its own.
 OWN_OPTIONS = (
@@ -114,6 +114,11 @@ class Exit(Transition):
     """
 
     floor: float | None = None
+
+
+@dataclass(frozen=True)
+class AfterReset(Transition):
+    """A transition that is taken after any reset: which law holds then must be looked at anew."""
 
 
 class Mode:

@@ -87,7 +87,8 @@ class _Start:
         options = motion.engine.options
         inside = float(tracker.values[k]) * side
         errors = motion.blur(k, self.t, self.y, options.rtol, options.atol)
-        if abs(inside) > max(errors, self._rounding(k)):
+        rounding = self._rounding(k)
+        if abs(inside) > max(errors, rounding):
             if inside < 0:
                 self.due.append(k)
             return
@@ -100,10 +101,10 @@ class _Start:
             heading, when = int(np.sign(rate)), self.t
         else:
             heading, when = motion.ahead(k, self.t, self.y, OUT * max(errors, abs(inside)))
-        if abs(inside) <= self._rounding(k):
+        if abs(inside) <= rounding:
             tracker.values[k], tracker.departs[k] = 0.0, heading
         if heading * side < 0:
-            if inside <= self._rounding(k) or when != self.t:
+            if inside <= rounding or when != self.t:
                 self.due.append(k)
         elif when != self.t:  # zeros up to then are errors
             tracker.quiet_until[k] = when

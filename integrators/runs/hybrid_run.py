@@ -30,7 +30,7 @@ from .zeno import accumulates, limit
 
 __all__ = ["HybridRun"]
 
-MOST_AT_ONCE = 1_000  # transitions at one instant
+MOST_AT_ONCE = 300  # transitions at one instant
 
 #: Arguments of ``solve`` that say what the problem is; modes have their own.
 OF_THE_PROBLEM = ("jac", "jac_sparsity", "mass", "index", "project", "nonnegative", "manifold")
@@ -285,8 +285,8 @@ class HybridRun:
             shown[1:] = [(t[1:], y[:, 1:]) for t, y in shown[1:]]
         records = [
             record
-            for record in self.records.values()
-            if self.hybrid.shows_transitions or not isinstance(record.event, Transition)
+            for (mode, _), record in self.records.items()
+            if self.hybrid.shows_transitions or mode is None
         ]
         remarks = list(dict.fromkeys([*self.remarks, *self.hybrid.said]))
         ended_by = self.records.get(end.place) if end.place is not None else None

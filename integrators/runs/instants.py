@@ -13,10 +13,10 @@ surface g = 0 that it came from and by the sign of ġ along the motion (of g̈ w
   vanishes and g̈ leads there: it *enters*, and the event happens again;
 * g stays zero to second order: nothing happens.
 
-A reset that carries the g of another event with a direction and a reset across zero, in that
-direction, makes it happen, too. An event that enters again, and whose reset then changes nothing,
-*holds* the state on its surface: f would pull it through, so the run cannot go on and ends with
-``Status.HELD``.
+A reset that carries the g of another event with a direction and a reset, or of a transition, across
+zero in that direction makes it happen, too. An event that enters again, and whose reset then
+changes nothing, *holds* the state on its surface: f would pull it through, so the run cannot go on
+and ends with ``Status.HELD``.
 
 Rates are exact where f and g are traced, else they are differences along the motion. Where y' is
 not known (a singular mass matrix) every event of the instant happens once.
@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..hybrid import AfterReset, Transition
 from ..problem import IVP
 from ..stepping.state import Status
 from ..stepping.stepper import Stepper
@@ -262,7 +263,9 @@ class Instant:
                 f"{self._names()} are still due; look at what their resets do to each other"
             )
         self._settle()
-        if ended is not None:
+        if ended is None and self.changed:
+            ended = next((k for k, e in enumerate(self.events) if isinstance(e, AfterReset)), None)
+        if ended is not None and self.status is None:
             self.status, self.ended_by = Status.EVENT, ended
             self.message = f"stopped by event {self.tracker.label(ended)} at t = {self.t:.9g}"
 
@@ -292,7 +295,8 @@ class Instant:
             return found and first and g <= self.slack[k]
         if abs(g) <= self._tolerance(k):
             return heading * side < 0 or (found and first and heading == 0)
-        return g < 0 and first and (found or event.reset is not None)
+        acts = event.reset is not None or isinstance(event, Transition)
+        return g < 0 and first and (found or acts)
 
     def _side(self, k: int) -> float:
         """Side of its surface that an event comes from; 0 if that is not known."""
