@@ -186,6 +186,11 @@ def solve(
         )
 
     hybrid: Hybrid | None
+    if isinstance(problem, Hybrid) and isinstance(method, str):
+        own = getattr(problem, "by_own_method", None)
+        replaced = None if own is None else own(method)
+        if replaced is not None:  # a scheme that only this kind of problem has
+            problem, method = replaced
     if isinstance(problem, Hybrid):
         hybrid = _as_hybrid(problem, t_span, y0, changes, check, kinks)
     else:

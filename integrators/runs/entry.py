@@ -62,7 +62,7 @@ class _Start:
 
     def side(self, k: int) -> float:
         """Side of its surface that an event comes from; 0 for both."""
-        return float(-self.motion.forward * np.sign(self.motion.ivp.events[k].direction))
+        return float(-np.sign(self.motion.ivp.events[k].direction))
 
     def _rate(self, k: int) -> float:
         if self.slope is None:

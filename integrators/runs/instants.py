@@ -302,7 +302,7 @@ class Instant:
         """Side of its surface that an event comes from; 0 if that is not known."""
         if k in self.came_from:
             return self.came_from[k]
-        side = -self.motion.forward * np.sign(self.events[k].direction)
+        side = -np.sign(self.events[k].direction)
         if self.start[k] * side < 0:
             return 0.0
         if self.has_past and self.slope_before is not None:  # does it arrive from beyond?
