@@ -74,6 +74,24 @@ class _Start:
         blur = self.motion.blur(k, self.t, self.y, ROUNDING)
         return max(self.rounding * abs(self._rate(k)), blur)
 
+    def _errors_of_rate(self, k: int, rate: float) -> float:
+        """How far ġ may be off by the errors of the state that the tolerances allow."""
+        motion, options, y = self.motion, self.motion.engine.options, self.y
+        if y.dtype.kind != "f":
+            return np.inf
+        atol = options.atol if np.size(options.atol) == y.size else np.min(options.atol)
+        allowed = np.broadcast_to(atol, y.shape) + options.rtol * np.abs(y)
+        total = 0.0
+        for i in range(y.size):
+            moved = y.copy()
+            moved[i] += 1e-6 * max(abs(float(y[i])), 1e-3 * float(np.max(np.abs(y))) or 1e-3)
+            slope = motion.slope(self.t, moved)
+            if slope is None:
+                return np.inf
+            change = motion.rate(k, self.t, moved, slope)[0] - rate
+            total += abs(change / (moved[i] - y[i])) * float(allowed[i])
+        return total
+
     def leave(self, k: int, event: Exit) -> None:
         """A transition out of a mode that was entered on the right side."""
         floor = self._rounding(k) if event.floor is None else event.floor
@@ -97,7 +115,7 @@ class _Start:
         rate = self._rate(k)
         size, speed = np.max(np.abs(self.y)), np.max(np.abs(self.slope))
         time = min(motion.length, size / speed) if size * speed > 0 else motion.length
-        if abs(rate) * time > CLEAR * errors:
+        if abs(rate) * time > CLEAR * errors or abs(rate) > OUT * self._errors_of_rate(k, rate):
             heading, when = int(np.sign(rate)), self.t
         else:
             heading, when = motion.ahead(k, self.t, self.y, OUT * max(errors, abs(inside)))

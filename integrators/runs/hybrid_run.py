@@ -207,7 +207,9 @@ class HybridRun:
         if not states or states[-1].shape == state.shape:
             times.append(t)
             states.append(state)
-            if accumulates(times, self.hybrid.t_span[0]) and self.at_once == 0:
+            # At one instant it is an accumulation only where one is expected.
+            expected = self.at_once == 0 or self._zeno(self.hybrid.mode(key)) is not None
+            if expected and accumulates(times, self.hybrid.t_span[0]):
                 return self._accumulated(following, t, times, states)
         else:
             self.entries[following] = ([t], [state])
@@ -237,7 +239,7 @@ class HybridRun:
         y: NDArray[Any] | None = None,
     ) -> Any:
         """Go on after infinitely many events in the mode declared for it, if there is one."""
-        zeno = self.hybrid.zeno if mode.zeno is None else mode.zeno
+        zeno = self._zeno(mode)
         if zeno is None:
             more = "; Mode(zeno=...) says in which mode the motion goes on"
             message += more if self.hybrid.shows_transitions else ""
@@ -263,6 +265,9 @@ class HybridRun:
             self.exception = error
             return _End(Status.FUNCTION_RAISED, f"the map of zeno raised {error!r}")
         return following, end, np.atleast_1d(np.asarray(state))
+
+    def _zeno(self, mode: Mode) -> Any:
+        return self.hybrid.zeno if mode.zeno is None else mode.zeno
 
     def _recent_modes(self) -> str:
         recent = [stay.mode for stay in self.stays[-8:]]
