@@ -30,6 +30,7 @@ from .zeno import accumulates, limit
 
 __all__ = ["HybridRun"]
 
+AFTER_THE_END = 1e-3  # part of the interval, to see where a motion leads from its end
 MOST_AT_ONCE = 300  # transitions at one instant
 
 #: Arguments of ``solve`` that say what the problem is; modes have their own.
@@ -135,10 +136,11 @@ class HybridRun:
         options["first_step"] = self._first_step(options.pop("first_step", None), ivp, first)
         options["max_steps"] = max(1, self._left(options["step"]))
         if self.times is not None:
-            passed = self.times < t if first else self.times <= t
-            options["t_eval"] = self.times[np.count_nonzero(passed) :]
+            options["t_eval"] = self.times[np.count_nonzero(self.times < t) :]
         try:
-            part = self.solve(ivp.with_(events=events), on_interrupt="raise", **options)
+            part = self._taken_at_the_end(ivp.with_(events=events), mode, options)
+            if part is None:
+                part = self.solve(ivp.with_(events=events), on_interrupt="raise", **options)
         except IntegrationInterrupted as pressed:
             part = pressed.solution
             part.status, part.exception = Status.INTERRUPTED, pressed
@@ -148,6 +150,20 @@ class HybridRun:
         for place, times, states in zip(places, part.t_events, part.y_events):
             self.records[place].add(times, states)
         return part
+
+    def _taken_at_the_end(self, ivp: IVP, mode: Mode, options: dict[str, Any]) -> Solution | None:
+        """The run in a mode entered at the very end, if it is left at once; else None.
+
+        Whether a transition is due depends on the motion, so the run is given some time.
+        """
+        t, end = ivp.t_span
+        if t != end or not mode.transitions:
+            return None
+        length = end - self.hybrid.t_span[0] or 1.0
+        trial = ivp.with_(t_span=(t, t + AFTER_THE_END * length))
+        part = self.solve(trial, on_interrupt="raise", **{**options, "max_steps": 1, "tstops": ()})
+        at_once = part.reached is not None and part.reached[0] == t
+        return part if part.status == Status.EVENT and at_once else None
 
     def _left(self, step: float | None) -> int:
         """Attempts that are left."""
@@ -286,7 +302,12 @@ class HybridRun:
         for k, part in enumerate(self.parts, 1):
             parts += [part, self.bridges[k]] if k in self.bridges else [part]
         shown = [(part.t, part.y) for part in parts]
-        if self.hybrid.continuous and self.times is None:
+        if self.times is not None:  # at a transition, the state after it
+            for k, after in enumerate(parts[1:]):
+                t, y = shown[k]
+                if t.size and after.t.size and t[-1] == after.t[0]:
+                    shown[k] = t[:-1], y[:, :-1]
+        elif self.hybrid.continuous:
             shown[1:] = [(t[1:], y[:, 1:]) for t, y in shown[1:]]
         records = [
             record

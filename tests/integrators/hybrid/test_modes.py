@@ -278,6 +278,28 @@ def test_event_at_a_transition_is_recorded_once():
     assert np.array_equal(sol.t_events[0], sol.t_events[1])
 
 
+def test_output_at_a_transition_is_the_state_after_it():
+    """y' = 1 with jumps by 10 at t = 1, and twice at t = 2; the run may end just there."""
+
+    def until(time, key):
+        leave = Transition(lambda t, y: t - time, +1, to=key, map=lambda t, y: y + 10)
+        return Mode(lambda t, y: [1.0], leave)
+
+    modes = {"a": until(1.0, "b"), "b": until(2.0, "c"), "c": until(2.0, "d")}
+    problem = Hybrid(modes | {"d": lambda t, y: [1.0]}, "a", [0.0], (0, 3))
+    times = np.array([0, 0.5, 1, 1.5, 2, 3])
+    expected = [0, 0.5, 11, 11.5, 32, 33]
+    sol = solve(problem, t_eval=times, dense_output=True)
+    assert np.array_equal(sol.t, times)
+    assert np.allclose(sol.y[0], expected)
+    assert np.allclose(sol.sol(times)[0], expected)
+    for t_eval in (None, [2.0]):
+        end = solve(problem, t_span=(0, 2), t_eval=t_eval)
+        assert end.y[0, -1] == pytest.approx(32)
+        assert end.modes[-1].mode == "d"
+    assert solve(problem, t_eval=[]).t.size == 0
+
+
 def slack_pendulum(formulation):
     """A mass on a string from below with v² = 4 gl: the string is slack from height 2/3 l on."""
     system = Mechanical(
