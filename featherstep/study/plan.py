@@ -98,11 +98,18 @@ class Plan:
         return {n: r for n, r in self.record.items() if isinstance(r, EventTime)}
 
     def own_parameters(self, parameters: Mapping[str, float]) -> dict[str, Any]:
-        """Those that the subject takes; the start takes the others."""
-        accepted = self.subject.accepted
-        used = self.start.names if accepted is None else set(self.start.names) - set(accepted)
-        mine = {n: x for n, x in parameters.items() if n not in used}
-        return {**self.fixed, **mine}
+        """Those that the subject takes; the start and the forces take the others."""
+        others = set(self.elsewhere)
+        if self.subject.accepted is not None:
+            others = {name for name in others if not self.subject.takes(name)}
+        return {**self.fixed, **{n: x for n, x in parameters.items() if n not in others}}
+
+    @property
+    def elsewhere(self) -> tuple[str, ...]:
+        """Parameters that the start takes, and those that forces may: tau(t, q, v, p) has all."""
+        forces = any(_takes_parameters(self.model_options.get(name)) for name in FORCES)
+        named = self.design.names if forces and self.subject.accepted is not None else ()
+        return tuple(dict.fromkeys((*self.start.names, *named)))
 
     def build(self, parameters: Mapping[str, float]) -> Model | IVP:
         """Model or problem of one run."""
@@ -194,7 +201,7 @@ class Plan:
             return self._of_ivp(made, parameters)
         state = self.start_of_model(made, parameters)
         forces = {name: self.model_options.get(name) for name in FORCES}
-        forces["tau"] = _with_parameters(forces["tau"], parameters)
+        forces = {name: _with_parameters(law, parameters) for name, law in forces.items()}
         options = {k: v for k, v in self.model_options.items() if k not in FORCES} | changes
         q, v = state[: made.nq], state[made.nq :]
         make = as_dae if "formulation" in options else as_ivp
@@ -251,7 +258,7 @@ class Plan:
 
     def check(self) -> Seen:
         """Raise what is wrong with all runs, before any is done; return what is seen."""
-        self.subject.check(self.design.names, self.start.names)
+        self.subject.check(self.design.names, self.elsewhere)
         for name in self.start.names:
             if name not in self.design.names:
                 raise ValueError(
@@ -314,19 +321,21 @@ def told(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
+def _takes_parameters(law: Any) -> bool:
+    """Whether a law of forces has a fourth argument, the parameters."""
+    if not callable(law):
+        return False
+    try:
+        arguments = inspect.signature(law).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    places = [a for a in arguments if a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD)]
+    return sum(a.default is a.empty for a in places) >= 4
+
+
 def _with_parameters(tau: Any, parameters: Mapping[str, float]) -> Any:
     """A law of forces tau(t, q, v, p) with the study's parameters, in order, as p."""
-    if not callable(tau):
-        return tau
-    try:
-        positional = [
-            a
-            for a in inspect.signature(tau).parameters.values()
-            if a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD) and a.default is a.empty
-        ]
-    except (TypeError, ValueError):
-        return tau
-    if len(positional) < 4:
+    if not _takes_parameters(tau):
         return tau
     p = np.array(list(parameters.values()), dtype=np.float64)
     return lambda t, q, v: tau(t, q, v, p)

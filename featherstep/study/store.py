@@ -201,6 +201,12 @@ class Store:
 
     def read(self, first: int, stop: int) -> Part:
         """Read a part, with its trajectories if there are any."""
+        part = self._read_rows(first, stop)
+        if self.trajectories is not None:
+            part.states = self.trajectories.read(first, stop)
+        return part
+
+    def _read_rows(self, first: int, stop: int) -> Part:
         file = self.file_of(first, stop)
         try:
             part = Part.from_file(file)
@@ -210,14 +216,12 @@ class Store:
             ) from error
         if part.first != first or part.stop != stop:
             raise FileError(file, "its name does not tell which runs it holds; remove it")
-        if self.trajectories is not None:
-            part.states = self.trajectories.read(first, stop)
         return part
 
     def rows(self, ranges: list[tuple[int, int]] | None = None) -> Iterator[Part]:
         """Parts in order, without trajectories."""
         for first, stop in self.done() if ranges is None else ranges:
-            yield Part.from_file(self.file_of(first, stop))
+            yield self._read_rows(first, stop)
 
     def counts(self) -> tuple[int, int, dict[str, int]]:
         """Runs that are done, those of them that failed, and how many failed how."""

@@ -21,7 +21,7 @@ from .part import OK, Part
 from .plan import Plan, split_options
 from .quantities import Seen, state_units
 from .reductions import reduction_of
-from .running import Progress, StudyInterrupted, do_runs, retry_runs, work
+from .running import Progress, StudyInterrupted, do_runs, in_flight, retry_runs, work
 from .sources import Source, source_of
 from .starts import start_of
 from .store import FORMAT, Store, hash_of, versions
@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 
 MISSING = "missing"  # status of a run that is not done yet
 CHUNK_BYTES = 16_000_000  # most of one file of trajectories
+MOST_IN_CHUNK = 64  # runs
 RESERVED = ("run", "status", "message", "nsteps", "t_end", "time", "state")
 
 
@@ -294,20 +295,20 @@ class Study:
         """
         plan = self._runnable
         source = self._source
-        store = self._open_or_create(path, source)
-        python = source.runs_at_once < 100
-        with store.locked(), executor_of(executor, workers, python) as doing:
-            if doing.workers > 1:  # what is compiled now, workers find in the cache
-                middle = {k: np.array([x]) for k, x in plan.middle_parameters.items()}
-                work(plan, self.hash, 0, middle)
-            flying = doing.workers * (1 + (doing.__class__.__name__ == "DaskCluster"))
-            size = block or max(source.runs_at_once, store.chunk) * flying
-            with _reporting(progress, plan.subject.title) as report:
+        if block is not None and (isinstance(block, bool) or block != int(block) or block < 1):
+            raise ValueError(f"block: expected a number of runs ≥ 1, received {block!r}")
+        with executor_of(executor, workers, python=source.runs_at_once < 100) as doing:
+            size = int(block or source.runs_at_once * in_flight(doing))
+            store = self._open_or_create(path, source, size // in_flight(doing))
+            with store.locked(), _reporting(progress, plan.subject.title) as report:
+                if doing.workers > 1:  # what is compiled now, workers find in the cache
+                    middle = {k: np.array([x]) for k, x in plan.middle_parameters.items()}
+                    work(plan, self.hash, 0, middle)
                 try:
                     do_runs(plan, self.hash, store, doing, size, report)
                 except KeyboardInterrupt as stop:
                     raise self._interrupted(store) from stop
-            self._finish(store)
+                self._finish(store)
         self._store = store
         return self
 
@@ -342,7 +343,7 @@ class Study:
             f"goes on from there (or: featherstep study resume {store.path})"
         )
 
-    def _open_or_create(self, path: str | Path | None, source: Source) -> Store:
+    def _open_or_create(self, path: str | Path | None, source: Source, part: int) -> Store:
         if path is None:
             return self._kept(None)
         if Store.exists(path):
@@ -354,7 +355,7 @@ class Study:
         chunk = 1
         if plan.times.size:
             bytes_of_run = 8 * len(names) * plan.times.size
-            chunk = max(1, min(source.runs_at_once, 64, CHUNK_BYTES // bytes_of_run))
+            chunk = max(1, min(part, MOST_IN_CHUNK, CHUNK_BYTES // bytes_of_run))
         header = {
             "format": FORMAT,
             "title": plan.subject.title,

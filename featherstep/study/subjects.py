@@ -88,13 +88,16 @@ class Subject:
         """A function of keyword parameters, for families of models."""
         return lambda **parameters: self.build(parameters)
 
+    def takes(self, name: str) -> bool:
+        """Whether it has a parameter of this name; mass[0] is an entry of mass."""
+        return self.accepted is None or bool({name, _ENTRY.sub(r"\1", name)} & set(self.accepted))
+
     def check(self, names: tuple[str, ...], elsewhere: tuple[str, ...]) -> None:
         """Raise for parameters that nobody uses; `elsewhere` are those that the start uses."""
         if self.accepted is None:
             return
         for name in names:
-            whole = _ENTRY.sub(r"\1", name)  # mass[0] is an entry of mass
-            if name not in elsewhere and not {name, whole} & set(self.accepted):
+            if name not in elsewhere and not self.takes(name):
                 known = [*self.accepted, *elsewhere]
                 raise ValueError(
                     f"{self.title} has no parameter {name!r}; it has "
