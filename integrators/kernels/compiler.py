@@ -215,8 +215,7 @@ def _c_address(function: Callable[..., Any], family: Any, kind: str) -> int:
     Object code of an earlier process is run without numba where we can make sure that it needs
     nothing that is not there (``object_code.KNOWN``); elsewhere numba loads it.
     """
-    layout = f"{family.__name__} {list(family.FIELDS.items())}"
-    identity = f"C function {kind} {layout} {source_hash(function)}"
+    identity = f"C function {kind} {family.layout()} {source_hash(function)}"
     name = hashlib.sha256(f"{identity} {compiler_versions()}".encode()).hexdigest()[:40]
     if KNOWN and (address := _load(name)) is not None:
         return address

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -231,6 +231,12 @@ class Quality:
 def _watches(solution: Solution, rtol: float | None) -> tuple[Watch, ...]:
     problem = solution.problem
     watch = getattr(problem, "watch", None) or watched_invariants
+    if solution.parts and not hasattr(problem, "invariants"):  # each mode has its own
+        return tuple(
+            replace(found, name=f"{found.name} in mode {stay.mode!r}")
+            for stay, part in zip(solution.modes, solution.parts)
+            for found in part.quality.watches
+        )
     if not solution.t.size or not hasattr(problem, "invariants"):
         return ()
     allowed = FIXED if rtol is None else float(np.clip(PROPORTION * rtol, ROUNDING, ALWAYS))
