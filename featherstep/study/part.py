@@ -86,7 +86,7 @@ class Part:
         for column in self.values.values():
             column[k] = np.nan
 
-    def keep_states(self, k: int, t: Array, y: Array) -> None:
+    def keep_states(self, k: int, y: Array) -> None:
         """Enter the states of a run at the output times that it reached."""
         assert self.states is not None
         if self.states.shape[1] == 0:

@@ -25,7 +25,7 @@ from .reductions import EventTime, Reduction, Span
 from .starts import Assembled, GivenState, Start
 from .subjects import Given, Mechanism, Subject
 
-__all__ = ["Plan", "RunFailed", "split_options"]
+__all__ = ["Plan", "RunFailed", "split_options", "with_parameters"]
 
 Array = NDArray[np.float64]
 
@@ -107,9 +107,14 @@ class Plan:
     @property
     def elsewhere(self) -> tuple[str, ...]:
         """Parameters that the start takes, and those that forces may: tau(t, q, v, p) has all."""
-        forces = any(_takes_parameters(self.model_options.get(name)) for name in FORCES)
-        named = self.design.names if forces and self.subject.accepted is not None else ()
+        known = self.forces_take_parameters and self.subject.accepted is not None
+        named = self.design.names if known else ()
         return tuple(dict.fromkeys((*self.start.names, *named)))
+
+    @property
+    def forces_take_parameters(self) -> bool:
+        """Whether forces are functions of (t, q, v, p)."""
+        return any(_takes_parameters(self.model_options.get(name)) for name in FORCES)
 
     def build(self, parameters: Mapping[str, float]) -> Model | IVP:
         """Model or problem of one run."""
@@ -201,7 +206,7 @@ class Plan:
             return self._of_ivp(made, parameters)
         state = self.start_of_model(made, parameters)
         forces = {name: self.model_options.get(name) for name in FORCES}
-        forces = {name: _with_parameters(law, parameters) for name, law in forces.items()}
+        forces = {name: with_parameters(law, parameters) for name, law in forces.items()}
         options = {k: v for k, v in self.model_options.items() if k not in FORCES} | changes
         q, v = state[: made.nq], state[made.nq :]
         make = as_dae if "formulation" in options else as_ivp
@@ -333,7 +338,7 @@ def _takes_parameters(law: Any) -> bool:
     return sum(a.default is a.empty for a in places) >= 4
 
 
-def _with_parameters(tau: Any, parameters: Mapping[str, float]) -> Any:
+def with_parameters(tau: Any, parameters: Mapping[str, float]) -> Any:
     """A law of forces tau(t, q, v, p) with the study's parameters, in order, as p."""
     if not _takes_parameters(tau):
         return tau

@@ -21,7 +21,7 @@ from .part import OK, Part
 from .plan import Plan, split_options
 from .quantities import Seen, state_units
 from .reductions import reduction_of
-from .running import Progress, StudyInterrupted, do_runs, in_flight, retry_runs, work
+from .running import Progress, StudyInterrupted, do_runs, in_flight, offer, retry_runs, work
 from .sources import Source, source_of
 from .starts import start_of
 from .store import FORMAT, Store, hash_of, versions
@@ -50,9 +50,10 @@ class Rerun:
         Its row of the table, equal to the stored one bit for bit.
     """
 
-    def __init__(self, plan: Plan, part: Part) -> None:
-        self._plan, self._part = plan, part
+    def __init__(self, plan: Plan, source: Source, part: Part) -> None:
+        self._plan, self._source = plan, source
         self.number = part.first
+        self._columns = part.parameters
         self.parameters = {name: float(column[0]) for name, column in part.parameters.items()}
         self.row: dict[str, Any] = {
             **self.parameters,
@@ -65,7 +66,7 @@ class Rerun:
 
     @cached_property
     def _made(self) -> tuple[IVP, Seen]:
-        return self._plan.problem(self.parameters)
+        return self._source.made(self._columns)
 
     @property
     def problem(self) -> IVP:
@@ -297,10 +298,11 @@ class Study:
         source = self._source
         if block is not None and (isinstance(block, bool) or block != int(block) or block < 1):
             raise ValueError(f"block: expected a number of runs ≥ 1, received {block!r}")
-        with executor_of(executor, workers, python=source.runs_at_once < 100) as doing:
+        with executor_of(executor, workers, python=source.python) as doing:
             size = int(block or source.runs_at_once * in_flight(doing))
             store = self._open_or_create(path, source, size // in_flight(doing))
             with store.locked(), _reporting(progress, plan.subject.title) as report:
+                offer(self.hash, source)
                 if doing.workers > 1:  # what is compiled now, workers find in the cache
                     middle = {k: np.array([x]) for k, x in plan.middle_parameters.items()}
                     work(plan, self.hash, 0, middle)
@@ -326,8 +328,9 @@ class Study:
         """
         plan, store = self._runnable, self._kept(path)
         self._check_same(store)
-        python = self._source.runs_at_once < 100
+        python = self._source.python
         with store.locked(), executor_of(executor, workers, python) as doing:
+            offer(self.hash, self._source)
             with _reporting(progress, plan.subject.title) as report:
                 try:
                     mended = retry_runs(plan, self.hash, store, doing, report)
@@ -479,7 +482,7 @@ class Study:
         if not 0 <= number < self.n:
             raise IndexError(f"runs are numbered 0 … {self.n - 1}, received {number!r}")
         part = self._source.run(number, plan.design.rows(number, number + 1))
-        return Rerun(plan, part)
+        return Rerun(plan, self._source, part)
 
     def failures(self) -> dict[int, str]:
         """Messages of the runs that failed, by their numbers."""

@@ -120,7 +120,7 @@ def test_the_desk_killed_with_dask(cluster, expected, tmp_path):
     parts = tmp_path / "a.study" / "parts"
     deadline = time.monotonic() + 100.0
     while process.poll() is None and time.monotonic() < deadline:
-        if parts.is_dir() and any(parts.glob("*.npz")):
+        if parts.is_dir() and any(parts.glob("0*.npz")):
             break
         time.sleep(0.01)
     process.kill()

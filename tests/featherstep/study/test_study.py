@@ -258,14 +258,14 @@ def test_retry_does_what_failed_again(tmp_path, monkeypatch):
     from featherstep.study import sources
 
     with monkeypatch.context() as patch:
-        real = sources.OneByOne._one
+        real = sources.OneByOne.made
 
-        def unlucky(self, part, k, parameters):
-            if parameters["rate"] > 1.5:
+        def unlucky(self, columns):
+            if columns["rate"][0] > 1.5:
                 raise MemoryError
-            real(self, part, k, parameters)
+            return real(self, columns)
 
-        patch.setattr(sources.OneByOne, "_one", unlucky)
+        patch.setattr(sources.OneByOne, "made", unlucky)
         study = one_by_one(outputs=3).run(tmp_path / "a.study", workers=1, block=16)
     failed = (study.columns()["rate"] > 1.5).sum()
     assert study.status().failed == failed > 0
