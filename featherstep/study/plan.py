@@ -23,7 +23,7 @@ from .design import Design
 from .quantities import Seen
 from .reductions import EventTime, Reduction, Span
 from .starts import Assembled, GivenState, Start
-from .subjects import Given, Mechanism, Subject
+from .subjects import Mechanism, Subject
 
 __all__ = ["Plan", "RunFailed", "split_options", "with_parameters"]
 
@@ -186,6 +186,8 @@ class Plan:
                 made = self.build(parameters)
                 if isinstance(made, Model) and isinstance(self.start, Assembled):
                     self._closed_in_the_middle(made, parameters)
+                else:
+                    self.problem(parameters, traced=False)
                 return parameters
             except Exception as error:
                 raised = raised or error
@@ -200,7 +202,10 @@ class Plan:
         return model
 
     def problem(self, parameters: Mapping[str, float], **changes: Any) -> tuple[IVP, Seen]:
-        """Initial value problem of one run, and what quantities look at."""
+        """Initial value problem of one run, and what quantities look at.
+
+        `changes` are options of a model's problem; ``traced=False`` to have it quickly.
+        """
         made = self.build(parameters)
         if isinstance(made, IVP):
             return self._of_ivp(made, parameters)
@@ -274,9 +279,8 @@ class Plan:
             if name in self.design.names:
                 raise ValueError(f"fixed: {name!r} is varied, too; leave out one of them")
         self.subject.check(tuple(self.fixed), ())
-        plain = {} if isinstance(self.subject, Given) else {"traced": False}
         try:
-            _, seen = self.problem(self.middle_parameters, **plain)
+            _, seen = self.problem(self.middle_parameters, traced=False)
         except RunFailed as error:
             raise ValueError(f"the run in the middle of the study fails: {error}") from error
         for name, reduction in self.record.items():

@@ -484,6 +484,30 @@ class Study:
         part = self._source.run(number, plan.design.rows(number, number + 1))
         return Rerun(plan, self._source, part)
 
+    def evaluate(self, parameters: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        """Do other runs than those of the study, and keep nothing: for optimisers.
+
+        Parameters
+        ----------
+        parameters
+            Numbers or columns of all parameters that the study varies.
+
+        Returns
+        -------
+        dict
+            The columns of the table for these runs.
+        """
+        from .tables import table_of_part
+
+        names = self._runnable.design.names
+        if set(parameters) != set(names):
+            raise ValueError(
+                f"expected values of {', '.join(names)}, received {', '.join(parameters)}"
+            )
+        given = [np.atleast_1d(np.asarray(parameters[name], dtype=np.float64)) for name in names]
+        columns = {n: c.ravel() for n, c in zip(names, np.broadcast_arrays(*given))}
+        return table_of_part(self._source.run(0, columns))
+
     def failures(self) -> dict[int, str]:
         """Messages of the runs that failed, by their numbers."""
         return {
