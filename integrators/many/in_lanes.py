@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..kernels import compiled
 from ..problem import IVP
-from ..runs.endings import ending
+from ..runs.endings import LARGE, ending, remarks
 from ..stepping.control import Controller
 from ..stepping.state import Status
 from ..stepping.workspace import Common
@@ -67,6 +67,8 @@ class LaneRuns:
         result.message[done] = ending(Status.FINISHED, None)
         for k in np.flatnonzero(~done):
             result.message[k] = self._ending(int(k))
+        for k in np.flatnonzero(done & (np.abs(result.y).max(axis=1) > LARGE)):
+            result.message[k] += self._remark(int(k))
         if self.ivp.review is not None:
             pressed = self._review(on_threads) or pressed
         return pressed
@@ -128,6 +130,18 @@ class LaneRuns:
         options = SimpleNamespace(fixed=False, **limits)
         there = SimpleNamespace(t=result.t[k], h=self.h_end[k], options=options, failure="")
         return ending(status, there)
+
+    def _remark(self, k: int) -> str:
+        """What should be said of run k, which has reached its end with large numbers."""
+        run = self.ivp.with_(y0=self.states[k], params=self.parameters[k])
+        atol = np.zeros(run.n) + np.asarray(self.options["atol"], dtype=np.float64)
+        statistics = {"nsteps": self.result.nsteps[k]}
+        there = SimpleNamespace(
+            options=SimpleNamespace(fixed=False, rtol=self.options["rtol"], atol=atol),
+            statistics=lambda: statistics,
+        )
+        slope = run.rhs(run.t_span[0], run.y0)
+        return "".join(f"; {text}" for text in remarks(run, there, slope, self.result.y[k]))
 
     # ------------------------------------------------------------ what the problem says
 

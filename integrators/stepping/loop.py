@@ -28,7 +28,7 @@ from .control import (
     shortest_step,
     trial_length,
 )
-from .dense import copy, evaluate, output_is_due, outputs_done
+from .dense import copy, evaluate, output_is_due, outputs_done, straight_if_not_finite
 from .norms import all_finite, norm_of_estimate
 from .state import (
     ESTIMATE_DOUBLING,
@@ -78,6 +78,7 @@ def advance(w, t_stop, wanted):
         if output_is_due(w):
             if invoke(w, w.dense, w.t_previous, w.h_last) != OK:
                 return FUNCTION_RAISED
+            straight_if_not_finite(w)
             for j in range(w.Q.shape[0]):
                 copy(w.Q[j], w.Qs[w.kept, j])
             w.kept += 1
