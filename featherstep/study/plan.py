@@ -219,7 +219,7 @@ class Plan:
             ivp = make(made, q, v, self.t_span, forces["tau"], forces["f_ext"], **options)
         except Exception as error:
             raise RunFailed("start", told(error)) from error
-        return ivp, Seen(ivp, made, **forces)
+        return ivp, Seen(ivp, made, forces["tau"], forces["f_ext"])
 
     def _of_ivp(self, made: IVP, parameters: Mapping[str, float]) -> tuple[IVP, Seen]:
         seen = Seen(made)

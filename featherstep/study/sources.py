@@ -24,7 +24,7 @@ from .part import OK, Part
 from .plan import Plan, RunFailed, told
 from .quantities import Seen
 from .reductions import At, EventTime
-from .suppliers import NoSupplier, Rows, Supplier, supplier_of
+from .suppliers import ALONE, NoSupplier, Rows, Supplier, supplier_of
 
 __all__ = ["OneByOne", "Shared", "Source", "source_of"]
 
@@ -151,8 +151,12 @@ class Shared:
         """Results of some runs."""
         part = Part.empty(first, columns, self.plan)
         rows = self.supplier.rows(columns)
-        for k in np.flatnonzero(rows.stage != ""):
-            part.fail(int(k), rows.stage[k], rows.message[k])
+        for k in map(int, np.flatnonzero(rows.stage != "")):
+            if rows.stage[k] == ALONE:
+                log.info("run %d by itself: %s", first + k, rows.message[k])
+                _alone(part, k, self.plan, lambda k=k: self.plan.problem(rows.parameters(k)))
+            else:
+                part.fail(k, rows.stage[k], rows.message[k])
         ready = np.flatnonzero(rows.stage == "")
         if self.lanes and ready.size:
             self._solve(part, ready, rows)
@@ -164,6 +168,8 @@ class Shared:
     def made(self, columns: Mapping[str, Array]) -> tuple[IVP, Seen]:
         """Problem of one run."""
         rows = self.supplier.rows(columns)
+        if rows.stage[0] == ALONE:
+            return self.plan.problem(rows.parameters(0))
         if rows.stage[0]:
             raise RunFailed(rows.stage[0], rows.message[0])
         return self.supplier.made(rows, 0)

@@ -111,7 +111,8 @@ class Store:
         store = cls(path, header)
         if table:
             file = io.BytesIO()
-            np.savez(file, **{f"parameter {name}": column for name, column in table.items()})
+            arrays: dict[str, Any] = {f"parameter {name}": c for name, c in table.items()}
+            np.savez(file, **arrays)
             write_bytes(path / "design.npz", file.getvalue())
         if store.trajectories is not None:
             store.trajectories.create()
@@ -225,7 +226,7 @@ class Store:
 
     def counts(self) -> tuple[int, int, dict[str, int]]:
         """Runs that are done, those of them that failed, and how many failed how."""
-        done, failed = 0, {}
+        done, failed = 0, dict[str, int]()
         for part in self.rows():
             done += len(part)
             for status in part.status[part.failed]:

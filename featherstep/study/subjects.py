@@ -383,7 +383,7 @@ def _imported(path: str, allowed: bool) -> Callable[..., Any]:
         raise ValueError(f"{path!r} cannot be imported: {error}") from error
     if not callable(found):
         raise ValueError(f"{path!r}: expected a function, received {found!r:.60}")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _named(name: str) -> Subject:

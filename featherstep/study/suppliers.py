@@ -29,6 +29,9 @@ Array = NDArray[np.float64]
 Columns = Mapping[str, Array]
 
 
+ALONE = "alone"
+
+
 class NoSupplier(Exception):
     """There is no one problem for all runs; says why."""
 
@@ -44,7 +47,8 @@ class Rows:
     y0, p
         State at the start and parameters of the problem, a row for each run.
     stage, message
-        How far a run came that cannot begin, and why; "" for the others.
+        How far a run came that cannot begin, and why; "" for the others. The stage ALONE is that
+        of a run to which the problem does not apply: it has to be made by itself.
     """
 
     columns: Columns
@@ -161,6 +165,10 @@ class OfProblem:
         return float(quantity.along(seen, np.array([t]), y[:, None])[0])
 
 
+#: What :meth:`multibody.ModelFamily.starts` says of a model that needs a problem of its own.
+BY_ITSELF = "run it by itself"
+
+
 class OfFamily:
     """Models of one structure."""
 
@@ -213,7 +221,7 @@ class OfFamily:
         constant = self.problem.params[self.family.size :]  # joint forces that are numbers
         for i, k in enumerate(good):
             if found.messages[i]:
-                rows.fail(int(k), "build", str(found.messages[i]))
+                self._judge(rows, int(k), str(found.messages[i]))
             else:
                 rows.p[k] = np.concatenate([found.p[i], constant])
         if isinstance(self.plan.start, Assembled):
@@ -221,6 +229,15 @@ class OfFamily:
         else:
             self._place(rows)
         return rows
+
+    def _judge(self, rows: Rows, k: int, message: str) -> None:
+        """Tell a run without a model from one whose model is no member of the family."""
+        try:
+            self.plan.build(rows.parameters(k))
+        except RunFailed as failure:
+            rows.fail(k, failure.stage, str(failure))
+        else:
+            rows.fail(k, ALONE, message)
 
     def _assemble(self, rows: Rows, good: NDArray[np.int64], found: Any) -> None:
         """Close the loops of all runs, beginning from the run in the middle."""
@@ -239,8 +256,9 @@ class OfFamily:
         t0 = self.plan.t_span[0]
         starts = self.family.starts(found, guess, positions=fixed, speeds=speeds, t=t0)
         for i, k in enumerate(good):
-            if starts.messages[i]:
-                rows.fail(int(k), "start", str(starts.messages[i]))
+            message = str(starts.messages[i])
+            if message:
+                rows.fail(int(k), ALONE if BY_ITSELF in message else "start", message)
             else:
                 rows.y0[k] = starts.y0[i]
         ready = np.flatnonzero(rows.stage == "")
@@ -319,7 +337,7 @@ class OfFamily:
         parameters = rows.parameters(k)
         options = self.plan.model_options
         forces = {name: with_parameters(options.get(name), parameters) for name in FORCES}
-        return ivp, Seen(ivp, self.family.model(rows.p[k]), **forces)
+        return ivp, Seen(ivp, self.family.model(rows.p[k]), forces["tau"], forces["f_ext"])
 
     def value(self, quantity: Quantity, rows: Rows, k: int, t: float, y: Array) -> float:
         """A quantity at one state of one run."""
