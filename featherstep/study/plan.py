@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from integrators import IVP, Solution, solve
 from integrators.errors import suggest
 from multibody import Model, as_dae, as_ivp
+from multibody.runs.forces import takes_parameters, with_parameters
 
 from .code import fingerprint, name_of
 from .design import Design
@@ -25,7 +26,7 @@ from .reductions import EventTime, Reduction, Span
 from .starts import Assembled, GivenState, Start
 from .subjects import Mechanism, Subject
 
-__all__ = ["Plan", "RunFailed", "split_options", "with_parameters"]
+__all__ = ["Plan", "RunFailed", "split_options"]
 
 Array = NDArray[np.float64]
 
@@ -114,7 +115,7 @@ class Plan:
     @property
     def forces_take_parameters(self) -> bool:
         """Whether forces are functions of (t, q, v, p)."""
-        return any(_takes_parameters(self.model_options.get(name)) for name in FORCES)
+        return any(takes_parameters(self.model_options.get(name)) for name in FORCES)
 
     def build(self, parameters: Mapping[str, float]) -> Model | IVP:
         """Model or problem of one run."""
@@ -211,7 +212,8 @@ class Plan:
             return self._of_ivp(made, parameters)
         state = self.start_of_model(made, parameters)
         forces = {name: self.model_options.get(name) for name in FORCES}
-        forces = {name: with_parameters(law, parameters) for name, law in forces.items()}
+        p = np.array(list(parameters.values()), dtype=np.float64)
+        forces = {name: with_parameters(law, p) for name, law in forces.items()}
         options = {k: v for k, v in self.model_options.items() if k not in FORCES} | changes
         q, v = state[: made.nq], state[made.nq :]
         make = as_dae if "formulation" in options else as_ivp
@@ -219,7 +221,7 @@ class Plan:
             ivp = make(made, q, v, self.t_span, forces["tau"], forces["f_ext"], **options)
         except Exception as error:
             raise RunFailed("start", told(error)) from error
-        return ivp, Seen(ivp, made, forces["tau"], forces["f_ext"])
+        return ivp, Seen(ivp, made, forces["tau"], forces["f_ext"], dict(parameters))
 
     def _of_ivp(self, made: IVP, parameters: Mapping[str, float]) -> tuple[IVP, Seen]:
         seen = Seen(made)
@@ -328,26 +330,6 @@ def told(error: BaseException) -> str:
     if isinstance(error, RunFailed | ValueError) and text:
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-def _takes_parameters(law: Any) -> bool:
-    """Whether a law of forces has a fourth argument, the parameters."""
-    if not callable(law):
-        return False
-    try:
-        arguments = inspect.signature(law).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    places = [a for a in arguments if a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD)]
-    return sum(a.default is a.empty for a in places) >= 4
-
-
-def with_parameters(tau: Any, parameters: Mapping[str, float]) -> Any:
-    """A law of forces tau(t, q, v, p) with the study's parameters, in order, as p."""
-    if not _takes_parameters(tau):
-        return tau
-    p = np.array(list(parameters.values()), dtype=np.float64)
-    return lambda t, q, v: tau(t, q, v, p)
 
 
 def _solving() -> set[str]:

@@ -23,7 +23,7 @@ from integrators import IVP, Solution, solve_many
 from .part import OK, Part
 from .plan import Plan, RunFailed, told
 from .quantities import Seen
-from .reductions import At, EventTime
+from .reductions import At, EventTime, Integral, Max, Mean, Min
 from .suppliers import ALONE, NoSupplier, Rows, Supplier, supplier_of
 
 __all__ = ["OneByOne", "Shared", "Source", "source_of"]
@@ -125,6 +125,7 @@ class Shared:
 
     def __init__(self, plan: Plan, supplier: Supplier) -> None:
         self.plan, self.supplier = plan, supplier
+        self.reduce: dict[str, Any] = {}  # what solve_many is to follow along runs
         reason = self._not_in_lanes()
         self.lanes = not reason
         self.runs_at_once = 1024 if self.lanes else 64
@@ -142,16 +143,22 @@ class Shared:
         strange = [key for key in plan.options if key not in _MANY_OPTIONS]
         if strange:
             return f"solve_many has no option {strange[0]}"
-        needing = [n for n, r in plan.record.items() if r.dense and not isinstance(r, At)]
-        if needing:
-            return f"{needing[0]} needs the run between its steps"
+        for name, reduction in plan.record.items():
+            if not reduction.dense or isinstance(reduction, At):
+                continue
+            follow = _FOLLOWED.get(type(reduction))
+            function = None if follow is None else self.supplier.followed(reduction.quantity)
+            if follow is None or function is None:
+                return f"{name} needs the run between its steps"
+            self.reduce[name] = follow(function)
         return ""
 
     def run(self, first: int, columns: Mapping[str, Array]) -> Part:
         """Results of some runs."""
         part = Part.empty(first, columns, self.plan)
         rows = self.supplier.rows(columns)
-        for k in map(int, np.flatnonzero(rows.stage != "")):
+        for number in np.flatnonzero(rows.stage != ""):
+            k = int(number)
             if rows.stage[k] == ALONE:
                 log.info("run %d by itself: %s", first + k, rows.message[k])
                 _alone(part, k, self.plan, lambda k=k: self.plan.problem(rows.parameters(k)))
@@ -188,6 +195,7 @@ class Shared:
                 t_eval=self.times if self.times.size else None,
                 events=(*ivp.events, *events) if events else None,
                 workers=1,
+                **({"reduce": self.reduce} if self.reduce else {}),
                 **plan.options,
             )
         except Exception as error:
@@ -212,7 +220,10 @@ class Shared:
                 continue
             try:
                 for name, reduction in self.plan.record.items():
-                    part.values[name][k] = self._value(reduction, many, i, rows, k)
+                    if name in self.reduce:
+                        part.values[name][k] = many.reduced[name][i]
+                    else:
+                        part.values[name][k] = self._value(reduction, many, i, rows, k)
             except Exception as error:
                 part.fail(k, "record", f"{name}: {told(error)}")
                 continue
@@ -234,3 +245,18 @@ class Shared:
 
 
 _MANY_OPTIONS = frozenset(inspect.signature(solve_many).parameters)
+
+
+def _followed_reductions() -> dict[type, Any]:
+    """What ``solve_many`` follows along runs, by what a study calls it."""
+    from integrators.many import reductions
+
+    return {
+        Max: reductions.Largest,
+        Min: reductions.Smallest,
+        Integral: reductions.Integral,
+        Mean: reductions.Mean,
+    }
+
+
+_FOLLOWED = _followed_reductions() if "reduce" in _MANY_OPTIONS else {}

@@ -17,19 +17,22 @@ from numpy.typing import NDArray
 
 from integrators import IVP
 from multibody import Model
+from multibody.runs.forces import with_parameters
 
-from .plan import FORCES, Plan, RunFailed, told, with_parameters
+from .plan import FORCES, Plan, RunFailed, told
 from .quantities import Quantity, Seen, State
 from .starts import Assembled, GivenState
 from .subjects import Given
+from .traced_quantities import agrees, followed, traced_quantity
 
-__all__ = ["NoSupplier", "Rows", "Supplier", "supplier_of"]
+__all__ = ["ALONE", "NoSupplier", "Rows", "Supplier", "supplier_of"]
 
 Array = NDArray[np.float64]
 Columns = Mapping[str, Array]
 
 
 ALONE = "alone"
+SAMPLES = 3  # runs at which traced quantities are compared
 
 
 class NoSupplier(Exception):
@@ -94,6 +97,10 @@ class Supplier(Protocol):
 
     def value(self, quantity: Quantity, rows: Rows, k: int, t: float, y: Array) -> float:
         """A quantity at one state of one of them."""
+        ...
+
+    def followed(self, quantity: Quantity) -> Any:
+        """The quantity as a function g(t, y, p) that lanes can follow; None if there is none."""
         ...
 
 
@@ -164,9 +171,9 @@ class OfProblem:
         seen = self.seen if isinstance(quantity, State) else self.made(rows, k)[1]
         return float(quantity.along(seen, np.array([t]), y[:, None])[0])
 
-
-#: What :meth:`multibody.ModelFamily.starts` says of a model that needs a problem of its own.
-BY_ITSELF = "run it by itself"
+    def followed(self, quantity: Quantity) -> Any:
+        """Function g(t, y, p) that lanes can follow; None if there is none."""
+        return followed(quantity, None, self.seen, ())
 
 
 class OfFamily:
@@ -256,9 +263,8 @@ class OfFamily:
         t0 = self.plan.t_span[0]
         starts = self.family.starts(found, guess, positions=fixed, speeds=speeds, t=t0)
         for i, k in enumerate(good):
-            message = str(starts.messages[i])
-            if message:
-                rows.fail(int(k), ALONE if BY_ITSELF in message else "start", message)
+            if starts.messages[i]:
+                rows.fail(int(k), "start", str(starts.messages[i]))
             else:
                 rows.y0[k] = starts.y0[i]
         ready = np.flatnonzero(rows.stage == "")
@@ -333,16 +339,61 @@ class OfFamily:
 
     def made(self, rows: Rows, k: int) -> tuple[IVP, Seen]:
         """Problem of one run."""
+        return self._made(rows, k, self.fast)
+
+    def _made(self, rows: Rows, k: int, fast: Mapping[Any, Any]) -> tuple[IVP, Seen]:
         ivp = self.problem.with_(y0=rows.y0[k], params=rows.p[k])
-        parameters = rows.parameters(k)
-        options = self.plan.model_options
-        forces = {name: with_parameters(options.get(name), parameters) for name in FORCES}
-        return ivp, Seen(ivp, self.family.model(rows.p[k]), forces["tau"], forces["f_ext"])
+        parameters, options = rows.parameters(k), self.plan.model_options
+        p = np.array(list(parameters.values()))
+        tau, f_ext = (with_parameters(options.get(name), p) for name in FORCES)
+        return ivp, Seen(ivp, self.family.model(rows.p[k]), tau, f_ext, parameters, fast)
 
     def value(self, quantity: Quantity, rows: Rows, k: int, t: float, y: Array) -> float:
         """A quantity at one state of one run."""
+        if quantity in self.fast:
+            return float(self.fast[quantity](t, y, rows.p[k])[0])
         seen = self.seen if isinstance(quantity, State) else self.made(rows, k)[1]
         return float(quantity.along(seen, np.array([t]), y[:, None])[0])
+
+    # ------------------------------------------------------------ quantities
+
+    @cached_property
+    def fast(self) -> dict[Quantity, Any]:
+        """Recorded quantities as traced functions, where there are such and they are right."""
+        tau, f_ext = (self.plan.model_options.get(name) for name in FORCES)
+        found: dict[Quantity, Any] = {}
+        samples = None
+        for reduction in self.plan.record.values():
+            quantity = reduction.quantity
+            size = self.problem.params.size
+            program = traced_quantity(quantity, self.family, tau, f_ext, size)
+            if program is None or quantity in found:
+                continue
+            samples = self._samples() if samples is None else samples
+            if agrees(quantity, program, samples):
+                found[quantity] = program
+        return found
+
+    def _samples(self) -> list[tuple[Seen, float, Array]]:
+        """Some models of the study at states with other velocities than they start with."""
+        from multibody import consistent_velocity
+
+        rows = self.rows(self.plan.design.rows(0, min(SAMPLES, self.plan.design.n)))
+        rng, t0 = np.random.default_rng(0), self.plan.t_span[0]
+        samples = []
+        for k in map(int, np.flatnonzero(rows.stage == "")):
+            _, seen = self._made(rows, k, {})
+            q, v = np.split(rows.y0[k], [seen.model.nq])
+            v = v + rng.standard_normal(v.size)
+            if seen.model.loops:
+                v = consistent_velocity(seen.model, q, v, t=t0)
+            samples.append((seen, t0, np.concatenate([q, v])))
+        return samples
+
+    def followed(self, quantity: Quantity) -> Any:
+        """Function g(t, y, p) that lanes can follow; None if there is none."""
+        names = self.family.names if self.family.names == self.plan.design.names else ()
+        return followed(quantity, self.fast.get(quantity), self.seen, names)
 
 
 def _column(value: Any, columns: Columns) -> Any:
