@@ -13,12 +13,15 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from integrators import IVP, Solution, solve_many
+from integrators import IVP, Event, Solution, solve_many, traced
+from integrators.problem import accepts_params
 
 from .part import OK, Part
 from .plan import Plan, RunFailed, told
@@ -184,8 +187,7 @@ class Shared:
     def _solve(self, part: Part, ready: NDArray[np.int64], rows: Rows) -> None:
         """Solve together; where that raises, halves apart, down to the run whose fault it is."""
         plan, ivp = self.plan, self.supplier.problem
-        seen = self.supplier.seen
-        events = [reduction.event(seen) for reduction in plan.events.values()]
+        events = self._events
         try:
             many = solve_many(
                 ivp,
@@ -207,6 +209,29 @@ class Shared:
             self._solve(part, ready[half:], rows)
             return
         self._enter(part, ready, rows, many)
+
+    @cached_property
+    def _events(self) -> list[Event]:
+        return [self._event(reduction) for reduction in self.plan.events.values()]
+
+    def _event(self, reduction: EventTime) -> Event:
+        """Event for ``solve_many``: traced, where it can be, so that runs stay in lanes."""
+        usual = reduction.event(self.supplier.seen)
+        g = self.supplier.followed(reduction.quantity)
+        if g is None:
+            return usual
+        ivp, value = self.supplier.problem, reduction.value
+        with_p = ivp.params.size > 0 and accepts_params(g)
+
+        def function(t: Any, y: Any, p: Any = ()) -> Any:
+            return np.ravel(np.asarray(g(t, y, p) if with_p else g(t, y)))[:1] - value
+
+        try:
+            code = traced(function, n=ivp.n, params=ivp.params.size, outputs=1)
+        except Exception as error:
+            log.info("%r is not traced: %s", reduction, error)
+            return usual
+        return replace(usual, function=code)
 
     def _enter(self, part: Part, ready: NDArray[np.int64], rows: Rows, many: Any) -> None:
         part.nsteps[ready], part.t_end[ready] = many.nsteps, many.t

@@ -162,8 +162,7 @@ def followed(quantity: Quantity, program: Any | None, seen: Seen, names: Sequenc
         i = quantity.number(seen)
         return lambda t, y: y[i]
     if program is not None:
-        inner = program.function
-        return lambda t, y, p: inner(t, y, p)[0]
+        return program
     if isinstance(quantity, Function):
         return quantity.for_lanes(seen, len(names))
     return None
