@@ -116,7 +116,7 @@ def _forward(
         return _no_derivatives(model, tangent)
     w = _loaded(model, q, v, t)
     if model.loops:
-        free = Stabilisation("none", 0.0, 0.0)
+        free = Stabilisation()
         _with_loops(model, w, tau, f_ext, free, GIVEN_ALONG if tangent else GIVEN_BY)
         return _results(w, tangent)
     load_vector(model, "tau", tau, w.tau)
@@ -169,6 +169,8 @@ def _shortest_way(model: Model) -> Any:
     # Springs between points need external forces that are cleared, quaternions are checked.
     plain = not (model.springs or model.loops or model.quaternion_places)
     if compiled and plain and model.nv:
+        if not _run.is_compiled:
+            return ordinary  # for the time being
         w = derivative_tree(model).make_workspace()
         address, inputs = _run.address, (w.q, w.v, w.tau)
         run = native.workspace_entry(address, w.address, inputs, w.result, ordinary, w)
