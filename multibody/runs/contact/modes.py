@@ -154,13 +154,15 @@ class ContactModes:
                 )
             )
 
+        row = 0
         for j, (i, state) in enumerate(zip(held.points, held.states)):
             add(self._force(held, i), "lifts off", i, "lift")
             if state == "sticks":
                 add(self._cone(held, i), "begins to slide", i, "slide")
             elif state == "slides" and self.contacts.friction[i] > 0.0:
                 add(self._slip(i, held.angles[j]), "stops sliding", i, "stop")
-                add(self._slope(held, j), "jams", i, "jam")
+                add(self._slope(held, row), "jams", i, "jam")
+            row += 3 if state == "sticks" else 1
         for i in np.flatnonzero(self.contacts.is_rigid):
             if i not in held.points:
                 add(self._gap(int(i)), "touches", int(i), "touch")

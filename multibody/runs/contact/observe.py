@@ -87,12 +87,10 @@ def contact_forces(model: Model, solution: Any) -> ContactObservation:
     keys = _keys_at(solution, times)
     for j, (t, key) in enumerate(zip(times, keys)):
         y = np.ascontiguousarray(states[:, j])
-        if key in (FREE, SETTLE):
-            k = kinematics_at(model, y[:nq], y[nq:], float(t))
-        else:
+        if key not in (FREE, SETTLE):
             p = modes.free.params if params is None else params
-            found = modes.motion(modes.held[key], float(t), y, p)
-            k, parts[j] = found.kinematics, found.forces
+            parts[j] = modes.motion(modes.held[key], float(t), y, p).forces
+        k = kinematics_at(model, y[:nq], y[nq:], float(t))
         frames = np.concatenate([k.normal[:, None], k.tangents], axis=1)
         force[j] = np.einsum("nk,nkx->nx", parts[j], frames)
         gap[:, j], point[j] = k.gap, k.point
