@@ -7,6 +7,7 @@ What lives where, each room importing from those above it only:
 - `joints`: a class a joint, and a registry;
 - `model`, `io`: bodies, joints and loops put together and checked; files;
 - `dynamics`: one algorithm a file, `loops` for closed ones, `book` for those to read;
+- `contact`: gaps, contact forces, impacts;
 - `runs`: models as initial value problems and DAEs, simulated and observed;
 - `mechanisms`, `pictures`: models ready to use; plots and animations.
 
@@ -145,10 +146,12 @@ __all__ = [
     "ConstantVelocity",
     "Constraints",
     "Contact",
+    "ContactForces",
     "Cylindrical",
     "Disc",
     "Driven",
     "Energy",
+    "EnergyGainError",
     "EnergyLedger",
     "FD_derivatives",
     "FD_x",
@@ -161,11 +164,13 @@ __all__ = [
     "Helical",
     "HuntCrossley",
     "ID_derivatives",
+    "Impact",
     "Inertia",
     "InverseInertia",
     "Joint",
     "JointReactions",
     "Kinematics",
+    "LCPError",
     "Loop",
     "LoopClosure",
     "LoopElement",
@@ -174,6 +179,7 @@ __all__ = [
     "ModelBuilder",
     "ModelFileError",
     "Motion",
+    "PainleveError",
     "Planar",
     "Plucker",
     "Point",
@@ -214,8 +220,12 @@ __all__ = [
     "consistent_velocity",
     "constrained_accelerations",
     "constraints",
+    "contact_accelerations",
+    "contact_forces",
+    "contact_kinematics",
     "convert",
     "coriolis_forces",
+    "coulomb",
     "crba",
     "crf",
     "crm",
@@ -229,6 +239,8 @@ __all__ = [
     "graph",
     "gravity_forces",
     "handle_dynamics",
+    "impact",
+    "impacts",
     "independent_coordinates",
     "inertia",
     "io",
@@ -282,7 +294,9 @@ __all__ = [
     "scry",
     "scrz",
     "se3",
+    "separate",
     "simulate",
+    "solve_lcp",
     "spatial",
     "sphere",
     "xlt",
@@ -292,17 +306,28 @@ __all__ = [
 # Loaded on first use: public module → where it is; public name → module that defines it.
 _MODULES = {"animate": "pictures.animate", "mechanisms": "mechanisms", "plot": "pictures.plot"}
 _LATER = {
+    "ContactForces": "contact.accelerations",
+    "EnergyGainError": "contact.impacts",
     "EnergyLedger": "runs.ledger",
+    "Impact": "contact.impacts",
     "JointReactions": "dynamics.loops.reactions",
+    "LCPError": "contact.lcp",
     "LoopClosure": "dynamics.loops.independent",
     "LoopElement": "dynamics.loops.joints",
+    "PainleveError": "contact.accelerations",
     "SparseDynamics": "dynamics.book.sparse",
     "actuators": "dynamics.loops.actuation",
     "as_ivp_minimal": "runs.minimal",
     "closed_loop_inverse_dynamics": "dynamics.loops.actuation",
+    "contact_accelerations": "contact.accelerations",
+    "contact_forces": "runs.contact.observe",
+    "contact_kinematics": "contact.kinematics",
+    "coulomb": "contact.cones",
     "energy_ledger": "runs.ledger",
     "gears": "dynamics.loops.independent",
     "handle_dynamics": "dynamics.book.handles",
+    "impact": "contact.impacts",
+    "impacts": "runs.contact.observe",
     "independent_coordinates": "dynamics.loops.independent",
     "joint_reactions": "dynamics.loops.reactions",
     "loop_elements": "dynamics.loops.joints",
@@ -312,6 +337,8 @@ _LATER = {
     "observe": "runs.observe",
     "operational_space_inertia": "dynamics.book.handles",
     "reactions_along": "runs.reactions",
+    "separate": "contact.separate",
+    "solve_lcp": "contact.lcp",
 }
 
 

@@ -183,10 +183,10 @@ def as_ivp(
     t0, t1 = _time_span(t_span)
     q0 = model.neutral() if q0 is None else model.check("q", q0)
     v0 = np.zeros(model.nv) if v0 is None else model.check("v", v0)
-    if any(contact.law is None for contact in model.contacts):
-        from .contact.problem import contact_problem
+    if model.contacts:
+        from .contact.problem import with_contacts
 
-        return contact_problem(
+        return with_contacts(
             model,
             q0,
             v0,

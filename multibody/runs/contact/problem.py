@@ -18,11 +18,12 @@ from ...contact.workspace import contacts_of
 from ..forces import external_force_law, joint_force_law
 from .modes import ContactModes
 from .moreau import MoreauJean
+from .soft import soft_problem
 
 if TYPE_CHECKING:
     from ...model import Model
 
-__all__ = ["ContactProblem", "contact_problem"]
+__all__ = ["ContactProblem", "contact_problem", "with_contacts"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,6 +91,29 @@ def _forwards(t_span: Any) -> None:
         )
 
 
+def with_contacts(
+    model: Model,
+    q0: Array,
+    v0: Array,
+    t_span: tuple[float, float],
+    tau: Any,
+    f_ext: Any,
+    restitution_law: str,
+    **options: Any,
+) -> Any:
+    """Problem of a model with contacts: rigid ones make a Hybrid, compliant ones an IVP."""
+    rigid = contacts_of(model).is_rigid
+    if rigid.any() and not rigid.all():
+        soft = contacts_of(model).names[int(np.argmin(rigid))]
+        raise ValueError(
+            f"{model.name!r} has rigid contacts beside compliant ones ({soft!r} has a law); give "
+            "all of them a law, or none"
+        )
+    if rigid.all():
+        return contact_problem(model, q0, v0, t_span, tau, f_ext, restitution_law, **options)
+    return soft_problem(model, q0, v0, t_span, tau, f_ext, **options)
+
+
 def contact_problem(
     model: Model,
     q0: Array,
@@ -105,11 +129,6 @@ def contact_problem(
 
     one_of(restitution_law, "restitution_law", ("newton", "poisson"))
     _forwards(t_span)
-    if not contacts_of(model).is_rigid.all():
-        raise ValueError(
-            f"{model.name!r} has rigid contacts beside compliant ones; give all of them a law, or "
-            "none"
-        )
     bare = replace(model, contacts=())
     if model.loops and options.get("stabilise") is None:
         options["stabilise"] = "projection"  # impacts need loops that are closed
