@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 __all__ = ["SoftContacts", "soft_contacts"]
 
+#: A patch and a body that are closer than this (m) are together: both move alike, and which of the
+#: two is deeper is a matter of rounding.
+TOGETHER = 1e-8
+
 
 class SoftContacts:
     """Compliant points of a model: where their states are, and their forces.
@@ -67,7 +71,7 @@ class SoftContacts:
             at = self.at[i]
             z, gap = states[at], k.gap[i]
             normal = 0.0
-            if gap <= z:
+            if gap <= z + TOGETHER:
                 normal = max(0.0, -law.stiffness * gap - law.damping * k.gap_rate[i])
             rates[at] = -(law.stiffness * z + normal) / law.damping
             forces[i, 0] = normal
@@ -98,10 +102,11 @@ class SoftContacts:
         return states
 
     def follow(self, k: ContactKinematics, states: Array) -> Array:
-        """States with patches that errors have put into the body moved to its surface."""
+        """States with patches that errors have parted a little from the body put on it again."""
         states = states.copy()
         for i, at in self.at.items():
-            states[at] = min(states[at], max(k.gap[i], states[at]) if k.gap[i] > 0.0 else k.gap[i])
+            if k.gap[i] <= min(states[at] + TOGETHER, 0.0):
+                states[at] = k.gap[i]
         return states
 
 

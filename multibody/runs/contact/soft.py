@@ -88,9 +88,8 @@ def soft_problem(
         t, y = np.asarray(solution.t), np.asarray(solution.y)
         gap, force, point = [], [], []
         for j in range(len(t)):
-            k = kinematics_at(
-                model, np.ascontiguousarray(y[:nq, j]), np.ascontiguousarray(y[nq:n, j]), float(t[j])
-            )
+            x = np.ascontiguousarray(y[:, j])
+            k = kinematics_at(model, x[:nq], x[nq:n], float(t[j]))
             parts = soft.forces(k, y[n:, j])[0]
             frames = np.concatenate([k.normal[:, None], k.tangents], axis=1)
             gap.append(k.gap)
