@@ -29,6 +29,7 @@ from ..dynamics.loops.closed_loop import (
 from ..dynamics.loops.gaps import closure_kernel
 from ..dynamics.loops.multipliers import unconstrained_forces
 from ..dynamics.motion import totals_along
+from ..model.rules import refuse_contacts
 from .closed import TRACED_CONSTRAINTS, check_consistent
 from .forces import external_force_law, joint_force_law
 from .ivp import TRACED_BODIES, _set_forces
@@ -249,6 +250,7 @@ def _need_model(model: Any) -> None:
         raise TypeError(
             f"model: expected a Model, such as mechanisms.four_bar() returns, received {model!r}"
         )
+    refuse_contacts(model, "as_dae")
 
 
 def _chosen(model: Model, q: Array, t: float, rows: ArrayLike | None) -> tuple[Array, Array | None]:

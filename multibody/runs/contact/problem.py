@@ -57,6 +57,17 @@ class ContactProblem(Hybrid):
         assert self.contact_modes is not None
         return self.contact_modes.model
 
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """Names of the components of the state."""
+        assert self.contact_modes is not None
+        return tuple(self.contact_modes.free.state_names)
+
+    @property
+    def invariants(self) -> dict[str, Any]:
+        """Nothing is constant through impacts and friction."""
+        return {}
+
     def observe(self, solution: Any) -> Any:
         """Contact forces along a solution; see :func:`multibody.contact_forces`."""
         from .observe import contact_forces
@@ -138,5 +149,3 @@ def contact_problem(
     modes = ContactModes(model, free, tau_law, force_law, restitution_law)
     start, y0 = modes.start(t_span[0], q0, v0, params)
     return ContactProblem(modes, start, y0, t_span, name=model.name, contact_modes=modes)
-
-
