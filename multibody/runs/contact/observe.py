@@ -58,8 +58,15 @@ class ImpactEvent(NamedTuple):
     result: Impact
 
 
-def contact_forces(model: Model, solution: Any) -> ContactObservation:
+def contact_forces(model: Model, solution: Any, shown: Any = None) -> ContactObservation:
     """Forces at all contact points along a solution of an event-driven run.
+
+    Parameters
+    ----------
+    model, solution
+        The model, and a solution of its problem.
+    shown
+        Anything with fields t and y: other times of the run, and the states there.
 
     Examples
     --------
@@ -79,7 +86,8 @@ def contact_forces(model: Model, solution: Any) -> ContactObservation:
             "contact_forces: expected a solution of an event-driven run of a model with rigid "
             "contacts, such as simulate(model, ...) returns"
         )
-    times, states = np.asarray(solution.t), np.asarray(solution.y)
+    given = solution if shown is None else shown
+    times, states = np.asarray(given.t), np.asarray(given.y)
     m = len(times)
     gap, force = np.zeros((contacts.n, m)), np.zeros((m, contacts.n, 3))
     parts, point = np.zeros((m, contacts.n, 3)), np.zeros((m, contacts.n, 3))

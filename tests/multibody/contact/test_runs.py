@@ -189,9 +189,8 @@ def test_time_steps_pass_accumulations_and_stick():
     _, solution = run("bouncing_ball", 10.0, {"method": "MoreauJean", "step": 4e-3})
     assert abs(solution.y[0, -1] - 0.1) < 1e-3
     assert solution.y[1, -1] == pytest.approx(0.0, abs=1e-12)
-    model, solution = run(
-        "block_on_incline", 0.5, {"method": "MoreauJean", "step": 0.02}, friction=0.35
-    )
+    options = {"method": "MoreauJean", "step": 0.02}
+    _, solution = run("block_on_incline", 0.5, options, friction=0.35)
     assert np.abs(solution.y[7:]).max() < 1e-12
     _, solution = run("block_on_incline", 0.5, options)
     way = np.linalg.norm(solution.y[4:7, -1] - solution.y[4:7, 0])
