@@ -100,6 +100,7 @@ def solve_lcp(
     (array([1., 1., 1., 1.]), False)
     """
     matrix, vector, guess = _checked(M, d, start)
+    values: Any
     if method == "auto":
         status, w = _on_pivots(_symmetric, matrix, vector, guess)
         if status == FOUND:

@@ -101,7 +101,8 @@ class Contacts:
         self.model = model
         self.names: list[str] = []
         self.contacts: list[Contact] = []
-        kinds, bodies, numbers, functions = [], [], [], []
+        kinds, bodies, numbers = [], [], []
+        functions: list[Any] = []
         for contact in model.contacts:
             if contact.gap is not None:
                 self.names.append(contact.name)

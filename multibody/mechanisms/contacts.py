@@ -31,6 +31,11 @@ def _in_plane(builder: ModelBuilder, name: str, inertia: object) -> None:
     builder.add_body(name, f"{name}_z", Revolute("y"), inertia=inertia)
 
 
+def _radius(shape: object) -> float:
+    assert isinstance(shape, Ball)
+    return float(shape.radius)
+
+
 @register(q0=[1.1], t_end=10.0, source="rests at t₁(1 + e)/(1 − e), t₁ = √(2h/g)")
 def bouncing_ball(radius: float = 0.1, restitution: float = 0.9, mass: float = 1.0) -> Model:
     """A ball that bounces ever lower on a floor, infinitely often, and comes to rest.
@@ -192,7 +197,7 @@ def newtons_cradle(balls: int = 5, radius: float = 0.05, length: float = 1.0) ->
 
 
 @register(
-    q0=lambda model: [*model.neutral()[:4], 0.0, 0.0, model.contacts[0].shape_b.radius],
+    q0=lambda model: [*model.neutral()[:4], 0.0, 0.0, _radius(model.contacts[0].shape_b)],
     v0=[0.0, 0.0, 0.0, 5.0, 0.0, 0.0],
     t_end=2.0,
     source="slides for t = 2v₀/(7μg), then rolls with 5v₀/7",
@@ -248,9 +253,7 @@ def sliding_ladder(length: float = 1.0, mass: float = 1.0) -> Model:
 
 
 @register(
-    q0=lambda model: (
-        model.contacts[0].shape_a.radius * np.array([np.sin(0.1), np.cos(0.1)])  # type: ignore[union-attr]
-    ),
+    q0=lambda model: _radius(model.contacts[0].shape_a) * np.array([np.sin(0.1), np.cos(0.1)]),
     t_end=1.2,
     source="leaves the sphere where its height has fallen to two thirds",
 )

@@ -309,9 +309,8 @@ class Artists:
         ]
         self.slides = [line(color=QUIET, lw=1.2, ls="--") for _ in bones.slides]
         self.surfaces = [line(color=QUIET, lw=1.6) for _ in bones.surfaces]
-        self.forces = [
-            line(color=LOOP, lw=2.0, marker="o", markevery=[0], ms=3.0) for _ in bones.forces
-        ]
+        foot = dict(marker="o", markevery=[0], ms=3.0)
+        self.forces = [line(color=FORCE, lw=2.0, **foot) for _ in bones.forces]
         self.springs = [line(color=INK, lw=1.2, ls=":") for _ in bones.springs]
         heaviest = max([m for _, m in bones.centres], default=1.0)
         self.centres = [

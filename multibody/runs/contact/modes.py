@@ -106,9 +106,9 @@ class ContactModes:
             q = model.normalise(y[:nq])
             return np.concatenate(onto_contacts(model, held, t, q, y[nq:]))
 
-        given = {"f": f if len(self.free.params) else (lambda t, y: f(t, y)), "project": project}
-        given |= {"jac": None, "manifold": None, "invariants": {}, "review": None}
-        return self.free.with_(**given)
+        right = f if len(self.free.params) else (lambda t, y: f(t, y))
+        nothing: dict[str, Any] = {"jac": None, "manifold": None, "invariants": {}, "review": None}
+        return self.free.with_(f=right, project=project, **nothing)
 
     def motion(self, held: Held, t: float, y: Array, p: Any = ()) -> HeldMotion:
         """Accelerations and forces in a mode; the last answer is remembered for the events."""
@@ -163,9 +163,9 @@ class ContactModes:
                 add(self._slip(i, held.angles[j]), "stops sliding", i, "stop")
                 add(self._slope(held, row), "jams", i, "jam")
             row += 3 if state == "sticks" else 1
-        for i in np.flatnonzero(self.contacts.is_rigid):
+        for i in map(int, np.flatnonzero(self.contacts.is_rigid)):
             if i not in held.points:
-                add(self._gap(int(i)), "touches", int(i), "touch")
+                add(self._gap(i), "touches", i, "touch")
         return found
 
     def _gap(self, i: int) -> Callable[..., float]:
