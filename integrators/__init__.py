@@ -24,6 +24,7 @@ from .tableau import ContinuousExtension, OrderCondition, Tableau
 if TYPE_CHECKING:
     from . import analysis, catalogue, dae, groups, problems
     from .analysis.method.check import check_method
+    from .dae.general import DAE
     from .hybrid.switch import Switch
     from .many import ManySolutions, solve_many
     from .methods.lie import MuntheKaas
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from .tracing import Traced, TracingError, traced, where
 
 __all__ = [
+    "DAE",
     "IVP",
     "PI",
     "PID",
@@ -75,6 +77,7 @@ __all__ = [
 
 # Loaded on first use, to keep `import integrators` fast.
 _LATER = {
+    "DAE": "dae.general",
     "Method": "methods.user",
     "MuntheKaas": "methods.lie",
     "Taylor": "methods.taylor",

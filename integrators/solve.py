@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import IntegrationInterrupted, check_choice, pass_on, suggest
 from .hybrid import Hybrid
 from .manifold import Manifold
-from .problem import IVP, time_span
+from .problem import IVP, in_order, time_span
 from .runs.hybrid_run import HybridRun
 from .runs.mistakes import relative_tolerance, warn_of_swapped
 from .runs.quality import global_error
@@ -168,6 +168,23 @@ def solve(
         "nonnegative": nonnegative,
         "manifold": manifold,
     }
+
+    def again(factor: float, times: NDArray[np.float64]) -> Solution:
+        return solve(
+            ivp,
+            method=method,
+            step=None if step is None else step / factor,
+            rtol=max(relative_tolerance(rtol) / factor, SMALLEST_RTOL),
+            atol=np.asarray(atol, dtype=np.float64) / factor,
+            t_eval=times,
+            tstops=tstops,
+            controller=controller,
+            norm=norm,
+            max_step=max_step,
+            max_steps=max_steps,
+            kinks=kinks,
+        )
+
     hybrid: Hybrid | None
     if isinstance(problem, Hybrid) and isinstance(method, str):
         own = getattr(problem, "by_own_method", None)
@@ -200,8 +217,11 @@ def solve(
         solution = HybridRun(hybrid, solve, for_modes).run()
         solution.method = method_name(method)
         solution.problem = problem if isinstance(problem, Hybrid) else ivp
-        solution.judge(None if step is not None else relative_tolerance(rtol))
+        asked = None if step is not None else relative_tolerance(rtol)
+        looked = check is not None and solution.success and solution.t.size > 0
+        solution.judge(asked, global_error(solution, again, asked) if looked else None)
         return _delivered(solution, False, throw, on_interrupt)
+    ivp = ivp.for_run()
     chosen = _chosen(method)
     n = chosen.error_components(ivp) if hasattr(chosen, "error_components") else ivp.n
     output_times = _output_times(t_eval, ivp.t_span)
@@ -232,22 +252,6 @@ def solve(
     asked = None if options.fixed else options.rtol
     estimate = None
     if check is not None and solution.success and solution.t.size:
-
-        def again(factor: float, times: NDArray[np.float64]) -> Solution:
-            return solve(
-                ivp,
-                method=method,
-                step=None if step is None else step / factor,
-                rtol=max(options.rtol / factor, SMALLEST_RTOL),
-                atol=np.asarray(atol, dtype=np.float64) / factor,
-                t_eval=times,
-                tstops=tstops,
-                controller=controller,
-                norm=norm,
-                max_step=max_step,
-                max_steps=max_steps,
-            )
-
         estimate = global_error(solution, again, asked)
     solution.judge(asked, estimate)
     return _delivered(solution, run.interrupts.waiting, throw, on_interrupt)
@@ -285,6 +289,7 @@ def _as_ivp(problem: Any, t_span: Sequence[float] | None, y0: Any, changes: dict
     if t_span is None or y0 is None:
         raise TypeError("solve(f, t_span, y0) needs the interval and the initial state")
     warn_of_swapped(problem)
+    t_span, y0 = in_order(t_span, y0)
     return IVP(problem, y0, time_span(t_span), **given)
 
 

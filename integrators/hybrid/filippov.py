@@ -28,7 +28,8 @@ from ..problem import IVP
 from ..tracing import Traced
 from .kinks import Kinks
 from .modes import Exit, Hybrid, Mode
-from .switch import Piecewise, Signs, call, traced_as
+from .sliding import Blend
+from .switch import Piecewise, Signs, call
 
 __all__ = ["Switched", "switched"]
 
@@ -40,12 +41,13 @@ _SIDES = {word: side for side, word in _WORDS.items()}
 
 EPS, TINY = np.finfo(float).eps, np.finfo(float).tiny
 ROUNDING = 1e-13  # |g| below this part of its terms is zero
-ROOM = 1e-10  # sliding ends where |λ| is so much above 1; the state then differs by the square
-UNDECIDED = 1e-10  # rates below this part of the largest are looked at a little later
+# Rates below this part of the largest, and |λ| so near to 1, are looked at a little later; sliding
+# ends where |λ| is so much above 1, which changes the state by the square of it. First for rates
+# that are exact, then for differences.
+UNDECIDED, UNDECIDED_DIFFERENCES = 1e-12, 1e-10
 AHEAD = (1e-6, 1e-4, 1e-2)  # how much later, in parts of the time in which the state changes
 DIFFERENCE = 1e-3  # step of differences for untraced g, in parts of the same
 MOST_AT_ONCE = 3  # surfaces that meet in one point
-MOST_ITERATIONS = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +118,9 @@ class _Modes:
         self.said: list[str] = []
         self.tried: tuple[float, set[tuple[Any, ...]]] = (np.nan, set())
         self.length = abs(ivp.t_span[1] - ivp.t_span[0])
+        some = tuple(1 for _ in range(pieces.count))
+        exact = all(isinstance(pieces.surface(i, some), Traced) for i in range(pieces.count))
+        self.undecided = UNDECIDED if exact else UNDECIDED_DIFFERENCES
 
     # ------------------------------------------------------------ keys
 
@@ -158,15 +163,15 @@ class _Modes:
         if not sliding:
             smooth = self.ivp.with_(f=self.field(tuple(sides)), **changes)
             return Mode(smooth, transitions)
-        blend = _Blend(self, sides, sliding)
+        blend = Blend(self, sides, sliding)
         for place, i in enumerate(sliding):
             for side in (1, -1):
                 transitions.append(
                     Exit(
                         blend.room(place, side),
                         direction=-1,
-                        jump=self._leaving(sides, i, side),
-                        floor=ROOM,
+                        jump=self._leaving(sides, blend, i, side),
+                        floor=self.undecided,
                         name=f"end of sliding on surface {i}",
                     )
                 )
@@ -179,8 +184,11 @@ class _Modes:
         return Mode(self.ivp.with_(f=blend.field, project=project, **changes), transitions)
 
     def _crossing(self, sides: list[int | None], i: int) -> Callable[..., tuple[Key, Array]]:
+        sliding = [k for k, side in enumerate(sides) if side == 0]
+        blend = Blend(self, sides, sliding) if sliding else None
+
         def jump(t: float, y: Array) -> tuple[Key, Array]:
-            sliding = [k for k, side in enumerate(sides) if side == 0]
+            y = y if blend is None else blend.projected(t, y)
             near = [
                 k
                 for k, side in enumerate(sides)
@@ -192,11 +200,15 @@ class _Modes:
 
         return jump
 
-    def _leaving(self, sides: list[int | None], i: int, side: int) -> Callable[..., Any]:
+    def _leaving(
+        self, sides: list[int | None], blend: Blend, i: int, side: int
+    ) -> Callable[..., tuple[Key, Array]]:
+        after = list(sides)
+        after[i] = side
+        active = [k for k in blend.sliding if k != i]
+
         def jump(t: float, y: Array) -> tuple[Key, Array]:
-            after = list(sides)
-            after[i] = side
-            active = [k for k in range(len(sides)) if sides[k] == 0 and k != i]
+            y = blend.projected(t, y)
             if not active:
                 return self._settled(t, y, after), y
             return self.decide(t, y, after, active), y
@@ -266,7 +278,7 @@ class _Modes:
         """The key of some sides: surfaces that make no difference are idle, others get a side."""
         final = list(sides)
         relevant: set[int] = set()
-        for signs in self._corners(final, [i for i, side in enumerate(final) if side == 0]):
+        for signs in self.corners(final, [i for i, side in enumerate(final) if side == 0]):
             relevant |= self.pieces.relevant(signs)
         for i in sorted(relevant):
             if final[i] is None:
@@ -276,22 +288,22 @@ class _Modes:
     def _holds(self, t: float, y: Array, trial: list[int | None], active: Sequence[int]) -> int:
         """Whether a motion may go on so: 1 yes, 0 undecided, −1 no."""
         sliding = [i for i in active if trial[i] == 0]
-        around = self._corners(trial, active)
+        around = self.corners(trial, active)
         speeds = np.array(
             [[abs(self.rate(self.surface(i, trial), t, y, self.velocity(c, t, y))) for i in active]
              for c in around]
         )  # fmt: skip
         scale = dict(zip(active, speeds.max(axis=0)))
-        blend = _Blend(self, trial, sliding) if sliding else None
+        blend = Blend(self, trial, sliding) if sliding else None
         first = self._margins(t, y, trial, active, scale, blend)
         if first is None:
             return -1
         velocity = blend.velocity(t, y) if blend else self.velocity(tuple(trial), t, y)
         verdict = 1
         for place, margin in enumerate(first):
-            if margin > UNDECIDED:
+            if margin > self.undecided:
                 continue
-            if margin < -UNDECIDED:
+            if margin < -self.undecided:
                 return -1
             change = 0.0
             for part in AHEAD:  # nearly zero: where does it go?
@@ -300,7 +312,7 @@ class _Modes:
                 if later is None:
                     return -1
                 change = later[place] - margin
-                if abs(change) > UNDECIDED * part:
+                if abs(change) > max(self.undecided, 1e-6 * part):
                     break
             else:
                 verdict = 0
@@ -316,7 +328,7 @@ class _Modes:
         trial: list[int | None],
         active: Sequence[int],
         scale: dict[int, float],
-        blend: _Blend | None,
+        blend: Blend | None,
     ) -> list[float] | None:
         """By how much the conditions of a mode hold; None if there is no sliding field."""
         margins = []
@@ -340,7 +352,7 @@ class _Modes:
 
     # ------------------------------------------------------------ fields and surfaces
 
-    def _corners(self, sides: Sequence[int | None], around: Sequence[int]) -> list[Signs]:
+    def corners(self, sides: Sequence[int | None], around: Sequence[int]) -> list[Signs]:
         """All combinations of sides of some surfaces, the other sides given; + first."""
         found = []
         for signs in product((1, -1), repeat=len(around)):
@@ -407,128 +419,3 @@ class _Modes:
         """Time in which the state changes by its own size, at most that of the run."""
         size, speed = float(np.max(np.abs(y))), float(np.max(np.abs(velocity)))
         return min(self.length, size / speed) if size * speed > 0 else 1e-3 * self.length
-
-
-class _Blend:
-    """The field of sliding on some surfaces, and the weights λ of their sides."""
-
-    def __init__(self, modes: _Modes, sides: Sequence[int | None], sliding: Sequence[int]) -> None:
-        self.modes, self.sliding = modes, list(sliding)
-        self.corners = modes._corners(sides, sliding)
-        self.surfaces = [modes.surface(i, sides) for i in sliding]
-        self.fields = [modes.field(corner) for corner in self.corners]
-        self.signs = np.array(list(product((1, -1), repeat=len(sliding))), dtype=np.float64)
-
-    # ------------------------------------------------------------ on numbers
-
-    def _velocities(self, t: float, y: Array) -> Array:
-        return np.array([self.modes.velocity(corner, t, y) for corner in self.corners])
-
-    def _rates(self, t: float, y: Array, velocities: Array) -> Array:
-        """ġ of each surface (rows) along each corner's field (columns)."""
-        return np.array([[self.modes.rate(g, t, y, v) for v in velocities] for g in self.surfaces])
-
-    def weights(self, t: float, y: Array) -> Array:
-        """λ of each surface, not cut off at ±1; NaN if there is none."""
-        return self._solved(self._rates(t, y, self._velocities(t, y)))
-
-    def _solved(self, rates: Array) -> Array:
-        """λ with Σ_c w_c(λ) ġ_c = 0: in closed form for one surface, else by Newton's method."""
-        if len(self.sliding) == 1:
-            plus, minus = rates[0]
-            return np.array([-(plus + minus) / (plus - minus)])
-        lam = np.zeros(len(self.sliding))
-        for _ in range(MOST_ITERATIONS):
-            residual = rates @ self._shares(lam)
-            slope = np.array([rates @ self._shares(lam, i) for i in range(len(lam))]).T
-            try:
-                change = np.linalg.solve(slope, residual)
-            except np.linalg.LinAlgError:
-                break
-            lam = lam - change
-            if np.max(np.abs(change)) <= 1e-14 * max(1.0, np.max(np.abs(lam))):
-                return lam
-        return np.full(len(lam), np.nan)
-
-    def _shares(self, lam: Array, by: int | None = None) -> Array:
-        """Weight of each corner, Π (1 ± λᵢ)/2, or its derivative by one λ."""
-        factors = (1.0 + self.signs * lam) / 2.0
-        if by is not None:
-            factors[:, by] = self.signs[:, by] / 2.0
-        return factors.prod(axis=1)
-
-    def attraction(self, t: float, y: Array, scale: dict[int, float]) -> list[float]:
-        """For each surface, how much its two sides lead into it; > 0 if sliding is stable."""
-        rates = self._rates(t, y, self._velocities(t, y))
-        lam = self._solved(rates)
-        found = []
-        for place, i in enumerate(self.sliding):
-            toward = -float(rates[place] @ self._shares(np.clip(lam, -1, 1), place))
-            found.append(toward / scale[i] if scale[i] > 0 else 0.0)
-        return found
-
-    def velocity(self, t: float, y: Array) -> Array:
-        """y' while sliding."""
-        velocities = self._velocities(t, y)
-        lam = self._solved(self._rates(t, y, velocities))
-        return self._shares(lam) @ velocities
-
-    def projected(self, t: float, y: Array) -> Array:
-        """The nearest state on the surfaces."""
-        for _ in range(3):
-            values = np.array([self.modes.value(g, t, y) for g in self.surfaces])
-            if not np.any(values):
-                break
-            G = np.array([self.modes.gradient(g, t, y) for g in self.surfaces])
-            y = y - np.linalg.lstsq(G, values, rcond=None)[0]
-        return y
-
-    # ------------------------------------------------------------ as functions of a problem
-
-    @property
-    def field(self) -> Callable[..., Any]:
-        """f while sliding: traced for one surface if both sides and g are."""
-        modes = self.modes
-
-        def blended(t: float, y: Array, *p: Array) -> Array:
-            slopes = np.array([np.ravel(call(f, t, y, p)) for f in self.fields])
-            velocities = slopes if modes.mass is None else np.linalg.solve(modes.mass, slopes.T).T
-            lam = self._solved(self._rates(t, y, velocities))
-            return self._shares(lam) @ slopes
-
-        if len(self.sliding) > 1 or modes.mass is not None:
-            return blended
-
-        def symbolic(t: Any, y: Any, *p: Any) -> Any:
-            plus, minus, lam = self._symbolic(t, y, p)
-            return ((1 + lam) * plus + (1 - lam) * minus) / 2
-
-        made = traced_as([*self.fields, *self.surfaces], symbolic)
-        return made if made is not symbolic else blended
-
-    def _symbolic(self, t: Any, y: Any, p: tuple[Any, ...]) -> tuple[Any, Any, Any]:
-        """Both sides and λ of one surface, on symbols."""
-        g: Any = self.surfaces[0]
-        own = p if g.k else ()
-        gradient, drift = (
-            np.ravel(g.jacobian()(t, y, *own)),
-            np.ravel(g.time_derivative()(t, y, *own)),
-        )
-        plus, minus = (np.ravel(call(f, t, y, p)) for f in self.fields)
-        n_plus, n_minus = gradient @ plus + drift[0], gradient @ minus + drift[0]
-        return plus, minus, -(n_plus + n_minus) / (n_plus - n_minus)
-
-    def room(self, place: int, side: int) -> Callable[..., Any]:
-        """1 ∓ λ of one surface: sliding ends where it falls through zero."""
-
-        def left(t: float, y: Array, *p: Array) -> float:
-            return float(1.0 - side * self.weights(t, y)[place])
-
-        if len(self.sliding) > 1 or self.modes.mass is not None:
-            return left
-
-        def symbolic(t: Any, y: Any, *p: Any) -> Any:
-            return [1.0 - side * self._symbolic(t, y, p)[2]]
-
-        made = traced_as([*self.fields, *self.surfaces], symbolic, outputs=1)
-        return made if made is not symbolic else left

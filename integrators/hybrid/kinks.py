@@ -117,15 +117,11 @@ class Kinks(Piecewise):
                 continue
             if node in self.place:
                 found.add(self.place[node][0])
-            chosen = self._chosen(node, signs)
-            if chosen is None:
-                waiting += args
-            else:  # a branch that is not taken is not needed, but what the branch depends on
-                waiting += [chosen, *(self._conditions(args[0]) if op == "select" else args)]
+                waiting += args  # the surface needs both sides
+            if op == "select":
+                waiting.append(args[0])
+            waiting += self._operands(node, signs)
         return frozenset(found)
-
-    def _conditions(self, node: int) -> list[int]:
-        return [node]
 
     def _chosen(self, node: int, signs: Signs) -> int | None:
         """The operand that a ``select`` takes, if its condition is decided."""
@@ -179,7 +175,12 @@ class Kinks(Piecewise):
     def _needed(self, result: Callable[..., Any], signs: Signs) -> set[int]:
         """Nodes that a result needs on these sides."""
         waiting: list[int] = []
-        result(lambda node: waiting.append(node) or 0.0)
+
+        def asked(node: int) -> float:
+            waiting.append(node)
+            return 0.0
+
+        result(asked)
         found: set[int] = set()
         while waiting:
             node = waiting.pop()

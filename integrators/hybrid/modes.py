@@ -249,8 +249,8 @@ class Hybrid:
             events = (events,)
         set_field = object.__setattr__
         set_field(self, "events", tuple(Event.of(event) for event in events or ()))
-        if self.params is not None:
-            set_field(self, "params", np.atleast_1d(np.asarray(self.params, dtype=np.float64)))
+        given = np.atleast_1d(np.asarray(() if self.params is None else self.params, dtype=float))
+        set_field(self, "params", given if given.size else None)
         if self.shows_transitions and any(isinstance(e, Transition) for e in self.events):
             raise TypeError("events of a Hybrid lead to no mode; a Transition belongs to a Mode")
         if isinstance(self.modes, Mapping):

@@ -9,7 +9,7 @@ between them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -143,7 +143,7 @@ class Switch(Piecewise):
         side, inner, first = (
             (self.plus, plus, 1) if own == 1 else (self.minus, minus, 1 + len(plus))
         )
-        found = side.relevant(inner) if isinstance(side, Piecewise) else frozenset()
+        found: Iterable[int] = side.relevant(inner) if isinstance(side, Piecewise) else ()
         return frozenset({0, *(first + i for i in found)})
 
     def __call__(self, t: Any, y: Any, *p: Any) -> Any:
@@ -171,12 +171,12 @@ class SwitchSum(Piecewise):
     """A sum of functions and switches; ``f + Switch(...)`` makes one."""
 
     def __init__(self, terms: Sequence[Callable[..., Any]]) -> None:
-        flat: list[Callable[..., Any]] = []
+        flat: list[Any] = []
         for term in terms:
             if not callable(term):
                 raise TypeError(f"only functions f(t, y) and switches can be added, got {term!r}")
             flat += term.terms if isinstance(term, SwitchSum) else [term]
-        self.terms = flat
+        self.terms: list[Any] = flat
         self._first = np.cumsum(
             [0, *(s.count if isinstance(s, Piecewise) else 0 for s in flat)]
         ).tolist()
@@ -232,7 +232,7 @@ class SwitchSum(Piecewise):
 
 
 def traced_as(
-    models: Sequence[Callable[..., Any]], function: Callable[..., Any], outputs: int | None = None
+    models: Sequence[Any], function: Callable[..., Any], outputs: int | None = None
 ) -> Callable[..., Any]:
     """``function`` as a traced function, if all of those that it calls are traced."""
     if not all(isinstance(model, Traced) for model in models):

@@ -60,6 +60,7 @@ class HybridRun:
         self.reporter = _Progress(*hybrid.t_span) if self.options.pop("progress") else None
         self.dense = bool(self.options["dense_output"])
         self.parts: list[Solution] = []
+        self.bridges: dict[int, Solution] = {}  # after so many parts
         self.stays: list[ModeInterval] = []
         self.records: dict[tuple[Any, int], _Record] = {}
         for k, event in enumerate(hybrid.events):
@@ -240,7 +241,7 @@ class HybridRun:
         end = min(t_limit, t1)
         if end > t:
             y_end = y_limit if end == t_limit else y + (y_limit - y) * ((end - t) / (t_limit - t))
-            self.parts.append(bridge(t, y, end, y_end, self.times))
+            self.bridges[len(self.parts)] = bridge(t, y, end, y_end, self.times)
             self.stays[-1] = self.stays[-1].until(end)
         self.remarks.append(
             f"events accumulate at t = {t_limit:.9g} (Zeno), where mode {following!r} follows"
@@ -266,7 +267,9 @@ class HybridRun:
         )
 
     def _solution(self, end: _End) -> Solution:
-        parts, n = self.parts, max(stay.n for stay in self.stays)
+        parts, n = [], max(stay.n for stay in self.stays)
+        for k, part in enumerate(self.parts, 1):
+            parts += [part, self.bridges[k]] if k in self.bridges else [part]
         shown = [(part.t, part.y) for part in parts]
         if self.hybrid.continuous and self.times is None:
             shown[1:] = [(t[1:], y[:, 1:]) for t, y in shown[1:]]
@@ -292,11 +295,11 @@ class HybridRun:
             zeno=end.zeno,
             reached=parts[-1].reached,
             error_estimate=parts[0].error_estimate,
-            dense_order=min(part.dense_order for part in parts if part.method),
+            dense_order=min(part.dense_order for part in self.parts),
             problem=self.hybrid,
             exception=self.exception,
             modes=self.stays,
-            parts=parts,
+            parts=self.parts,
             **sums,
         )
 

@@ -17,7 +17,7 @@ from ..manifold import kept, lost
 from ..notebook_html import solution_table
 from ..stepping.state import Status
 from . import solution_file
-from .modes import ModeInterval, totals
+from .modes import ModeInterval, key_of, stays, totals, written, written_key
 from .quality import Quality
 from .solution_file import COUNTERS, TEXTS
 
@@ -294,7 +294,8 @@ class Solution:
         end = f"t = {self.t[-1]:.6g}" if self.t.size else "nothing"
         return (
             f"<Solution of {name} by {self.method}: {self.status.name} at {end}, "
-            f"{self.nsteps} steps ({self.nrejected} rejected), {self.nfev} evaluations>"
+            f"{self.nsteps} steps ({self.nrejected} rejected), {self.nfev} evaluations"
+            + (f", {len(self.modes)} stays in {len(self.by_mode)} modes>" if self.modes else ">")
         )
 
     def _repr_html_(self) -> str:
@@ -350,11 +351,17 @@ class Solution:
         for k, (t, y) in enumerate(zip(self.t_events, self.y_events)):
             arrays[f"t_events_{k}"], arrays[f"y_events_{k}"] = t, y
         if self.sol is not None:
+            if not isinstance(self.sol, DenseOutput):
+                raise ValueError(
+                    f"{self.sol!r} is made of pieces on manifolds, which no file holds; solve "
+                    "without dense_output, with t_eval at the times of interest"
+                )
             for name in ("t", "h", "y", "Q"):
                 arrays[f"sol_{name}"] = getattr(self.sol, name)
             arrays["sol_end"] = np.array(self.sol.end)
-        if self.reached is not None:
-            arrays["reached_t"], arrays["reached_y"] = map(np.asarray, self.reached)
+        for single in ("reached", "zeno"):
+            if (point := getattr(self, single)) is not None:
+                arrays[f"{single}_t"], arrays[f"{single}_y"] = map(np.asarray, point)
         header: dict[str, Any] = {"status": int(self.status)}
         header |= {name: getattr(self, name) for name in (*COUNTERS, *TEXTS)}
         header["problem"] = str(getattr(self.problem, "name", self.problem or ""))
@@ -362,6 +369,11 @@ class Solution:
         header["events"] = len(self.t_events)
         if self.sol is not None and self.sol.move is not operator.add:
             header["manifold"] = True
+        if self.ended_by is not None:
+            header["ended_by"] = self.ended_by
+        if self.modes:
+            header["modes"], arrays["modes_t"] = written(self.modes)
+            header["event_names"] = [list(map(written_key, name)) for name in self.event_names]
         solution_file.write(path, arrays, header)
         return path
 
@@ -391,8 +403,16 @@ class Solution:
             t, h, y, Q = (arrays[f"sol_{name}"] for name in ("t", "h", "y", "Q"))
             end = float(arrays["sol_end"])
             sol = DenseOutput(t, h, y, Q, header["dense_order"], end=end, move=move)
-        if "reached_t" in arrays:
-            header["reached"] = float(arrays["reached_t"]), arrays["reached_y"]
+        for single in ("reached", "zeno"):
+            if f"{single}_t" in arrays:
+                header[single] = float(arrays[f"{single}_t"]), arrays[f"{single}_y"]
+        try:
+            if rows := header.pop("modes"):
+                header["modes"] = stays(rows, arrays["modes_t"], len(arrays["y"]))
+            names = header.pop("event_names")
+            header["event_names"] = [tuple(map(key_of, name)) for name in names]
+        except (ValueError, RecursionError) as error:
+            raise solution_file.refusal(path, str(error)) from None
         return cls(
             arrays["t"],
             arrays["y"],

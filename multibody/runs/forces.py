@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,44 @@ from ..dynamics.loading import ForcesLike
 if TYPE_CHECKING:
     from ..model import Model
 
-__all__ = ["driven_variables", "external_force_law", "joint_force_law"]
+__all__ = [
+    "driven_variables",
+    "external_force_law",
+    "force_laws",
+    "forces_at",
+    "joint_force_law",
+    "takes_parameters",
+    "with_parameters",
+]
+
+
+def takes_parameters(force: Any) -> bool:
+    """Whether a force is a function of (t, q, v, p) and not of (t, q, v).
+
+    Examples
+    --------
+    >>> takes_parameters(lambda t, q, v, p: -p[0] * v), takes_parameters([0.0, 1.0])
+    (True, False)
+    """
+    if not callable(force):
+        return False
+    try:
+        arguments = inspect.signature(force).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    required = [
+        a
+        for a in arguments
+        if a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD) and a.default is a.empty
+    ]
+    return len(required) == 4
+
+
+def with_parameters(force: Any, p: Any) -> Any:
+    """Return the force with its parameters filled in, if it takes any."""
+    if not takes_parameters(force):
+        return force
+    return lambda t, q, v: force(t, q, v, p)
 
 
 def joint_force_law(model: Model, tau: Any) -> tuple[Callable[..., Any] | None, Array]:
@@ -21,6 +59,8 @@ def joint_force_law(model: Model, tau: Any) -> tuple[Callable[..., Any] | None, 
     none = np.zeros(0)
     if tau is None:
         return None, none
+    if takes_parameters(tau):
+        return lambda t, q, v, p: _joint_forces(model, tau(t, q, v, p)), none
     if callable(tau):
         return lambda t, q, v, p: _joint_forces(model, tau(t, q, v)), none
     if _is_table(model, tau):
@@ -100,9 +140,11 @@ def _table_law(times: Array, values: Array) -> Callable[..., Any]:
 
 
 def external_force_law(model: Model, f_ext: ForcesLike) -> Callable[..., Any] | None:
-    """External forces as a function of t, q, v that returns a row for each body."""
+    """External forces as a function of t, q, v [, p] that returns a row for each body."""
     if f_ext is None:
         return None
+    if takes_parameters(f_ext):
+        return lambda t, q, v, p: _rows(model, f_ext(t, q, v, p))  # type: ignore[operator]
     if callable(f_ext):
         return lambda t, q, v: _rows(model, f_ext(t, q, v))
     constant = _rows(model, f_ext)
@@ -150,3 +192,43 @@ def _numbers(value: Any, name: str) -> Any:
     if array.dtype == object and any(isinstance(x, Symbol) for x in array.flat):
         return array
     return real_array(value, name)
+
+
+def force_laws(
+    model: Model, tau: Any, f_ext: Any, params: ArrayLike = ()
+) -> tuple[Callable[..., Any] | None, Callable[..., Any] | None, Array]:
+    """Joint forces and external forces as functions of (t, q, v, p), or None; and p.
+
+    The parameters are those of functions for forces, or else constant joint forces.
+    """
+    tau_law, constant = joint_force_law(model, tau)
+    outer = external_force_law(model, f_ext)
+    law = outer
+    if outer is not None and not takes_parameters(f_ext):
+        plain = outer
+        law = lambda t, q, v, p: plain(t, q, v)  # noqa: E731
+    values = np.atleast_1d(real_array(params, "params")).astype(float)
+    if not (takes_parameters(tau) or takes_parameters(f_ext)):
+        if values.size:
+            raise ValueError(
+                "params: there is nothing that takes parameters; write a force as tau(t, q, v, p)"
+            )
+        return tau_law, law, constant
+    if constant.size:
+        raise ValueError(
+            "tau: constant joint forces are parameters themselves, and f_ext(t, q, v, p) wants "
+            "others; write them as tau(t, q, v, p)"
+        )
+    if values.ndim != 1 or not values.size:
+        raise ValueError(
+            f"params: expected the numbers that forces of (t, q, v, p) receive as p, received "
+            f"{params!r:.80}; give params=[…]"
+        )
+    return tau_law, law, values
+
+
+def forces_at(tau: Any, f_ext: Any, p: Array) -> tuple[Any, Any]:
+    """Forces as they acted in a run with the parameters p, which may be constant joint forces."""
+    if tau is None or callable(tau) or isinstance(tau, tuple) or not len(p):
+        return with_parameters(tau, p), with_parameters(f_ext, p)
+    return p, f_ext

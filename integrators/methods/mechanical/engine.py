@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...dae.acceleration import Weighted
-from ...dae.formulations import formulate
+from ...dae.formulations.table import FORMULATIONS, MECHANICAL, formulate
 from ...dae.problem import Formulation
 from ...dae.system import Mechanical
 from ...problem import IVP
-from ...stepping import state as at
 from ...stepping.engine import Engine, Options
 from ..user import CustomEngine
 
@@ -26,17 +25,17 @@ __all__ = ["ConstrainedEngine", "ConstrainedStep", "system_of"]
 
 Array = NDArray[np.float64]
 
-USABLE = ("index1", "projected", "index2", "index3", "ggl", "overdetermined")
 DIFFERENCE = 1e-7  # of the interval: increment of time for the rate of λ, needed by dense output
 
 
 def system_of(problem: IVP, method: str) -> Formulation:
     """Return the problem as a formulation that the method can use, or say what to give."""
-    if not isinstance(problem, Formulation) or problem.formulation not in USABLE:
+    usable = [name for name, form in FORMULATIONS.items() if MECHANICAL in form.methods]
+    if not isinstance(problem, Formulation) or problem.formulation not in usable:
         given = problem.formulation if isinstance(problem, Formulation) else repr(problem)
         raise ValueError(
             f"{method} needs M, f, g and G, not just f: give it Mechanical(...).formulation(name) "
-            f"with a name of {', '.join(USABLE)}; got {given}"
+            f"with a name of {', '.join(usable)}; got {given}"
         )
     return problem
 
@@ -117,7 +116,7 @@ class ConstrainedEngine(CustomEngine):
 
     def statistics(self) -> dict[str, int]:
         """Counters; an evaluation of the system counts as one of f."""
-        return {**super().statistics(), "nfev": int(self.count[at.NFEV]) + self.method.evaluations}
+        return {**super().statistics(), "nfev": int(self.state.nfev) + self.method.evaluations}
 
 
 def _slope(problem: Formulation) -> Any:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from integrators.kernels import OnWorkspace, compiled
+from integrators.dae.partition import RANK_TOLERANCE
+from integrators.kernels import OnWorkspace
 
 from ...checks import Array, ArrayLike, check_rank_tolerance, one_of
 from ..factor import l_solve, lt_solve, ltl
@@ -31,7 +32,7 @@ from .multipliers import (
     EPSILON,
     constrained_as_given,
     constrained_kernel,
-    ranks_kernel,
+    rank_kernel,
     unconstrained_forces,
 )
 
@@ -49,11 +50,6 @@ __all__ = [
     "mobility",
 ]
 
-#: Singular values of the weighted Jacobian below this part of the largest count as zero. Closed
-#: linkages give ratios above 1e-3 away from singular positions and below 1e-12 for redundant
-#: constraints; near a singular position the truncation keeps accelerations bounded.
-RANK_TOLERANCE = 1e-6
-
 #: Added to the diagonal of A, relative to its mean, by the path without a rank decision. After two
 #: refinements a singular value σ of the weighted Jacobian acts as if it were wrong by (ε/σ²)³.
 #: Constraints that are redundant where loops are closed have a σ as large as the gap where they
@@ -68,6 +64,7 @@ REGULARISATION_INDEPENDENT = 1e-12
 _run_closure = OnWorkspace(closure_kernel, TreeWorkspace)
 _run_forces = OnWorkspace(unconstrained_forces, TreeWorkspace)
 _run_constrained = OnWorkspace(constrained_kernel, TreeWorkspace, returns=True)
+_run_rank = OnWorkspace(rank_kernel, TreeWorkspace)
 _run_as_given = OnWorkspace(constrained_as_given, TreeWorkspace, returns=True)
 
 
@@ -85,10 +82,13 @@ class Constraints(NamedTuple):
 
 
 def _row_names(model: Model) -> tuple[str, ...]:
-    at = model.tree.arrays["loop_at"]
-    return tuple(
-        f"{loop.name}[{j}]" for k, loop in enumerate(model.loops) for j in range(at[k + 1] - at[k])
-    )
+    kept = model.tree.traced
+    if "row names" not in kept:
+        at = model.tree.arrays["loop_at"]
+        counts = [(loop.name, at[k + 1] - at[k]) for k, loop in enumerate(model.loops)]
+        kept["row names"] = tuple(f"{name}[{j}]" for name, count in counts for j in range(count))
+    names: tuple[str, ...] = kept["row names"]
+    return names
 
 
 def need_loops(model: Model) -> None:
@@ -307,7 +307,10 @@ def independence(model: Model, t: ArrayLike, q: ArrayLike) -> Array:
     w = load(model, model.neutral(), None, 0.0)
     m = len(w.rows)
     found = np.zeros((len(times), m))
-    compiled(ranks_kernel)(w, times, places, found)
+    for k in range(len(times)):
+        w.t[0], w.q[:] = times[k], places[:, k]
+        _run_rank(w)
+        found[k] = w.rest[:m]
     largest = found[:, :1] if m else found
     return np.sqrt(found / np.where(largest > 0.0, largest, 1.0))
 

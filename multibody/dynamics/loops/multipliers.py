@@ -36,7 +36,6 @@ __all__ = [
     "constrained_as_given",
     "constrained_kernel",
     "rank_kernel",
-    "ranks_kernel",
     "unconstrained_forces",
 ]
 
@@ -181,9 +180,10 @@ def solve_regularised(w: Any, epsilon: Any) -> None:
         F[r, r] = F[r, r] + epsilon * w.lam[r]
         w.lam[r] = 0.0
         w.rest[r] = w.b[r]
-    for j in range(m):  # F = L D Lᵀ: L below the diagonal, DLᵀ on and above it
+    for j in range(m):  # F = L D Lᵀ: L below the diagonal, D⁻¹ on it, DLᵀ above
+        F[j, j] = 1.0 / F[j, j]
         for r in range(j + 1, m):
-            factor = F[j, r] / F[j, j]
+            factor = F[j, r] * F[j, j]
             for c in range(r, m):
                 F[r, c] = F[r, c] - factor * F[j, c]
             F[r, j] = factor
@@ -200,21 +200,9 @@ def solve_regularised(w: Any, epsilon: Any) -> None:
         for r in range(m - 1, -1, -1):
             for c in range(r + 1, m):
                 w.rest[r] = w.rest[r] - F[r, c] * w.rest[c]
-            w.rest[r] = w.rest[r] / F[r, r]
+            w.rest[r] = w.rest[r] * F[r, r]
         for r in range(m):
             w.lam[r] = w.lam[r] + w.rest[r]
-
-
-@kernel
-def ranks_kernel(w: Any, t: Any, q: Any, found: Any) -> None:
-    """Write the pivots at times t and positions q (in columns) into the rows of `found`."""
-    for k in range(t.shape[0]):
-        w.t[0] = t[k]
-        for i in range(q.shape[0]):
-            w.q[i] = q[i, k]
-        rank_kernel(w)
-        for r in range(w.rows.shape[0]):
-            found[k, r] = w.rest[r]
 
 
 @kernel

@@ -60,7 +60,7 @@ class ContactModes:
     free
         The problem without contact.
     tau, f_ext
-        Functions of (t, q, v, p) and (t, q, v), or None.
+        Functions of (t, q, v, p), or None.
     law
         "newton" or "poisson": restitution.
     """
@@ -124,7 +124,7 @@ class ContactModes:
 
     def _forces(self, t: float, q: Array, v: Array, p: Any) -> tuple[Any, Any]:
         tau = None if self.tau is None else self.tau(t, q, v, p)
-        return tau, None if self.f_ext is None else self.f_ext(t, q, v)
+        return tau, None if self.f_ext is None else self.f_ext(t, q, v, p)
 
     # ------------------------------------------------------------------ what ends a mode
 

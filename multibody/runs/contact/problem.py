@@ -13,12 +13,12 @@ import numpy as np
 
 from integrators import IVP, Hybrid
 
-from ...checks import Array, one_of
+from ...checks import Array, ArrayLike, one_of
 from ...contact.workspace import contacts_of
-from ..forces import external_force_law, joint_force_law
+from ..forces import force_laws
 from .modes import ContactModes
 from .moreau import MoreauJean
-from .soft import soft_problem
+from .soft import only_projection, soft_problem
 
 if TYPE_CHECKING:
     from ...model import Model
@@ -109,6 +109,7 @@ def with_contacts(
     t_span: tuple[float, float],
     tau: Any,
     f_ext: Any,
+    params: ArrayLike,
     restitution_law: str,
     **options: Any,
 ) -> Any:
@@ -121,8 +122,9 @@ def with_contacts(
             "all of them a law, or none"
         )
     if rigid.all():
-        return contact_problem(model, q0, v0, t_span, tau, f_ext, restitution_law, **options)
-    return soft_problem(model, q0, v0, t_span, tau, f_ext, **options)
+        given = (model, q0, v0, t_span, tau, f_ext, params, restitution_law)
+        return contact_problem(*given, **options)
+    return soft_problem(model, q0, v0, t_span, tau, f_ext, params, **options)
 
 
 def contact_problem(
@@ -132,6 +134,7 @@ def contact_problem(
     t_span: tuple[float, float],
     tau: Any,
     f_ext: Any,
+    params: ArrayLike,
     restitution_law: str,
     **options: Any,
 ) -> ContactProblem:
@@ -141,11 +144,10 @@ def contact_problem(
     one_of(restitution_law, "restitution_law", ("newton", "poisson"))
     _forwards(t_span)
     bare = replace(model, contacts=())
-    if model.loops and options.get("stabilise") is None:
-        options["stabilise"] = "projection"  # impacts need loops that are closed
-    free = as_ivp(bare, q0, v0, t_span, tau, f_ext, **options)
-    tau_law, params = joint_force_law(model, tau)
-    force_law = external_force_law(model, f_ext)
+    if model.loops:
+        only_projection(model, options)
+    free = as_ivp(bare, q0, v0, t_span, tau, f_ext, params=params, **options)
+    tau_law, force_law, values = force_laws(model, tau, f_ext, params)
     modes = ContactModes(model, free, tau_law, force_law, restitution_law)
-    start, y0 = modes.start(t_span[0], q0, v0, params)
+    start, y0 = modes.start(t_span[0], q0, v0, values)
     return ContactProblem(modes, start, y0, t_span, name=model.name, contact_modes=modes)

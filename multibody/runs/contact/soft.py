@@ -13,11 +13,12 @@ import numpy as np
 
 from integrators import IVP
 
-from ...checks import Array
+from ...checks import Array, ArrayLike
+from ...contact.held import Held, held_motion
 from ...contact.kinematics import kinematics_at
 from ...contact.soft import soft_contacts
 from ...dynamics.functions import rate_along
-from ..forces import external_force_law, joint_force_law
+from ..forces import force_laws
 
 if TYPE_CHECKING:
     from ...model import Model
@@ -40,6 +41,16 @@ class SoftObservation(NamedTuple):
     point: Array
 
 
+def only_projection(model: Model, options: dict[str, Any]) -> None:
+    """Let loops be kept closed by projection; refuse other ways."""
+    if options.get("stabilise") not in (None, "projection", "projected"):
+        raise ValueError(
+            f"stabilise={options['stabilise']!r}: {model.name!r} has contacts, and runs with "
+            "contact keep loops closed by projection; leave it out"
+        )
+    options["stabilise"] = "projection"  # impacts need loops that are closed
+
+
 def soft_problem(
     model: Model,
     q0: Array,
@@ -47,10 +58,11 @@ def soft_problem(
     t_span: tuple[float, float],
     tau: Any,
     f_ext: Any,
+    params: ArrayLike,
     **options: Any,
 ) -> IVP:
     """Problem of a model with compliant contacts; arguments as in :func:`multibody.as_ivp`."""
-    from ..ivp import _accelerations, as_ivp
+    from ..ivp import as_ivp
 
     if t_span[1] < t_span[0]:
         raise ValueError(
@@ -59,15 +71,10 @@ def soft_problem(
         )
     soft, nq, n = soft_contacts(model), model.nq, model.nq + model.nv
     bare = replace(model, contacts=())
-    free = as_ivp(bare, q0, v0, t_span, tau, f_ext, **options)
-    tau_law, params = joint_force_law(model, tau)
-    force_law = external_force_law(model, f_ext)
-    keep = None
     if model.loops:
-        from ..closed import Stabilisation
-
-        names = ("stabilise", "T_stab", "alpha", "beta", "step", "rank", "rank_tolerance")
-        keep = Stabilisation.of(*(options[name] for name in names))
+        only_projection(model, options)
+    free = as_ivp(bare, q0, v0, t_span, tau, f_ext, params=params, **options)
+    tau_law, force_law, values = force_laws(model, tau, f_ext, params)
 
     def f(t: float, y: Array, p: Any = ()) -> Array:
         q, v = y[:nq], y[nq:n]
@@ -76,8 +83,8 @@ def soft_problem(
         joint_force = np.einsum("nkv,nk->v", k.T, forces)
         if tau_law is not None:
             joint_force = joint_force + tau_law(t, q, v, p)
-        outer = None if force_law is None else force_law(t, q, v)
-        a = _accelerations(model, q, v, joint_force, outer, t, keep)
+        outer = None if force_law is None else force_law(t, q, v, p)
+        a = held_motion(model, Held(), t, q, v, joint_force, outer).accelerations
         return np.concatenate([rate_along(model, q, v, t), a, rates])
 
     def project(t: float, y: Array, *p: Any) -> Array:
@@ -101,10 +108,10 @@ def soft_problem(
 
     start = soft.start(kinematics_at(model, q0, v0, t_span[0]))
     return IVP(
-        f if len(params) else (lambda t, y: f(t, y)),
+        f if len(values) else (lambda t, y: f(t, y)),
         np.concatenate([q0, v0, start]),
         t_span,
-        params,
+        values,
         project=project,
         name=model.name,
         state_names=(*model.q_names, *model.v_names, *soft.names),
