@@ -20,8 +20,9 @@ from ..stepping.state import Status
 from .bounds import broken_bounds
 from .consistency import about_the_index, check_consistent
 from .endings import ending, remarks
+from .entry import at_the_start
 from .events import Tracker
-from .instants import Instant, Motion, at_the_start
+from .instants import Instant, Motion
 from .interrupts import Interrupts, quiet_interrupts
 from .mistakes import first_slope
 from .solution import DenseOutput, Solution, polynomials
