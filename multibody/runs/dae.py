@@ -24,6 +24,7 @@ from ..dynamics.functions import FD, crba, position_rate
 from ..dynamics.loops.assembly import binds_positions
 from ..dynamics.loops.closed_loop import RANK_TOLERANCE, constraints, need_loops
 from ..dynamics.motion import totals_along
+from ..model.rules import refuse_contacts
 from .closed import TRACED_CONSTRAINTS, Stabilisation, check_consistent
 from .forces import force_laws, forces_at
 from .observe import over_all_loops, with_reactions
@@ -346,6 +347,7 @@ def _need_model(model: Any) -> None:
         raise TypeError(
             f"model: expected a Model, such as mechanisms.four_bar() returns, received {model!r}"
         )
+    refuse_contacts(model, "as_dae")
 
 
 def _chosen(
