@@ -28,6 +28,8 @@ from .solution import DenseOutput, Solution, polynomials
 
 __all__ = ["Run"]
 
+JUMP = 0.01  # a projection that moves a component by this part of itself is no mere correction
+
 
 class Run:
     """One run of one method on one problem.
@@ -312,7 +314,14 @@ class Run:
             raise ValueError(
                 f"project returned shape {projected.shape}, expected {self.ivp.y0.shape}"
             )
-        self.engine.replace_state(projected)
+        moved = np.abs(projected - self.engine.from_real(y))
+        if not moved.any():
+            return y
+        size = np.abs(projected)
+        if np.any(moved > JUMP * np.maximum(size, JUMP * size.max())):
+            self.engine.restart(t, projected)  # what is known of the past belongs to another state
+        else:
+            self.engine.replace_state(projected)
         return self.engine.to_real(projected)
 
     def _call_back(self, t: float, y: NDArray[Any]) -> Status | None:

@@ -389,6 +389,8 @@ class Engine(Stepper):
         self.state.t = self.state.t_base = t
         state = self.state
         state.step_index = state.have_start = state.have_jacobian = state.last_rejected = 0
+        state.steps_at_order = 0
+        state.newton_memory = 1.0
         self.state.h_factored = 0.0
         if h is not None:
             self.state.h = h

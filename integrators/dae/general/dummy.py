@@ -173,7 +173,7 @@ class DummyDerivatives:
     def start(self, t: float, X: Array, p: Any) -> Array:
         """Return a state with the best choice at X."""
         entries = self.array.entries(t, X, p)
-        numbers = [k for group in self.bound for k in self._best(group, entries)]
+        numbers = [k for group in self.bound for k in self._best(self._matrix(group, entries))]
         return self._with_choice(X, numbers)
 
     def derivatives(self, t: float, z: Any, p: Any = ()) -> Array:
@@ -213,18 +213,21 @@ class DummyDerivatives:
             ]
         return self._members[group]
 
-    def _best(self, group: Group, entries: Array) -> list[int]:
+    def _best(self, A: Array) -> list[int]:
         """Return the states that leave the best-conditioned dummies, by pivoting."""
         from scipy.linalg import qr
 
-        A = self._matrix(group, entries)
         order = qr(A, mode="r", pivoting=True)[1]
-        return sorted(int(k) for k in order[len(group.equations) :])
+        return sorted(int(k) for k in order[len(A) :])
 
-    def _condition(self, group: Group, entries: Array, states: list[int]) -> float:
+    def _better(self, group: Group, entries: Array, now: list[int]) -> list[int]:
+        """Return the choice to go on with: another one only if it is much better."""
         A = self._matrix(group, entries)
-        dummies = [k for k in range(len(group.unknowns)) if k not in states]
-        return float(np.linalg.svd(A[:, dummies], compute_uv=False)[-1])
+        smallest = _smallest(np.delete(A, now, axis=1))
+        if smallest >= WORSE * _smallest(A):  # no choice can be better than all columns together
+            return now
+        best = self._best(A)
+        return best if smallest < WORSE * _smallest(np.delete(A, best, axis=1)) else now
 
     def project(self, t: float, z: Any, p: Any = ()) -> Array:
         """Return a state on all constraints, with a choice that is good there.
@@ -245,14 +248,17 @@ class DummyDerivatives:
             entries = array.entries(t, X, p)
             r = 0
             for group in self.bound:
-                now = numbers[r : r + group.states]
-                best = self._best(group, entries)
-                if best != now and self._condition(group, entries, now) < WORSE * self._condition(
-                    group, entries, best
-                ):
-                    numbers[r : r + group.states] = best
+                chosen = slice(r, r + group.states)
+                numbers[chosen] = self._better(group, entries, numbers[chosen])
                 r += group.states
         return self._with_choice(X, numbers)
+
+
+def _smallest(A: Array) -> float:
+    """Return the smallest singular value."""
+    if len(A) == 1:
+        return float(np.sqrt(A[0] @ A[0]))
+    return float(np.linalg.svd(A, compute_uv=False)[-1])
 
 
 def _chosen(choice: Any, values: list[Any]) -> Any:

@@ -156,7 +156,7 @@ class AsGiven:
 
     @cached_property
     def jac(self) -> Any:
-        """∂f/∂z where the right-hand side is not traced: a function that returns sparse matrices."""
+        """∂f/∂z where the right-hand side is not traced: a function with sparse matrices."""
         if isinstance(self.rhs, Traced):
             return None
         return _SparseJacobian(self._program, self.size, self.array.k)

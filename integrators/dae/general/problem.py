@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,7 +14,9 @@ from numpy.typing import NDArray
 from ...problem import IVP, Event
 from ...runs.quality import samples, watched_invariants
 from .derivative_array import DerivativeArray
+from .projection import Projection
 from .start import nearest
+from .structure import StructureError
 
 __all__ = ["DAEProblem", "Residuals", "with_consistent_resets"]
 
@@ -182,7 +185,10 @@ def with_consistent_resets(
 
 
 class Completed:
-    """A state after a jump, made consistent again: weighted least change on all constraints.
+    """A state after a jump, made consistent again.
+
+    Stage by stage, so that what a jump left consistent stays: a jump of velocities moves no
+    positions. Where the state lacks derivatives, or that fails, by weighted least change of all.
 
     Parameters
     ----------
@@ -198,11 +204,15 @@ class Completed:
         self, array: DerivativeArray, held: NDArray[np.int64], state: Callable[..., Array]
     ) -> None:
         self.array, self.held, self.state = array, held, state
+        self.projection = Projection(array)
 
     def derivatives(self, t: float, y: Any, p: Any = ()) -> Array:
         """Return all derivatives at the consistent state nearest to y."""
         X = np.zeros(self.array.size)
         X[self.held] = np.asarray(y, dtype=float)[: self.held.size]
+        if np.isin(self.array.state_places, self.held).all():
+            with contextlib.suppress(StructureError):
+                return self.projection.all_derivatives(t, X[self.array.state_places], p)
         loose = np.setdiff1d(np.arange(self.array.size), self.held)
         return nearest(self.array, t, X, np.asarray(p, dtype=float), loose)
 

@@ -1,7 +1,7 @@
 """Back onto all constraints: the nearest consistent state, stage by stage.
 
-At stage k < 0 the equations of order k + c_i bind the derivatives of order k + d_j; their matrix is a
-part of the system Jacobian and has full row rank where that is regular. Each stage is solved by
+At stage k < 0 the equations of order k + c_i bind the derivatives of order k + d_j; their matrix is
+a part of the system Jacobian and has full row rank where that is regular. Each stage is solved by
 Gauss–Newton steps of least length, beginning with the equations as given, so that corrections of
 positions are not influenced by velocities. Stage 0 then gives algebraic unknowns, and leading
 derivatives that are part of a state.
@@ -20,6 +20,7 @@ from .structure import StructureError
 __all__ = ["Projection"]
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 EPS = float(np.finfo(float).eps)
 MOST_STEPS = 12
@@ -48,7 +49,7 @@ class _Stage:
         self.r, self.c = r[self.entries], c[self.entries]
         self.shape = (len(equations), len(unknowns))
 
-    def step(self, entries: Array, residual: Array, keep: Array | None) -> Array:
+    def step(self, entries: Array, residual: Array, keep: Mask | None) -> Array:
         """Return the shortest correction of the unknowns; those to keep (a mask of X) stay."""
         m, n = self.shape
         if n <= LARGEST_DENSE:
@@ -57,10 +58,13 @@ class _Stage:
             if keep is not None and keep[self.places].any():
                 loose = np.flatnonzero(~keep[self.places])
                 step = np.zeros(n)
-                step[loose] = np.linalg.lstsq(A[:, loose], -residual, rcond=None)[0]
+                if loose.size == m:
+                    step[loose] = np.linalg.solve(A[:, loose], -residual)
+                else:
+                    step[loose] = np.linalg.lstsq(A[:, loose], -residual, rcond=None)[0]
                 return step
             if m == n:
-                return np.linalg.solve(A, -residual)
+                return np.asarray(np.linalg.solve(A, -residual))
             if m == 1:
                 return -A[0] * (residual[0] / float(A[0] @ A[0]))
             Q, R = np.linalg.qr(A.T)
@@ -107,7 +111,7 @@ class Projection:
         """Return the state in all derivatives."""
         return X[self.array.state_places]
 
-    def all_derivatives(self, t: float, y: Array, p: Any = (), keep: Array | None = None) -> Array:
+    def all_derivatives(self, t: float, y: Array, p: Any = (), keep: Mask | None = None) -> Array:
         """Return X at the consistent state nearest to y, where some entries of X may be kept."""
         array = self.array
         X = np.zeros(array.size)
@@ -116,7 +120,7 @@ class Projection:
             self._settle(stage, t, X, p, keep)
         return X
 
-    def _settle(self, stage: _Stage, t: float, X: Array, p: Any, keep: Array | None) -> None:
+    def _settle(self, stage: _Stage, t: float, X: Array, p: Any, keep: Mask | None) -> None:
         """Solve the equations of one stage, in place."""
         array, before = self.array, np.inf
         for _ in range(MOST_STEPS):

@@ -73,9 +73,9 @@ def _underlying(
         too_large = True
     if too_large:
         raise ValueError(
-            f"the underlying ODE of {system.name or 'the system'} ({array.n} unknowns) is too large "
-            "for a graph: its blocks are eliminated symbolically; take road='dummy' or 'given', "
-            "which use sparse linear algebra"
+            f"the underlying ODE of {system.name or 'the system'} ({array.n} unknowns) is too "
+            "large for a graph: its blocks are eliminated symbolically; take road='dummy' or "
+            "'given', which use sparse linear algebra"
         )
     return DAEProblem(
         f,
