@@ -168,6 +168,34 @@ class DummyDerivatives:
         out[:] = values
         return out if isinstance(y[0], Symbol) else out.astype(float)
 
+    def jacobian(self, t: float, y: Any, p: Any = ()) -> Any:
+        """Return ∂f/∂Z as a sparse matrix."""
+        from scipy.sparse import coo_matrix, csc_matrix
+
+        array = self.array
+        z = np.asarray(y, dtype=float)
+        own = array.full_jacobian(t, z[: array.size], p).tocoo()
+        algebraic = np.array(self._algebraic)
+        rows, columns, values = [algebraic[own.row]], [own.col], [own.data]
+        more: list[tuple[int, int, float]] = [
+            (array.place[j, o], array.place[j, o + 1], 1.0) for j, o in self.free
+        ]
+        r, line = array.size, len(array.rows)
+        for group in self.bound:
+            for _ in range(group.states):
+                j, o = group.keys[round(z[r + self.count])]
+                more.append((r, array.place[j, o + 1], 1.0))
+                more.append((int(algebraic[line]), array.place[j, o], 1.0))
+                more.append((int(algebraic[line]), r, -1.0))
+                r, line = r + 1, line + 1
+        if more:
+            i, k, x = zip(*more)
+            rows.append(np.array(i))
+            columns.append(np.array(k))
+            values.append(np.array(x))
+        entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
+        return csc_matrix(coo_matrix(entries, shape=(self.size, self.size)))
+
     # ------------------------------------------------------------ choices
 
     def start(self, t: float, X: Array, p: Any) -> Array:
