@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .errors import FileError, IntegrationError, IntegrationInterrupted
+from .hybrid import Hybrid, Mode, Transition
 from .kernels import compiled, kernel
 from .manifold import Manifold
 from .problem import IVP, Event
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from . import analysis, catalogue, dae, groups, problems
     from .analysis.method.check import check_method
     from .dae.general import DAE
+    from .hybrid.switch import Switch
     from .many import ManySolutions, solve_many
     from .methods.lie import MuntheKaas
     from .methods.taylor import Taylor
@@ -40,21 +42,25 @@ __all__ = [
     "DenseOutput",
     "Event",
     "FileError",
+    "Hybrid",
     "I",
     "IntegrationError",
     "IntegrationInterrupted",
     "Manifold",
     "ManySolutions",
     "Method",
+    "Mode",
     "MuntheKaas",
     "OrderCondition",
     "Predictive",
     "Solution",
     "Status",
+    "Switch",
     "Tableau",
     "Taylor",
     "Traced",
     "TracingError",
+    "Transition",
     "analysis",
     "catalogue",
     "check_method",
@@ -76,6 +82,7 @@ _LATER = {
     "MuntheKaas": "methods.lie",
     "Taylor": "methods.taylor",
     "ManySolutions": "many",
+    "Switch": "hybrid.switch",
     "Traced": "tracing",
     "TracingError": "tracing",
     "check_method": "analysis.method.check",

@@ -17,7 +17,8 @@ import numpy as np
 
 from ...kernels import kernel
 from ...kernels.pointers import call
-from ...stepping.dense import copy, error_norm, evaluate, output_is_due
+from ...stepping.dense import copy, evaluate, output_is_due
+from ...stepping.norms import error_norm
 from ...stepping.state import (
     ESTIMATE_NONE,
     FUNCTION_RAISED,
@@ -103,7 +104,7 @@ def look_inside(w, t, h):
 def fused_series_step(w, t, h):
     """The same as one call of machine code, see integrators.methods.taylor.fused."""
     w.norm_known = 0
-    if np.isfinite(w.t_limit):
+    if w.limited == 1:
         return series_step(w, t, h)  # the defect must not look beyond a jump
     compute_series(w, t)
     k = w.p.shape[0]
