@@ -22,6 +22,10 @@ __all__ = ["DAEProblem", "Residuals", "with_consistent_resets"]
 
 Array = NDArray[np.float64]
 
+MOVED = 1e-7  # a start given to so many digits is consistent
+LOST = 1e-5  # so small a part of its smallest singular value at the start makes J nearly singular
+LARGEST_REVIEW = 200  # unknowns of a system whose Jacobian is looked at after a run
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DAEProblem(IVP):
@@ -37,11 +41,47 @@ class DAEProblem(IVP):
         Which road was taken.
     derivatives
         ``derivatives(t, y, p)`` returns all derivatives of the unknowns at a state.
+    complete
+        ``complete(t, y, p)`` returns the consistent state nearest to y.
     """
 
     system: Any = None
     road: str = ""
     derivatives: Callable[..., Any] | None = None
+    complete: Callable[..., Any] | None = None
+
+    @property
+    def compared(self) -> int:
+        """How many components of a state mean something on every run: not the chosen states."""
+        return int(self.held.size)
+
+    def with_(self, **changes: Any) -> IVP:
+        """Return a copy with some fields replaced; its start is consistent, or it is refused.
+
+        With other parameters and no other start, the start becomes the nearest consistent one.
+        """
+        assert self.complete is not None
+        if "events" in changes:
+            n, k = self.array.n, self.array.k
+            events = with_consistent_resets(changes["events"], self.complete, n, k)
+            changes = {**changes, "events": events}
+        new: Any = super().with_(**changes)
+        same_start = np.array_equal(new.y0, self.y0)
+        same_params = np.array_equal(new.params, self.params)
+        if same_start and same_params and new.t_span[0] == self.t_span[0]:
+            return new
+        t0 = new.t_span[0]
+        y0 = self.complete(t0, new.y0, new.params)
+        moved = np.abs(y0 - new.y0)[: self.compared]
+        varied = same_start and new.t_span[0] == self.t_span[0]
+        if not varied and moved.max() > MOVED * max(1.0, float(np.abs(y0).max())):
+            worst = int(np.argmax(moved))
+            raise ValueError(
+                f"the start is not consistent at t = {t0:g}: the nearest state that satisfies all "
+                f"constraints has {self.state_names[worst]} = {y0[worst]:.9g}, not "
+                f"{new.y0[worst]:.9g}; find a start by system.consistent(...)"
+            )
+        return replace(new, y0=y0)
 
     @property
     def array(self) -> DerivativeArray:
@@ -145,6 +185,35 @@ def watch(problem: Any, t: Array, y: Array) -> Mapping[str, Any]:
     }
 
 
+def review(problem: Any, t: Array, y: Array, rtol: float | None) -> tuple[None, str] | None:
+    """Tell where the system Jacobian came near to a singular one along a run."""
+    array = problem.array
+    if array.n > LARGEST_REVIEW or len(t) < 2:
+        return None
+    values = []
+    some = np.union1d(samples(t), [len(t) - 1])
+    for k in some:
+        X = problem.lower_derivatives(y[:, k])
+        J = array.system_jacobian.dense(array.entries(float(t[k]), X, problem.params))
+        if not np.isfinite(J).all():
+            return None
+        values.append(float(np.linalg.svd(J, compute_uv=False)[-1]))
+    worst = int(np.argmin(values))
+    if values[worst] > LOST * values[0]:
+        return None
+    k = int(some[worst])
+    X = problem.lower_derivatives(y[:, k])
+    J = array.system_jacobian.dense(array.entries(float(t[k]), X, problem.params))
+    U, _, Vt = np.linalg.svd(J)
+    equations = [i for i, x in enumerate(np.abs(U[:, -1])) if x > 0.1]
+    unknowns = [j for j, x in enumerate(np.abs(Vt[-1])) if x > 0.1]
+    return None, (
+        f"near t = {t[k]:.6g} the system Jacobian is nearly singular: the equations "
+        f"{array.structure.equation_names(equations)} hardly determine the leading derivatives of "
+        f"{array.structure.unknown_names(unknowns)} there"
+    )
+
+
 class _Reset:
     """A user's reset, followed by the way back onto the constraints."""
 
@@ -177,7 +246,7 @@ def with_consistent_resets(
         events = (events,)
     out = []
     for event in (Event.of(e) for e in events or ()):
-        if event.reset is not None:
+        if event.reset is not None and not isinstance(event.reset, _Reset):
             takes = parameters > 0 and accepts_params(event.reset)
             event = replace(event, reset=_Reset(event.reset, complete, n, takes))
         out.append(event)
@@ -231,6 +300,8 @@ def common_fields(
         "name": system.name,
         "observe": observe,
         "watch": watch,
+        "review": review,
+        "complete": complete,
         "system": system,
         **more,
     }

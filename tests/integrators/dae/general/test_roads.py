@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ellipj, ellipk
 
-from integrators import DAE, Event, problems, solve
+from integrators import DAE, Event, IntegrationError, problems, solve, solve_many
 from integrators.dae.general import ROADS
 
 from .test_structure import chain
@@ -220,3 +220,82 @@ def test_order_of_components_of_index_three():
         errors.append(np.abs(sol.y[:, -1] - problem.reference(1.0)))
     orders = np.log2(errors[0] / errors[1])
     assert orders == pytest.approx([5, 5, 3, 3, 2], abs=0.2)
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_other_parameters_and_starts_at_solve(system, start, road):
+    """With other parameters the start is made consistent again; a wrong start is refused."""
+    problem = system.problem(start, (0.0, 1.0), road)
+    method = METHODS[road]
+    moon = solve(problem, method=method, params=[1.62], rtol=1e-9, atol=1e-9)
+    assert moon.y[:2, -1] == pytest.approx(exact(1.0, g=1.62), abs=1e-6)
+    many = solve_many(problem, params=[[9.81], [1.62]], method=method, rtol=1e-9, atol=1e-9)
+    assert many.y[1, :2] == pytest.approx(moon.y[:2, -1], abs=1e-8)
+    with pytest.raises(ValueError, match="not consistent at t = 0"):
+        solve(problem, (0.0, 1.0), 1.1 * problem.y0, method=method)
+    with pytest.raises(ValueError, match="not consistent at t = 0"):
+        solve(problem, (0.0, 1.0), problem.y0 + 0.1, method=method)
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_events_given_to_solve(system, start, road):
+    """Resets that return the unknowns alone; the run goes on from a consistent state."""
+    flip = Event(lambda t, y: y[0], direction=-1, reset=lambda t, y: [0.6, -0.7, 0.0])
+    problem = system.problem(start, (0.0, 0.8), road)
+    sol = solve(problem, method=METHODS[road], events=[flip], rtol=1e-8, atol=1e-8)
+    assert sol.success
+    after = np.flatnonzero(sol.t == sol.t_events[0][0])[-1]
+    nearest = np.array([0.6, -0.7]) / np.hypot(0.6, 0.7)
+    assert sol.y[:2, after] == pytest.approx(nearest, abs=1e-8)
+    largest = max(abs(x) for x in problem.residuals(sol.t[after], sol.y[:, after]).values())
+    assert largest < 1e-12
+    with pytest.raises(IntegrationError, match="3 unknowns or a whole state"):
+        solve(
+            problem,
+            method=METHODS[road],
+            events=[Event(lambda t, y: y[0], reset=lambda t, y: [1.0])],
+            throw=True,
+        )
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_singular_point_on_the_way(road):
+    """x ẋ = −1/2, x = √(1 − t), ends at t = 1 where J = x vanishes."""
+    system = DAE(lambda t, y, d: [y[0] * d[0] + 0.5], names=["x"])
+    start = system.consistent(fixed={"x": 1.0})
+    sol = solve(system.problem(start, (0, 2), road), method="RADAU5", rtol=1e-8)
+    assert not sol.success
+    assert sol.t[-1] == pytest.approx(1.0, abs=1e-3)
+    assert "nearly singular: the equations f0 hardly determine" in sol.message
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_branches_are_kept(road):
+    """ẋ² + x² = 1 has the solutions ±sin t through 0; the start says which."""
+    system = DAE(lambda t, y, d: [d[0] ** 2 + y[0] ** 2 - 1], names=["x"])
+    for sign in (1.0, -1.0):
+        start = system.consistent(fixed={"x": 0.0}, guess={"x'": 0.8 * sign})
+        sol = solve(system.problem(start, (0, 1.2), road), method="RADAU5", rtol=1e-9, atol=1e-9)
+        assert sol.y[0, -1] == pytest.approx(sign * np.sin(1.2), abs=1e-7)
+
+
+def test_estimated_error_leaves_out_what_a_run_chooses(system, start):
+    problem = system.problem(start, (0.0, 1.0), "dummy")
+    sol = solve(problem, method="RADAU5", check="global")
+    assert sol.quality.global_error.relative.max() < 1e-5
+
+
+def test_index_seven_by_three_roads():
+    system = chain(3)
+    start = system.consistent(
+        fixed={"y0": 0.6, "y0'": 0.0, "y3": 0.5, "y3'": 0.1, "y6": 0.4, "y6'": 0.0},
+        guess={"y1": -0.8, "y4": -1.0, "y7": -1.0},
+    )
+    assert system.structure().index == 7
+    ends = {}
+    for road, method in [("taylor", "Taylor"), ("underlying", "DOPRI853"), ("dummy", "RadauIIA7")]:
+        sol = solve(system.problem(start, (0.0, 0.3), road), method=method, rtol=1e-12, atol=1e-12)
+        assert sol.success, sol.message
+        ends[road] = sol.y[:9, -1]
+    assert ends["underlying"] == pytest.approx(ends["taylor"], rel=1e-10, abs=1e-10)
+    assert ends["dummy"] == pytest.approx(ends["taylor"], rel=1e-10, abs=1e-10)
