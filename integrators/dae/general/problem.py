@@ -22,7 +22,7 @@ __all__ = ["DAEProblem", "Residuals", "with_consistent_resets"]
 
 Array = NDArray[np.float64]
 
-MOVED = 1e-7  # a start given to so many digits is consistent
+MOVED = 1e-4  # a start given to so many digits is meant to be consistent, and made so
 LOST = 1e-5  # so small a part of its smallest singular value at the start makes J nearly singular
 LARGEST_REVIEW = 200  # unknowns of a system whose Jacobian is looked at after a run
 
@@ -79,7 +79,8 @@ class DAEProblem(IVP):
             raise ValueError(
                 f"the start is not consistent at t = {t0:g}: the nearest state that satisfies all "
                 f"constraints has {self.state_names[worst]} = {y0[worst]:.9g}, not "
-                f"{new.y0[worst]:.9g}; find a start by system.consistent(...)"
+                f"{new.y0[worst]:.9g}; find a start by system.consistent(...), or make a state "
+                "consistent by problem.complete(t, y)"
             )
         return replace(new, y0=y0)
 

@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 from scipy.special import ellipj, ellipk
 
-from integrators import DAE, Event, IntegrationError, problems, solve, solve_many
+from integrators import (
+    DAE,
+    IVP,
+    Event,
+    Hybrid,
+    IntegrationError,
+    Mode,
+    Transition,
+    problems,
+    solve,
+    solve_many,
+)
 from integrators.dae.general import ROADS
 
 from .test_structure import chain
@@ -299,3 +310,30 @@ def test_index_seven_by_three_roads():
         ends[road] = sol.y[:9, -1]
     assert ends["underlying"] == pytest.approx(ends["taylor"], rel=1e-10, abs=1e-10)
     assert ends["dummy"] == pytest.approx(ends["taylor"], rel=1e-10, abs=1e-10)
+
+
+@pytest.mark.parametrize("road", ["dummy", "underlying", "taylor"])
+def test_modes(system, road):
+    """A pendulum on a string: it flies where the string is slack, and is caught again."""
+    start = system.consistent(fixed={"x": 0.0, "x'": 5.5}, guess={"z": -1.0})
+    problem = system.problem(start, (0.0, 1.5), road)
+    places = [problem.state_names.index(name) for name in ("x", "z", "x'", "z'")]
+
+    def caught(t, y):
+        state = np.zeros(problem.n)
+        state[places] = y
+        return problem.complete(t, state, problem.params)  # the radial speed is lost
+
+    slack = Transition(lambda t, y: y[2], direction=-1, to="fly", map=lambda t, y: y[places])
+    taut = Transition(
+        lambda t, y: y[0] ** 2 + y[1] ** 2 - 1, 1, to="swing", map=caught, at_entry=False
+    )
+    flight = IVP(lambda t, y: [y[2], y[3], 0.0, -9.81], np.zeros(4), (0.0, 1.5))
+    modes = {"swing": Mode(problem, slack, method=METHODS[road]), "fly": Mode(flight, taut)}
+    sol = solve(Hybrid(modes, start="swing"), rtol=1e-9, atol=1e-9)
+    assert [stay.mode for stay in sol.modes] == ["swing", "fly", "swing"]
+    # The string slackens where λ = v² − g z vanishes, with v² = 5.5² − 2 g (z + 1).
+    z = (5.5**2 - 2 * 9.81) / (3 * 9.81)
+    assert sol.parts[0].y[1, -1] == pytest.approx(z, abs=1e-8)
+    x, z = sol.parts[2].y[:2, 0]
+    assert np.hypot(x, z) == pytest.approx(1.0, abs=1e-12)
