@@ -101,8 +101,8 @@ def pendulum_chain(pendulums: int = 1, g: float = 1.0, coupling: float = 0.1) ->
         return out
 
     labels = [f"{name}{k + 1}" for k in range(pendulums) for name in ("x", "z", "lambda")]
-    fixed = {}
-    guess = {}
+    fixed: dict[str, float] = {}
+    guess: dict[str, float] = {}
     for k in range(pendulums):
         fixed |= {f"x{k + 1}": 0.6 - 0.1 * k, f"x{k + 1}'": 0.0}
         guess |= {f"z{k + 1}": -0.9}

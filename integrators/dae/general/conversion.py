@@ -491,7 +491,9 @@ def _cancelled(
         size = np.abs(values).max(axis=0)
         spread = np.ptp(values, axis=0)
         # What is left of terms that cancel jumps about; a derivative hardly changes.
-        noise &= (size == 0.0) | ((spread > 0.05 * size) & (size <= CANCELLED * size.max()))
+        noise &= (size == 0.0) | (
+            (spread > 0.05 * size) & (size <= CANCELLED * size.max(initial=0.0))
+        )
         tried += 1
     if tried:
         flat |= {symbols[c] for c, gone in zip(columns, noise) if gone}
