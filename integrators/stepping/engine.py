@@ -376,6 +376,7 @@ class Engine(Stepper):
     def _use_slope(self, address: int) -> None:
         """Let the loop call another right-hand side."""
         if address != self.f_address:
+            self.state.f0_current = self.state.have_f1 = 0  # they are another f's
             self.f_address = address
             self._f = SIGNATURE(address)
             self.w.replace_address("f", address)
@@ -425,6 +426,8 @@ class Engine(Stepper):
         self.state.t = self.state.t_base = t
         state = self.state
         state.step_index = state.have_start = state.have_jacobian = state.last_rejected = 0
+        state.steps_at_order = 0
+        state.newton_memory = 1.0
         self.state.h_factored = 0.0
         if h is not None:
             self.state.h = h
