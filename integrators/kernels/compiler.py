@@ -164,10 +164,11 @@ def register_kernels() -> None:
     from numba.extending import register_jitable
 
     from . import numba_types  # noqa: F401  (its overloads must exist before anything compiles)
+    from .helpers import HelperCompiler
 
     for helper, inline in _marked.items():
         if helper not in _registered:
-            register_jitable(forceinline=inline)(helper)
+            register_jitable(forceinline=inline, pipeline_class=HelperCompiler)(helper)
             _registered.add(helper)
 
 
