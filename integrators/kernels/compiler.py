@@ -18,6 +18,7 @@ fast.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import logging
@@ -164,11 +165,15 @@ def register_kernels() -> None:
     from numba.extending import register_jitable
 
     from . import numba_types  # noqa: F401  (its overloads must exist before anything compiles)
-    from .helpers import HelperCompiler
 
+    options: dict[str, Any] = {}
+    with contextlib.suppress(ImportError, AttributeError):  # a numba of another making
+        from .helpers import HelperCompiler
+
+        options["pipeline_class"] = HelperCompiler
     for helper, inline in _marked.items():
         if helper not in _registered:
-            register_jitable(forceinline=inline, pipeline_class=HelperCompiler)(helper)
+            register_jitable(forceinline=inline, **options)(helper)
             _registered.add(helper)
 
 

@@ -501,9 +501,9 @@ def test_a_word_to_who_waits(monkeypatch, capsys):
     with waiting.told("another"):
         time.sleep(0.1)
     said = capsys.readouterr().err
-    assert (
-        said == "featherstep: compiling advance and others; some seconds, once: the code is kept\n"
-    )
+    assert said.count("\n") == 1
+    assert "compiling advance" in said
+    assert "once: the code is kept" in said
     monkeypatch.setattr(waiting, "_waited", False)
     with waiting.told("fast"):
         pass
