@@ -33,6 +33,7 @@ from .options import (
     write,
 )
 from .problem_study import command as studies
+from .study.command import add_study
 
 __all__ = ["main"]
 
@@ -189,6 +190,7 @@ def _parser() -> _Parser:
               featherstep problems --stiff              find a problem
               featherstep mechanisms                    find a mechanism
               featherstep simulate four_bar --out four_bar.html
+              featherstep study --help                  thousands of runs, varied
               featherstep COMMAND --help                examples for each command
         """),
     )
@@ -202,6 +204,7 @@ def _parser() -> _Parser:
     _add_problems(commands, shared)
     mechanisms.add_mechanisms(commands, shared)
     mechanisms.add_simulate(commands, shared)
+    add_study(commands, shared)
     _add_warmup(commands, shared)
 
     def help_only(arguments: argparse.Namespace) -> int:

@@ -32,7 +32,9 @@ class Event:
     function
         ``g(t, y)`` (or ``g(t, y, p)`` if the problem has parameters), a real scalar.
     direction
-        +1: only zeros where g rises, −1: only where it falls, 0: both.
+        +1: only zeros where g rises along the integration, −1: only where it falls, 0: both. As in
+        SciPy, this is the sense in which the run goes: backwards, g(t) itself falls at a zero of
+        direction +1.
     terminal
         False: record and go on; True: stop at the first; n: stop at the n-th.
     reset

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -30,6 +31,7 @@ from numba.extending import (
 )
 from numba.np.arrayobj import make_array, populate_array
 
+from .elementary import exp, log
 from .pointers import call, call_lanes, invoke, quotient
 from .record import Record
 from .workspace import WORDS, Workspace
@@ -91,6 +93,22 @@ def _compiled_call_lanes(f, t, x, p, out):
 def _quotient(a, b):
     def by_c(a, b):
         return a / b
+
+    return by_c
+
+
+@overload(exp)
+def _exp(x):
+    def by_c(x):
+        return np.exp(x)
+
+    return by_c
+
+
+@overload(log)
+def _log(x):
+    def by_c(x):
+        return np.log(x)
 
     return by_c
 

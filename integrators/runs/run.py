@@ -25,6 +25,7 @@ from .instants import Instant, Motion, at_the_start
 from .interrupts import Interrupts, quiet_interrupts
 from .mistakes import first_slope
 from .solution import DenseOutput, Solution, polynomials
+from .zeno import limit
 
 __all__ = ["Run"]
 
@@ -79,8 +80,11 @@ class Run:
         self.step_states: list[NDArray[Any]] = []
         self.step_polynomials: list[NDArray[Any]] = []
         self.tracker: Tracker | None = None
+        self.after_jump: tuple[float, NDArray[Any]] | None = None  # the last one
         self.exception: BaseException | None = None
         self.ended: Status | None = None
+        self.ended_by: int | None = None
+        self.zeno: tuple[float, NDArray[Any]] | None = None
         self.reporter: _Progress | None = None
         self.message = self.remark = ""
         self.first_slope: NDArray[Any] | None = None
@@ -287,21 +291,22 @@ class Run:
         instant.resolve()
         t, y, h = instant.t, instant.y, engine.h
         if instant.changed:
-            gap = tracker.note_reset(t)
+            gap = tracker.note_reset(t, y)
             # A new flight may be as short as the last: look at it closely.
             engine.restart(t, y, h if gap is None or gap == 0 else min(h, gap))
-            if self.output_times is None:
-                self._output(np.array([t]), y[None, :])
+            self._jump(t, y)
         else:
             engine.restart(t, y)
         self.remark = self.remark or instant.remark
         if instant.status is None and instant.changed and tracker.accumulates():
+            self.zeno = limit(tracker.reset_times, tracker.reset_states)
+            at = t if self.zeno is None else self.zeno[0]
             self.message = (
-                f"events accumulate at t = {t:.9g} (Zeno): "
+                f"events accumulate at t = {at:.9g} (Zeno): "
                 f"{len(tracker.reset_times)} resets, ever closer together"
             )
             return Status.ZENO
-        self.message = instant.message
+        self.message, self.ended_by = instant.message, instant.ended_by
         return instant.status
 
     def _projected(self, t: float, y: NDArray[Any]) -> NDArray[Any]:
@@ -331,6 +336,14 @@ class Run:
         self.step_lengths.append(lengths)
         self.step_states.append(before)
         self.step_polynomials.append(Q)
+
+    def _jump(self, t: float, y: NDArray[Any]) -> None:
+        """Output the state after a jump: beside the one before it, or in its place."""
+        if self.output_times is None:
+            self._output(np.array([t]), y[None, :])
+        elif self.next_output > 0 and self.output_times[self.next_output - 1] == t:
+            self.ys[-1][-1] = y
+        self.after_jump = t, y.copy()
 
     def _emit(
         self,
@@ -395,25 +408,34 @@ class Run:
             parts += remarks(self.ivp, engine, self.first_slope, y[:, -1])
         return "; ".join(filter(None, parts))
 
+    def _dense_output(self) -> DenseOutput:
+        engine = self.engine
+        end = engine.t if self.step_states else self.ivp.t_span[0]
+        jump, y_end = self.after_jump, self.ivp.y0
+        jumped = jump is not None and jump[0] == end
+        if jump is not None and jumped:
+            y_end = jump[1]
+        if not self.step_states:  # no step was taken: a constant
+            Q = np.zeros((1, 1, self.ivp.n), dtype=self.ivp.y0.dtype)
+            return DenseOutput(np.array([end]), np.ones(1), y_end[None].copy(), Q, 0, end=end)
+        if jumped:  # a step of no length has its value
+            Q = np.zeros_like(self.step_polynomials[-1][-1:])
+            y = engine.to_real(y_end)[None]
+            self._keep(np.array([end]), np.array([self.forward]), y, Q)
+        return DenseOutput(
+            _joined(self.step_starts),
+            _joined(self.step_lengths),
+            engine.from_real(np.concatenate(self.step_states)),
+            engine.from_real(np.concatenate(self.step_polynomials)),
+            engine.dense_order,
+            end=end,
+            move=engine.move,
+        )
+
     def _solution(self, status: Status) -> Solution:
         engine = self.engine
         y = _joined(self.ys).T if self.ys else np.zeros((self.ivp.n, 0))
-        sol = None
-        if self.keep_dense and not self.step_states:  # no step was taken: a constant
-            Q = np.zeros((1, 1, self.ivp.n), dtype=self.ivp.y0.dtype)
-            t0 = np.array([self.ivp.t_span[0]])
-            sol = DenseOutput(t0, np.ones(1), self.ivp.y0[None].copy(), Q, 0, end=float(t0[0]))
-        elif self.keep_dense:
-            starts, lengths = _joined(self.step_starts), _joined(self.step_lengths)
-            sol = DenseOutput(
-                starts,
-                lengths,
-                engine.from_real(np.concatenate(self.step_states)),
-                engine.from_real(np.concatenate(self.step_polynomials)),
-                engine.dense_order,
-                end=engine.t,
-                move=engine.move,
-            )
+        sol = self._dense_output() if self.keep_dense else None
         tracker = self.tracker
         kind = self.ivp.y0.dtype
         return Solution(
@@ -426,6 +448,8 @@ class Run:
             status=status,
             message=self._message(status, y),
             reached=(engine.t, engine.y),
+            ended_by=self.ended_by,
+            zeno=self.zeno,
             error_estimate=engine.estimate,
             dense_order=engine.dense_order,
             problem=self.ivp,

@@ -1,4 +1,4 @@
-"""Kernels that every family of methods shares: evaluating f, measuring errors, dense output.
+"""Kernels that every family of methods shares: evaluating f, dense output.
 
 ``w`` is a method's workspace; ``integrators.stepping.workspace`` lists its arrays.
 """
@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from ..kernels import kernel
 from ..kernels.pointers import call
 from ..tableau.extension import HIGHEST_EXPLICIT, Extension, in_powers
+from .norms import all_finite
 from .state import (
     FUNCTION_RAISED,
     OK,
 )
 
 Array = NDArray[np.float64]
-
-TINY = 1e-300  # keeps a state of zeros from dividing by zero
 
 
 @kernel
@@ -34,7 +33,7 @@ def evaluate(w, t):
 
     A step that ends where f jumps (a tstop) must not look beyond the jump: t_limit.
     """
-    if (w.t_limit - t) * w.direction < 0.0:
+    if w.limited == 1 and (w.t_limit - t) * w.direction < 0.0:
         t = w.t_limit
     w.nfev += 1
     w.flag[0] = w.f_native
@@ -73,62 +72,6 @@ def slope_at_end(w):
 
 
 @kernel
-def error_norm(w, e, h):
-    """Weighted norm of e; 1 means: just the tolerance.
-
-    Weights are atol + rtol·max(|y|, |y_new|). Components of differentiation index k > 1 are
-    multiplied by h^(k-1), since they cannot be computed any better (as RADAU5 does). With fixed
-    steps the norm only serves Newton's iteration, which goes down to the round-off of y as a
-    whole.
-    """
-    if w.fixed == 1:
-        size = max(largest(e), largest(w.y), largest(w.x))
-        return largest(e) / (w.rtol * size + TINY)
-    n = e.shape[0]
-    rtol = w.rtol
-    stride = 2 if w.pairs == 1 else 1
-    total = 0.0
-    greatest = 0.0
-    for i in range(0, n, stride):
-        if stride == 2:  # a complex component is measured by its modulus
-            size = max(np.hypot(w.y[i], w.y[i + 1]), np.hypot(w.y_new[i], w.y_new[i + 1]))
-            value = np.hypot(e[i], e[i + 1])
-        else:
-            size = max(abs(w.y[i]), abs(w.y_new[i]))
-            value = abs(e[i])
-        if w.index.shape[0] > 0:
-            for _ in range(1, w.index[i]):
-                value *= abs(h)
-        scaled = value / (w.atol[i] + rtol * size)
-        if not np.isfinite(scaled):
-            return np.inf
-        total += scaled * scaled
-        greatest = max(greatest, scaled)
-    return greatest if w.max_norm == 1 else np.sqrt(total * stride / n)
-
-
-@kernel
-def largest(x):
-    """Largest modulus of a component; infinite if one is NaN."""
-    result = 0.0
-    for i in range(x.shape[0]):
-        size = abs(x[i])
-        if not np.isfinite(size):
-            return np.inf
-        result = max(result, size)
-    return result
-
-
-@kernel
-def all_finite(x):
-    """Whether no component is NaN or infinite."""
-    for i in range(x.shape[0]):
-        if not np.isfinite(x[i]):
-            return False
-    return True
-
-
-@kernel
 def output_is_due(w):
     """Whether dense output of the last step is wanted: everywhere, or it holds an output time."""
     if w.want_dense == 0:
@@ -148,6 +91,25 @@ def outputs_done(w):
     while k < w.outputs.shape[0] and (w.t - w.outputs[k]) * w.direction >= 0.0:
         k += 1
     w.next_output = k
+
+
+@kernel
+def straight_if_not_finite(w):
+    """Let Q be the straight line of the last step where it is not finite.
+
+    So it is if f, or an extra stage that only dense output needs, is not finite at or before the
+    end of a step whose end is: the last step before a run blows up. What lies before the last good
+    state is to be no NaN. (Tangent vectors of a manifold have no straight line here.)
+    """
+    finite = True
+    for j in range(w.Q.shape[0]):
+        finite = finite and all_finite(w.Q[j])
+    if finite or w.Q.shape[1] != w.y.shape[0]:
+        return
+    for m in range(w.y.shape[0]):
+        w.Q[0, m] = w.y[m] - w.y_old[m]
+        for j in range(1, w.Q.shape[0]):
+            w.Q[j, m] = 0.0
 
 
 # -------------------------------------------------------------------- Hermite dense output
@@ -248,10 +210,8 @@ def hermite_tables(extension: Extension, n: int) -> dict[str, Array]:
 
 
 __all__ = [
-    "all_finite",
     "combine",
     "copy",
-    "error_norm",
     "evaluate",
     "hermite_dense",
     "hermite_order",
@@ -261,5 +221,6 @@ __all__ = [
     "polynomial",
     "slope_at_end",
     "slope_at_start",
+    "straight_if_not_finite",
     "to_powers",
 ]

@@ -34,8 +34,8 @@ Array = NDArray[np.float64]
 BUFFER_BYTES = 4_000_000  # output of one call of the loop
 # What a problem and its options set, in the order of `Engine._prepare_state`.
 _TIMES = State.places(
-    *("t", "t_previous", "t_base", "t_stop", "t_limit", "direction", "h_fixed"),
-    *("last_error", "error_before", "rtol", "min_step", "max_step"),
+    *("t", "t_previous", "t_base", "t_stop", "direction", "h_fixed"),
+    *("log_error", "log_before", "rtol", "min_step", "max_step"),
 )
 _SWITCHES = State.places("max_steps", "fixed", "max_norm", "pairs", "want_dense")
 
@@ -139,7 +139,8 @@ class Engine(Stepper):
             engine = waiting.pop()
         except IndexError:
             engine = make()
-            engine.waiting = waiting
+            if not engine.trampolines:  # these know the parameters of their own run
+                engine.waiting = waiting
             return engine
         engine.rebind(problem, options)
         engine.loop.begin_run()
@@ -159,7 +160,7 @@ class Engine(Stepper):
         t0, t1 = problem.t_span
         forward = 1.0 if t1 >= t0 else -1.0
         fixed = forward * (options.step or 0.0)
-        times = (t0, t0, t0, t1, forward * np.inf, forward, fixed, 1.0, 1.0)
+        times = (t0, t0, t0, t1, forward, fixed, 0.0, 0.0)
         self.state.floats[_TIMES] = (*times, options.rtol, options.min_step, options.max_step)
         switches = (options.fixed, options.max_norm, self.complex, options.want_dense)
         self.state.words[_SWITCHES] = (options.max_steps, *switches)
@@ -301,7 +302,8 @@ class Engine(Stepper):
         """Run the loop up to ``t_stop``, a buffer of steps at a time."""
         forward = float(self.state.direction)
         is_end = t_stop == self.problem.t_span[1]
-        self.state.t_limit = forward * np.inf if is_end else np.nextafter(t_stop, self.t)
+        self.state.limited = int(not is_end)
+        self.state.t_limit = np.nextafter(t_stop, self.t)
         while True:
             t, y = self.t, self.point.copy()
             code, taken = self.advance(t_stop, 1 if one_by_one else self.chunk)

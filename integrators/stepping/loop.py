@@ -15,12 +15,24 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels import kernel
+from ..kernels.elementary import log
 from ..kernels.pointers import invoke
-from .control import factor_after_rejection, factor_after_success
-from .dense import all_finite, copy, error_norm, evaluate, output_is_due, outputs_done
+from .control import (
+    EPS,
+    NONFINITE_FACTOR,
+    STRETCH,
+    factor_after_rejection,
+    factor_after_success,
+    first_length,
+    log_of_error,
+    reach,
+    shortest_step,
+    trial_length,
+)
+from .dense import copy, evaluate, output_is_due, outputs_done, straight_if_not_finite
+from .norms import all_finite, norm_of_estimate
 from .state import (
     ESTIMATE_DOUBLING,
-    ESTIMATE_TWO,
     FULL,
     FUNCTION_RAISED,
     INTERRUPTED,
@@ -36,10 +48,6 @@ from .state import (
 )
 from .watch import zero_possible
 
-EPS = 2.220446049250313e-16
-NONFINITE_FACTOR = 0.25  # a step that gave NaN or Inf is shortened by this much
-STRETCH = 1.01  # a step that ends just short of t_stop is stretched to it …
-LEEWAY = 1 + 1e-9  # … unless it becomes longer than max_step, but for the rounding of times
 KEEP_STEP = 1.2  # implicit methods keep h (and their factorisations) if it would grow by less
 
 
@@ -71,6 +79,7 @@ def advance(w, t_stop, wanted):
         if output_is_due(w):
             if invoke(w, w.dense, w.t_previous, w.h_last) != OK:
                 return FUNCTION_RAISED
+            straight_if_not_finite(w)
             for j in range(w.Q.shape[0]):
                 copy(w.Q[j], w.Qs[w.kept, j])
             w.kept += 1
@@ -85,15 +94,13 @@ def advance(w, t_stop, wanted):
 
 @kernel
 def first_step(w, t, exponent):
-    """First guess of h (Hairer, Nørsett & Wanner II.4): where an Euler step changes little.
+    """First guess of h, by a trial Euler step. f0 is f(t, y).
 
-    f0 is f(t, y). A trial that fails, or leads to NaN, gives a much shorter step.
+    A trial that fails, or leads to NaN, gives a much shorter step.
     """
     length = abs(w.t_stop - t)
-    state = size_at_start(w, w.y)
     slope = size_at_start(w, w.f0)
-    h = 1e-6 if state < 1e-5 or slope < 1e-5 else 0.01 * state / slope
-    h = min(h, length)
+    h = trial_length(size_at_start(w, w.y), slope, length)
     for m in range(w.y.shape[0]):
         w.x[m] = w.y[m] + w.direction * h * w.f0[m]
     if evaluate(w, t + w.direction * h) != OK:
@@ -101,14 +108,7 @@ def first_step(w, t, exponent):
         return FUNCTION_RAISED
     for m in range(w.y.shape[0]):
         w.dx[m] -= w.f0[m]
-    curvature = size_at_start(w, w.dx) / h
-    largest = max(slope, curvature)
-    if not np.isfinite(curvature):
-        w.h = 1e-3 * h
-    elif largest <= 1e-15:
-        w.h = min(100 * h, max(1e-6, h * 1e-3), length)
-    else:
-        w.h = min(100 * h, (0.01 / largest) ** exponent, length)
+    w.h = first_length(h, slope, size_at_start(w, w.dx) / h, exponent, length)
     return OK
 
 
@@ -154,7 +154,7 @@ def adaptive_step(w):
     """Try steps, shorter and shorter, until one is accepted."""
     t = w.t
     remaining = abs(w.t_stop - t)
-    smallest = max(w.min_step, 16 * EPS * abs(t))
+    smallest = shortest_step(w.min_step, t)
     while w.nsteps + w.nrejected < w.max_steps:
         proposed = min(w.h, w.max_step)
         if proposed < smallest and STRETCH * proposed < remaining:
@@ -164,7 +164,7 @@ def adaptive_step(w):
                 return STEP_TOO_SMALL  # the clock cannot tell such steps apart
             proposed = smallest
         # The last step before t_stop may be shorter than any limit; t_stop is never passed.
-        last = remaining <= min(STRETCH * proposed, LEEWAY * w.max_step)
+        last = remaining <= reach(proposed, w.max_step)
         t_new = w.t_stop if last else t + w.direction * proposed
         h = t_new - t
         if h == 0.0:
@@ -182,24 +182,25 @@ def adaptive_step(w):
         if status == OK and error <= 1.0 and any_negative(w):
             status = NEGATIVE
         if status == OK and error <= 1.0:
+            log_error = log_of_error(error)
             factor = 1.0
             if w.own_length == 0:
-                factor = factor_after_success(w, error, h)
+                factor = factor_after_success(w, log_error, h)
             if w.predictive != 0.0 and 1.0 <= factor <= KEEP_STEP:
                 factor = 1.0
             grown = abs(h) * factor
             # A step cut short by t_stop says nothing against the step that was proposed.
             w.h = max(grown, proposed) if last and factor >= 1.0 else grown
             accept(w, t_new, h)
-            w.error_before = w.last_error
-            w.last_error = max(error, 1e-10)
+            w.log_before = w.log_error
+            w.log_error = log_error
             w.last_rejected = 0
             return OK
         w.nrejected += 1
         w.last_rejected = 1
         if status == OK:
             w.last_reason = STEP_TOO_SMALL
-            w.h = abs(h) * factor_after_rejection(w, error)
+            w.h = abs(h) * factor_after_rejection(w, log(error))
         elif status == NONFINITE:
             w.last_reason = NONFINITE
             w.h = abs(h) * NONFINITE_FACTOR
@@ -243,14 +244,8 @@ def accept(w, t_new, h):
 
 @kernel
 def measured_error(w, h):
-    """Norm of the error estimate; with two estimates, combined as in DOP853."""
-    if w.norm_known == 1:
-        return w.norm
-    error = error_norm(w, w.error, h)
-    if w.estimate_kind == ESTIMATE_TWO and error > 0.0:
-        low = error_norm(w, w.error_low, h)
-        error = error * error / np.sqrt(error * error + 0.01 * low * low)
-    return error
+    """Norm of the error estimate, unless the attempt has found it."""
+    return w.norm if w.norm_known == 1 else norm_of_estimate(w, h)
 
 
 @kernel

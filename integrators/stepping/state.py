@@ -17,7 +17,8 @@ class State(Record):
     t: float  # current time
     t_previous: float  # start of the last accepted step
     t_stop: float  # the loop stops here: end of the span, or the next tstop
-    t_limit: float  # f is not asked beyond: the last moment before a jump of f
+    limited: int  # 1: f is not asked beyond …
+    t_limit: float  # … this, the last moment before a jump of f
     direction: float  # +1 or -1
 
     # Step lengths.
@@ -56,8 +57,8 @@ class State(Record):
     estimate_kind: int  # one of the ESTIMATE_… below
     norm: float  # norm of the error estimate, if the attempt has measured it itself …
     norm_known: int  # … as this says
-    last_error: float  # error norm of the last accepted step (1 = tolerance)
-    error_before: float  # of the one before
+    log_error: float  # logarithm of the error norm of the last accepted step (0 = tolerance)
+    log_before: float  # of the one before
     last_rejected: int
     last_reason: int  # Status code of the last rejection
     doubling_divisor: float  # step doubling: 2^p - 1 …

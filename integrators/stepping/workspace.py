@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from ..kernels.record import Record
 from ..kernels.workspace import Workspace
 from .control import Control
 from .state import State
 
-__all__ = ["Custom", "Explicit", "Implicit", "Lanes", "Series", "Steps"]
+__all__ = ["Common", "Custom", "Explicit", "Implicit", "Lanes", "Series", "Steps"]
 
 SHARED: dict[str, Any] = {
     "attempt": "a",  # the method's kernels, see integrators.stepping.loop
@@ -131,18 +132,28 @@ class Series(Workspace, begins_as=Steps):
     }
 
 
+class Common(Record):
+    """What all lanes of all threads share."""
+
+    stop: int  # 1: store what there is and end (set from outside)
+    stages: int
+    t_start: float
+    first_step: float  # 0: a guess
+    rtol: float
+    exponent: float  # of the first guess
+
+
 class Lanes(Workspace):
     """Arrays of many runs side by side (``integrators.many.lanes``), which has its own loop."""
 
     FIELDS: ClassVar[dict[str, Any]] = {
         "f": "a",  # the right-hand side in lanes
-        "fused": "a",  # a whole step in lanes, or 0
+        "fused": "a",  # a whole step in lanes
         "judge": "a",  # what follows from it
-        **TABLEAU,
-        "e_low": "f1",
+        "A": "f2",  # with the rows of stages that dense output adds
+        "c": "f1",
         "P": "f2",
-        "switches": "i1",
-        "numbers": "f1",
+        "common": Common,
         "atol": "f1",
         "y0": "f2",  # initial states and parameters, a row for each run
         "p0": "f2",

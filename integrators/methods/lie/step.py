@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from ...kernels import kernel
 from ...kernels.pointers import call
-from ...stepping.dense import all_finite, copy, slope_at_end
+from ...stepping.dense import copy, slope_at_end
+from ...stepping.norms import all_finite
 from ...stepping.state import (
     DENSE_NATIVE,
     FUNCTION_RAISED,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...kernels import kernel
-from ...stepping.dense import combine, copy, error_norm, evaluate
+from ...stepping.dense import combine, copy, evaluate
+from ...stepping.norms import error_norm
 from ...stepping.state import (
     ESTIMATE_DOUBLING,
     FUNCTION_RAISED,

@@ -30,7 +30,7 @@ from .diagonal import diagonal_accept, newton_diagonal
 from .divided import check_damping, divided_by_mass, has_explicit_stage, is_regular
 from .explicit import explicit_accept, explicit_dense, explicit_step
 from .extra_stages import implicit_dense
-from .fused import fused_step, fused_step_function, inputs_size
+from .fused import LARGEST_AROUND, fused_step, fused_step_function, inputs_size
 from .implicit import implicit_refine, implicit_step
 from .predictor import extrapolation_weights, stage_predictor
 from .surprise import checked_accept, checked_step
@@ -83,7 +83,14 @@ def engine_for(tableau: Tableau, problem: IVP, options: Options) -> Engine:
                 f"need a stiffly accurate method of stage order 2 (its stage order is "
                 f"{stage_order}); use RADAU5"
             )
-    return ImplicitEngine(tableau, problem, options)
+    index = None if problem.index is None else tuple(problem.index.tolist())
+    parts = (id(problem.jac), id(problem.mass), id(problem.jac_sparsity), index)
+    return ImplicitEngine.reused(
+        (tableau, id(tableau.dense), options.rtol, *parts),
+        problem,
+        options,
+        lambda: ImplicitEngine(tableau, problem, options),
+    )
 
 
 class ExplicitEngine(Engine):
@@ -148,12 +155,9 @@ class ExplicitEngine(Engine):
         if self.state.f_native == 1 and self.tableau.stages > 1 and plain:
             k, s = self.problem.params.size, self.tableau.stages
             max_norm = self.options.max_norm
-            function = fused_step_function(self.problem.f, self.tableau, k, max_norm, s)
-            if function is None and has_llvm():
-                from .stepcode import step_code
-
-                self.fused = step_code(self.tableau, self.n, k, max_norm)
-            elif function is not None:
+            around = LARGEST_AROUND if has_llvm() else 0  # only machine code calls by address
+            function = fused_step_function(self.problem.f, self.tableau, k, max_norm, s, around)
+            if function is not None:
                 self.fused = function.machine_code()
 
     def _workspace(self, shared: dict[str, Any]) -> Explicit:
@@ -192,14 +196,14 @@ class ExplicitEngine(Engine):
         if self.fused is None:
             return {"fused_in": np.zeros(0), "fused_out": np.zeros(0)}
         n, k = self.n, self.problem.params.size
-        fused_in = np.zeros(inputs_size(n, k) + 1)
-        fused_in[-1:].view(np.int64)[0] = shared["f"]  # for steps that call it
+        fused_in = np.zeros(inputs_size(n, k))
+        fused_in[k + 1 : k + 2].view(np.int64)[0] = shared["f"]  # for steps that call it
         fused_out = np.zeros(1 + n + shared["K"].size)
         stages = fused_out[1 + n :].reshape(shared["K"].shape)
-        slope = fused_in[k + 1 + n : k + 1 + 2 * n] if self.tableau.fsal else stages[0]
+        slope = fused_in[k + 2 + n : k + 2 + 2 * n] if self.tableau.fsal else stages[0]
         views = {
             "p": fused_in[:k],
-            "atol": fused_in[k + 1 : k + 1 + n],
+            "atol": fused_in[k + 2 : k + 2 + n],
             "f0": slope,
             "y_new": fused_out[1 : 1 + n],
             "K": stages,
@@ -221,7 +225,17 @@ class ImplicitEngine(Engine):
 
     def __init__(self, tableau: Tableau, problem: IVP, options: Options) -> None:
         self.tableau = tableau
+        asked = options.atol
         super().__init__(problem, options)
+        # The estimate may have changed tolerances; another run with this rtol changes them alike.
+        self._atol_factor = float(options.atol[0] / asked[0])
+        self._rtol_used = float(self.state.rtol)
+
+    def rebind(self, problem: IVP, options: Options) -> None:
+        """Start again with a problem and options that differ in numbers only, but not in rtol."""
+        options.atol = options.atol * self._atol_factor
+        super().rebind(problem, options)
+        self.state.rtol = self._rtol_used
 
     @property
     def is_fully_coupled(self) -> bool:

@@ -1,6 +1,10 @@
 """Explicit Runge–Kutta methods: one step of any explicit tableau.
 
 The stages are stored without h: K[i] = f(t + cᵢh, y + h Σⱼ aᵢⱼ K[j]).
+
+This is the only place where an explicit step is written. It runs as it stands on a Python function;
+around machine code it is traced (``fused``), with the right-hand side inside or called, for one run
+or for many in lanes. So nothing here is decided by the values of numbers that may be symbols.
 """
 
 from __future__ import annotations
@@ -34,9 +38,10 @@ def explicit_step(w, t, h):
     s = w.stages
     copy(w.f0, w.K[0])
     for i in range(1, s):
-        combine(w.A[i], w.K, i, w.x)
+        combine(w.A[i], w.K, i - 1, w.x)
+        newest = h * w.A[i, i - 1]  # comes last, so that the rest need not wait for it
         for m in range(n):
-            w.x[m] = w.y[m] + h * w.x[m]
+            w.x[m] = w.y[m] + (h * w.x[m] + newest * w.K[i - 1, m])
         if evaluate(w, t + w.c[i] * h) != OK:
             return FUNCTION_RAISED
         copy(w.dx, w.K[i])

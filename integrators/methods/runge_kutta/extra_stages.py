@@ -15,7 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...kernels import kernel
-from ...stepping.dense import combine, copy, error_norm, evaluate, polynomial, to_powers
+from ...stepping.dense import combine, copy, evaluate, polynomial, to_powers
+from ...stepping.norms import error_norm
 from ...stepping.state import (
     FUNCTION_RAISED,
     NEWTON_FAILED,

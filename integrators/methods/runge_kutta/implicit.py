@@ -21,13 +21,8 @@ import numpy as np
 
 from ...kernels import kernel
 from ...kernels.pointers import call, invoke
-from ...stepping.dense import (
-    combine,
-    copy,
-    error_norm,
-    evaluate,
-    slope_at_start,
-)
+from ...stepping.dense import combine, copy, evaluate, slope_at_start
+from ...stepping.norms import error_norm
 from ...stepping.state import (
     COUPLING_DIAGONAL,
     COUPLING_FULL,

@@ -13,7 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...kernels import kernel
-from ...stepping.dense import copy, error_norm, evaluate, slope_at_start
+from ...stepping.dense import copy, evaluate, slope_at_start
+from ...stepping.norms import error_norm
 from ...stepping.state import (
     COUPLING_DIAGONAL,
     FUNCTION_RAISED,

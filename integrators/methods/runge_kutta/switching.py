@@ -23,8 +23,8 @@ __all__ = ["Ladder"]
 
 # What belongs to the run rather than to the order.
 OF_THE_RUN = State.places(
-    *("t", "t_previous", "t_stop", "t_limit", "t_base", "h", "h_last"),
-    *("last_error", "error_before", "last_rejected", "last_reason"),
+    *("t", "t_previous", "t_stop", "limited", "t_limit", "t_base", "h", "h_last"),
+    *("log_error", "log_before", "last_rejected", "last_reason"),
     *("nfev", "njev", "nlu", "nnewton", "nseries", "nsteps", "nrejected"),
     *("stop", "taken", "kept", "next_output", "f0_current", "have_f1"),
     *("have_jacobian", "jacobian_current", "jacobian_age", "have_start"),
