@@ -1,7 +1,7 @@
-"""Elementary functions of kernels, with the same bits interpreted and compiled: the C library's.
+"""Elementary functions whose values are the same interpreted and compiled, to the last bit.
 
-NumPy has vector code of its own for some of them, which differs in the last digit. On symbols they
-are NumPy's, which tracing understands.
+Compiled code calls the C library; NumPy's own ``exp`` and ``log`` may round otherwise. Where a run
+must not depend on who computes it, kernels take these.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["exp", "log"]
+__all__ = ["exp", "log", "quotient"]
 
 
 def exp(x: Any) -> Any:
@@ -43,3 +43,8 @@ def log(x: Any) -> Any:
     if x > 0.0:
         return np.float64(math.log(x))
     return np.float64(-np.inf if x == 0.0 else np.nan)
+
+
+def quotient(a: Any, b: Any) -> Any:
+    """a/b by C's formula (and Python's), also for complex numbers, where NumPy has its own."""
+    return complex(a) / complex(b) if isinstance(b, complex) else a / b

@@ -31,8 +31,8 @@ from numba.extending import (
 )
 from numba.np.arrayobj import make_array, populate_array
 
-from .elementary import exp, log
-from .pointers import call, call_lanes, invoke, quotient
+from .elementary import exp, log, quotient
+from .pointers import call, call_lanes, invoke
 from .record import Record
 from .workspace import WORDS, Workspace
 
@@ -89,26 +89,20 @@ def _compiled_call_lanes(f, t, x, p, out):
     return through_pointer
 
 
-@overload(quotient)
-def _quotient(a, b):
-    def by_c(a, b):
-        return a / b
-
-    return by_c
-
-
 @overload(exp)
 def _exp(x):
-    def by_c(x):
-        return np.exp(x)
-
-    return by_c
+    return lambda x: np.exp(x)
 
 
 @overload(log)
 def _log(x):
-    def by_c(x):
-        return np.log(x)
+    return lambda x: np.log(x)
+
+
+@overload(quotient)
+def _quotient(a, b):
+    def by_c(a, b):
+        return a / b
 
     return by_c
 

@@ -28,7 +28,6 @@ __all__ = [
     "call",
     "call_lanes",
     "invoke",
-    "quotient",
 ]
 
 SIGNATURE = ctypes.CFUNCTYPE(
@@ -63,11 +62,6 @@ def call_lanes(f: Any, t: Any, x: Any, p: Any, out: Any) -> None:
 def invoke(w: Any, kernel_of_method: Any, t: Any, h: Any) -> Any:
     """Call one of the method's kernels. (Compiled, it is known by its address.)"""
     return kernel_of_method(w, t, h)
-
-
-def quotient(a: Any, b: Any) -> Any:
-    """a/b by C's formula (and Python's), also for complex numbers, where NumPy has its own."""
-    return complex(a) / complex(b) if isinstance(b, complex) else a / b
 
 
 class SingularMatrixError(ArithmeticError):

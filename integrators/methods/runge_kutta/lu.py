@@ -7,7 +7,7 @@ LAPACK and SuperLU through a callback, see :mod:`integrators.methods.runge_kutta
 from __future__ import annotations
 
 from ...kernels import kernel
-from ...kernels.pointers import quotient
+from ...kernels.elementary import quotient
 
 
 @kernel
