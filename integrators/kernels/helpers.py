@@ -41,7 +41,7 @@ class Announce(LoweringPass):
 
     def run_pass(self, state: Any) -> bool:
         """Enter the helper under something that numba takes for a function of Python's."""
-        key = [].append
+        key: Any = [].append
         state.targetctx.insert_user_function(key, state.cr.fndesc, [state.library])
         state["cr"] = state.cr._replace(cfunc=key)
         return True

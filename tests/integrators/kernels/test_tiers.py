@@ -328,7 +328,11 @@ solve(lambda t, y: np.array([y[1], -y[0]]), (0, 100), [1.0, 0.0], rtol=1e-8, met
 
 def test_nobody_starts_a_second_one(cold, tmp_path):
     """A lock that another process holds is respected; when that is killed it is free."""
-    from integrators.kernels.file_lock import is_locked
+    from integrators.kernels.file_lock import locked
+
+    def is_locked(path):
+        with locked(path) as ours:
+            return not ours
 
     _, folder = cold(SHORT)
     lock = folder / "builder.lock"
