@@ -8,12 +8,12 @@ either direction. Without s a run backwards drives the constraints apart like ex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from .options import number
 
-__all__ = ["T_STAB", "direction", "feedback", "gains", "positive"]
+__all__ = ["T_STAB", "feedback", "gains", "positive"]
 
 T_STAB = 0.1
 """Default time constant (s) of Baumgarte's stabilisation: for machines of the size of a robot 1 is
@@ -57,17 +57,6 @@ def positive(name: str, value: Any, what: str = 'a time in seconds or "auto"') -
     if found <= 0:
         raise ValueError(f"{name} must be positive, got {value}")
     return found
-
-
-def direction(t_span: Sequence[float]) -> int:
-    """+1 forwards in time, −1 backwards.
-
-    Examples
-    --------
-    >>> direction((0.0, 1.0)), direction((1.0, 0.0))
-    (1, -1)
-    """
-    return -1 if t_span[1] < t_span[0] else 1
 
 
 def feedback(alpha: float, beta: float, direction: int = 1) -> Stabiliser:

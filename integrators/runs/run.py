@@ -169,6 +169,8 @@ class Run:
             if not self.one_by_one:
                 functions = [event.function for event in ivp.events]
                 self.one_by_one = not engine.watch(functions, self.tracker.values)
+        if self.project is not None and self.callback is None and not ivp.events:
+            self.one_by_one = not engine.project_in_loop(ivp.project)
         engine.begin(slope, first_step)
         if self.tracker is not None:
             self.motion = Motion(engine, ivp, self.tracker)
@@ -241,7 +243,7 @@ class Run:
         if self.keep_dense and Q is not None:
             starts, before = _starts(t, y, ends, states)
             self._keep(starts, lengths, before, Q)
-        if self.project is not None:  # then there is one step only
+        if self.project is not None and self.engine.unprojected:
             states[-1] = self._projected(ends[-1], states[-1])
         self._emit(t, y, ends, states, Q)
 
@@ -318,6 +320,7 @@ class Run:
                 f"project returned shape {projected.shape}, expected {self.ivp.y0.shape}"
             )
         self.engine.replace_state(projected)
+        self.engine.renew()
         return self.engine.to_real(projected)
 
     def _call_back(self, t: float, y: NDArray[Any]) -> Status | None:

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from integrators import IVP, TracingError
-from integrators.dae.feedback import direction
-from integrators.problem import time_span
+from integrators.dae.projection import TracedProjection
+from integrators.problem import direction
 from integrators.tracing import Traced, traced
 
 from ..checks import Array
@@ -28,11 +28,12 @@ from ..dynamics.loops.assembly import assemble, consistent_velocity
 from .closed import gap_invariants, loop_projection
 from .conserved import invariants as conserved_quantities
 from .forces import driven_variables, takes_parameters, with_parameters
-from .ivp import _ExactJacobian, as_ivp
+from .ivp import as_ivp
 from .observe import observables
 from .prescribed import drive_review
 from .singular import loop_review
 from .singular_screen import LoopScreen
+from .slopes import _ExactJacobian
 from .watched import mechanism_watch
 
 if TYPE_CHECKING:
@@ -53,15 +54,6 @@ class FamilyProblem(IVP):
     """An IVP of a :class:`~multibody.ModelFamily`; its ``params`` are a row of p."""
 
     family: ModelFamily | None = None
-    directed: Callable[[int], dict[str, Any]] | None = None
-
-    def with_(self, **changes: Any) -> IVP:
-        """Return a copy with some fields replaced; f follows the direction of time."""
-        if self.directed is not None and "t_span" in changes and "f" not in changes:
-            way = direction(time_span(changes["t_span"]))
-            if way != direction(self.t_span):
-                changes = {**self.directed(way), **changes}
-        return super().with_(**changes)
 
 
 def family_problem(
@@ -156,9 +148,14 @@ class _Pieces:
     def projection(self, nominal: Callable[..., Array]) -> Callable[..., Array]:
         """Project states onto the constraints of the run's own model."""
         family = self.family
-        if not family.base.loops:  # quaternions, which know nothing of numbers
+        if not isinstance(nominal, TracedProjection):  # quaternions know nothing of numbers
             return nominal
-        return lambda t, y, p: loop_projection(family.model(p))(t, y)
+
+        def otherwise(t: float, y: Array, p: Array) -> Array:
+            return loop_projection(family.model(p))(t, y)
+
+        codes = nominal.codes and tuple(map(self.lifted, nominal.codes))
+        return TracedProjection(codes, nominal.n, otherwise)
 
     def invariant(self, name: str) -> Callable[..., float]:
         """Evaluate a conserved quantity of the run's own model."""

@@ -215,6 +215,13 @@ class ExplicitEngine(Engine):
         return {"fused_in": fused_in, "fused_out": fused_out}
 
 
+    def _use_slope(self, address: int) -> None:
+        super()._use_slope(address)
+        if self.fused is not None:
+            k = self.problem.params.size
+            self.w.fused_in[k + 1 : k + 2].view(np.int64)[0] = address
+
+
 class ImplicitEngine(Engine):
     """An implicit tableau bound to a problem."""
 

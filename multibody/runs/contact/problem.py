@@ -119,5 +119,3 @@ def contact_problem(
     modes = ContactModes(model, free, tau_law, force_law, restitution_law)
     start, y0 = modes.start(t_span[0], q0, v0, params)
     return ContactProblem(modes, start, y0, t_span, name=model.name, contact_modes=modes)
-
-

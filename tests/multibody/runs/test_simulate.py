@@ -253,7 +253,7 @@ def test_stabilisation_by_the_names_of_formulations(name, same):
     model = entry.model()
     ends = [simulate(model, *entry.start(model), T=0.2, stabilise=kind).y for kind in (name, same)]
     np.testing.assert_array_equal(*ends)
-    with pytest.raises(ValueError, match=r"'projection'.*'index1'.*received 'index7'"):
+    with pytest.raises(ValueError, match=r"'index1', 'none'.*'projection'.*received 'index7'"):
         simulate(model, *entry.start(model), stabilise="index7")
 
 
