@@ -93,6 +93,65 @@ def test_a_run_that_goes_over_equals_both(seed, goes_over, monkeypatch):
     assert bits(both) == bits(compiled)
 
 
+# Runs that end badly, or nearly: f, span, start, options.
+CORNERS = {
+    "rest": (lambda t, y: 0 * y, (0, 1), [1.0, 2.0], {}),
+    "from zero": (lambda t, y: y, (0, 1), [0.0], {}),
+    "blows up": (lambda t, y: y * y, (0, 3), [1.0], {}),
+    "overflow": (lambda t, y: 1e300 * y, (0, 1), [1.0], {}),
+    "NaN from 0.5 on": (lambda t, y: np.where(t > 0.5, np.nan, -y), (0, 1), [1.0], {}),
+    "raises from 0.5 on": (lambda t, y: -y if t < 0.5 else 1 / 0, (0, 1), [1.0], {}),
+    "leaves its domain": (lambda t, y: -np.sqrt(y), (0, 5), [1.0], {}),
+    "short": (lambda t, y: -y, (0, 1e-300), [1e-300], {}),
+    "late": (lambda t, y: -y, (1e16, 1e16 + 100), [1.0], {}),
+    "backwards": (lambda t, y: -y, (1, 0), [1.0], {}),
+    "relative only": (lambda t, y: -y, (0, 1), [1.0], {"atol": 0.0}),
+    "steps too long": (lambda t, y: -50 * y, (0, 1), [1.0], {"min_step": 0.1}),
+    "too few": (lambda t, y: -y, (0, 100), [1.0], {"max_steps": 7}),
+    "complex": (lambda t, y: 1j * y, (0, 3), [1 + 0j], {"norm": "max"}),
+    "stiff": (lambda t, y: -1e8 * (y - np.cos(t)), (0, 1e-3), [2.0], {"max_steps": 300}),
+    "jumps": (lambda t, y: np.sign(np.sin(3 * t)) + 0 * y, (0, 3), [0.0], {"tstops": [1.5]}),
+}
+
+
+@pytest.mark.parametrize("name", CORNERS)
+def test_both_tiers_fail_alike(name, monkeypatch):
+    """The same steps, status and words, also where Python would raise and C would not."""
+    f, span, y0, options = CORNERS[name]
+    rng = np.random.default_rng(len(name))
+    for method in rng.choice(["DOPRI5", "DOP853", "RK4", "RADAU5", "SDIRK4", "Gauss2"], 3, False):
+        found = []
+        for interpret in ("0", "1"):
+            monkeypatch.setenv("FEATHERSTEP_INTERPRET", interpret)
+            with np.errstate(all="ignore"):
+                run = solve(f, span, y0, method=str(method), **{"max_steps": 1000, **options})
+            found.append((bits(run), run.message))
+        assert found[0] == found[1], method
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_kernels_of_mechanisms_agree(seed):
+    """Every kernel leaves the same numbers in every array of the workspace."""
+    from integrators.kernels.as_python import interpret
+
+    rng = np.random.default_rng(seed)
+    some = ["puma560", "four_bar", "spinning_top", "slider_crank", "scissor", "satellite"]
+    model = getattr(mechanisms, some[seed])()
+    q, v = model.random(rng), rng.normal(size=model.nv)
+    for kernels in OnWorkspace.instances:
+        inside_loops = "loops" in kernels.function.__module__
+        if kernels.family.__name__ != "TreeWorkspace" or (inside_loops and not model.loops):
+            continue
+        found = []
+        for run in (kernels, lambda w, k=kernels: interpret(k.function, w)):
+            w = model.tree.make_workspace()
+            w.q[:], w.v[:], w.tau[:], w.a_q[:] = q, v, 0.3, 0.1
+            run(w)
+            arrays = [getattr(w, n) for n, kind in w.FIELDS.items() if kind != "a"]
+            found.append(b"".join(np.asarray(a).tobytes() for a in arrays))
+        assert found[0] == found[1], kernels.function.__name__
+
+
 def test_it_really_goes_over_in_the_middle(goes_over, monkeypatch):
     goes_over(4)
     moments = []
