@@ -77,7 +77,7 @@ def drawn(seed):
     return problem, options, int(rng.integers(1, 12))
 
 
-@pytest.mark.parametrize("seed", range(3 * len(METHODS)))
+@pytest.mark.parametrize("seed", range(2 * len(METHODS)))
 def test_a_run_that_goes_over_equals_both(seed, goes_over, monkeypatch):
     """Bit for bit, whatever the method, and wherever it happens."""
     problem, options, looks = drawn(seed)
