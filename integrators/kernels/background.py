@@ -59,6 +59,8 @@ def is_possible() -> bool:
     """Whether another process can compile for this one."""
     if sys.platform in ("emscripten", "wasi") or getattr(sys, "frozen", False):
         return False
+    if _builder.given_up:
+        return False
     program = Path(sys.executable or "").stem.lower()
     # An application that has Python inside would be started a second time.
     return program.startswith(("python", "pypy")) and disk.place() is not None
@@ -172,8 +174,8 @@ class _Builder:
         self.given_up = True
         found = reason or f"see {(disk.place() or Path()) / LOG}"
         disk.log.warning(
-            "kernels stay interpreted, which is slow, because they could not be compiled beside "
-            "the run (%s): %s; FEATHERSTEP_COMPILE=first compiles them before it",
+            "kernels could not be compiled beside the run (%s): %s; from now on they are compiled "
+            "before they run",
             ", ".join(map(repr, functions)),
             found,
         )

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import logging
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -33,6 +35,8 @@ __all__ = [
     "compiled_first",
     "compiles_first",
 ]
+
+log = logging.getLogger(__name__)
 
 #: Seconds between two looks into the cache.
 LOOK_EVERY = 0.1
@@ -123,7 +127,17 @@ class Tier:
         if beside and all(function.text is not None for function in self.functions):
             background.want(self.functions)
             return None
-        return [_built(function) for function in self.functions]
+        try:
+            return [_built(function) for function in self.functions]
+        except ImportError:
+            raise
+        except Exception as error:
+            if first:
+                raise
+            # Whatever is wrong with the compiler, the run can go on as it is.
+            log.warning("%s stays interpreted, which is slow: %s", self.functions[0], error)
+            self._next_look = math.inf
+            return None
 
     def run_begins(self) -> None:
         """Tell that another run begins with these kernels interpreted."""

@@ -424,31 +424,50 @@ def test_nobody_starts_a_second_one(cold, tmp_path):
 
 
 def test_one_that_fails_is_given_up(cold):
+    """It is tried some times; then kernels are compiled here, since nobody else can."""
     failing = """
-import subprocess, sys, time
+import subprocess, sys
 really = subprocess.Popen
 started = []
 def start(arguments, **more):
     started.append(1)
     return really([sys.executable, "-c", "raise SystemExit(9)"], **more)
 subprocess.Popen = start
-from integrators.kernels import background
-background.PAUSE = 0.0
-import numpy as np
-from integrators import solve
-for _ in range(3):
-    for _ in range(2):
-        solve(lambda t, y: -y, (0, 1), [1.0])
-        time.sleep(0.15)
-solve(lambda t, y: -y, (0, 1), [1.0])
-time.sleep(0.15)
-solution = solve(lambda t, y: -y, (0, 1), [1.0])
-print(len(started), solution.success)
 """
-    done, _ = cold(failing)
-    assert done.stdout == f"{background.MOST_STARTS} True\n"
-    assert done.stderr.count("kernels stay interpreted") == 1
-    assert "FEATHERSTEP_COMPILE=first" in done.stderr
+    after = """
+start = time.monotonic()
+while not run_double.is_compiled and time.monotonic() < start + 60:
+    time.sleep(0.02)
+run_double(w)
+print(len(started), run_double._code is not None, "numba" in sys.modules)
+"""
+    done, _ = cold(failing + ASKED + after)
+    assert done.stdout == f"{background.MOST_STARTS} True True\n"
+    assert done.stderr.count("could not be compiled beside the run (double of Tiny)") == 1
+
+
+def test_a_compiler_that_fails_is_lived_with(cold):
+    """Where no process can be started and numba fails, the run goes on as it is."""
+    script = """
+import subprocess, sys
+def start(*arguments, **more):
+    raise OSError("no more processes")
+subprocess.Popen = start
+from integrators.kernels.c_functions import CFunction
+def build(self):
+    raise RuntimeError("a compiler's bug")
+CFunction.build = build
+"""
+    after = """
+for _ in range(5):
+    time.sleep(0.11)
+    run_double(w)
+print(w.x[0])
+"""
+    done, _ = cold(script + ASKED + after)
+    assert done.stdout == "64.0\n"
+    assert done.stderr.count("no more processes") == 1
+    assert done.stderr.count("stays interpreted, which is slow: a compiler's bug") == 1
 
 
 def test_an_embedded_python_starts_nothing(monkeypatch):
