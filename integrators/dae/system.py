@@ -205,6 +205,8 @@ class Mechanical:
         self.parts: Parts = complete(
             self.given, self.nq, self.nv, self.m, self.params.size, self._traceable(trace)
         )
+        #: Traced functions of formulations; recursions share them among systems that are alike.
+        self.kept: dict[Any, Any] = getattr(recursions, "kept", {})
         self.ways = Elimination(self.parts, self.nv) if recursions is None else recursions
         self._check_terms()
         if not isinstance(check_derivatives, bool | np.bool_):
