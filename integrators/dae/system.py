@@ -9,6 +9,7 @@ Gᵀλ is the force that the constraints *exert*, and f collects everything else
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -288,6 +289,10 @@ class Mechanical:
     def with_(self, **changes: Any) -> Mechanical:
         """Return a copy with some arguments replaced."""
         recipe = changes.pop("recipe", None) or (self.recipe and self.recipe.changed(changes))
+        if not changes:
+            made = copy(self)
+            made.recipe = recipe
+            return made
         arguments: dict[str, Any] = {**self.given, **self.settings, **changes}
         made = Mechanical(**arguments)
         made.recipe = recipe

@@ -356,6 +356,8 @@ def _chosen(
 ) -> tuple[Array, Array | None]:
     """Rows of the loop constraints to use, and how to mix them into fewer, where that is needed."""
     acting = np.asarray(model.tree.acting_rows, dtype=int)
+    if rows is model.tree.acting_rows:
+        return acting, None
     if rows is not None:
         chosen = np.atleast_1d(np.asarray(rows))
         known = constraints(model, q, t=t).names
