@@ -334,7 +334,8 @@ class Mechanical:
         p = self.params if p is None else p
         bundle, parts, n, m = self._bundle, self.parts, self.nv, self.m
         if self.recursions is not None:
-            return Terms(*self.recursions.terms(t, q, v, p), parts.rate(t, q, v, p))
+            M, f, g, G, gamma, nu = self.recursions.terms(t, q, v, p)
+            return Terms(M, f, g, G, gamma, nu, parts.rate(t, q, v, p))
         if bundle is None:
             if parts.derived is not None:
                 flat = parts.derived(t, np.concatenate([q, v]), p)

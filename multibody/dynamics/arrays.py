@@ -322,7 +322,7 @@ def tree_of(model: Model) -> Tree:
 
     A model that consists of more than numbers has its own: functions may read what has changed.
     """
-    joints = [part.joint for part in (*model.bodies, *model.loops)]
+    joints = [body.joint for body in model.bodies] + [loop.joint for loop in model.loops]
     numbers = not model.contacts and not is_symbolic(model)
     if numbers and all(map(_is_numbers, joints)):
         return _shared_tree(model)

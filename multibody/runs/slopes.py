@@ -150,9 +150,16 @@ class Slopes:
         most = LOOP_JACOBIAN_STATES if self.model.loops else TRACED_JACOBIAN_STATES
         if isinstance(f, Traced) and f.n <= most:
             return _ExactJacobian(f)
-        laws = self.tau_law, self.force_law, self.depends
-        how = self.gain, trace is not False, self.keep, len(self.params)
-        return StateJacobian(self.model, *laws, *how)
+        return StateJacobian(
+            self.model,
+            self.tau_law,
+            self.force_law,
+            self.depends,
+            self.gain,
+            trace is not False,
+            self.keep,
+            len(self.params),
+        )
 
     def manifold(self, f: Any) -> Any:
         """Positions on their groups, velocities as vectors; the motion of both, traced if f is.
