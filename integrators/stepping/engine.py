@@ -362,7 +362,7 @@ class Engine(Stepper):
     def project_in_loop(self, project: Any) -> bool:
         """Let the loop project, if states are plain vectors and the projection is machine code."""
         codes = None
-        plain = self.move is operator.add and not self.complex and self.state.variable_order == 0
+        plain = self.move is operator.add and not self.complex
         if plain and getattr(project, "n", 0) == self.n:
             if hasattr(project, "machine_codes"):
                 codes = project.machine_codes()
