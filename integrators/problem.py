@@ -35,7 +35,9 @@ class Event:
     function
         ``g(t, y)`` (or ``g(t, y, p)`` if the problem has parameters), a real scalar.
     direction
-        +1: only zeros where g rises, −1: only where it falls, 0: both.
+        +1: only zeros where g rises along the integration, −1: only where it falls, 0: both. As in
+        SciPy, this is the sense in which the run goes: backwards, g(t) itself falls at a zero of
+        direction +1.
     terminal
         False: record and go on; True: stop at the first; n: stop at the n-th.
     reset
@@ -251,8 +253,9 @@ class IVP:
             function = getattr(self, name)
             if function is not None and not callable(function):
                 raise TypeError(f"{name} must be a function {name}({arguments}), got {function!r}")
-        y0 = state_array(self.y0)
-        span = time_span(self.t_span)
+        t_span, given = in_order(self.t_span, self.y0)
+        y0 = state_array(given)
+        span = time_span(t_span)
         params = np.atleast_1d(np.asarray(self.params, dtype=np.float64))
         if params.ndim != 1:
             raise ValueError(f"params must be a scalar or a flat list, got shape {params.shape}")
@@ -374,12 +377,35 @@ def has_text(array: NDArray[Any]) -> bool:
     return array.dtype.kind in "US"
 
 
+def in_order(t_span: Any, y0: Any) -> tuple[Any, Any]:
+    """Return (t_span, y0), exchanged where only the other way round makes sense.
+
+    ``IVP(f, y0, t_span)`` and ``solve(f, t_span, y0)`` differ in the order of their arguments, and
+    everyone confuses them sooner or later. An interval is two numbers: if the state has two and the
+    interval has not, each is taken for the other. Two components and two times cannot be told
+    apart; then the documented order counts.
+
+    Examples
+    --------
+    >>> in_order([1.0, 0.0, 2.0], (0.0, 10.0))
+    ((0.0, 10.0), [1.0, 0.0, 2.0])
+    """
+    try:
+        exchanged = np.shape(t_span) != (2,) and np.shape(y0) == (2,)
+    except ValueError:  # ragged: whoever needs it says so
+        exchanged = False
+    return (y0, t_span) if exchanged else (t_span, y0)
+
+
 def time_span(t_span: Sequence[float]) -> tuple[float, float]:
     """Check (t0, t1)."""
     try:
         t0, t1 = (float(t) for t in t_span)
     except (TypeError, ValueError):
-        raise ValueError(f"t_span must be two times (t0, t1), got {t_span!r}") from None
+        raise ValueError(
+            f"t_span must be two times (t0, t1), got {t_span!r}; the order of arguments is "
+            "solve(f, t_span, y0) and IVP(f, y0, t_span)"
+        ) from None
     if not (np.isfinite(t0) and np.isfinite(t1)):
         raise ValueError(
             f"t_span must be finite, got ({t0}, {t1}); give a time that is late enough, and an "

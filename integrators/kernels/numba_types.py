@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -30,6 +31,7 @@ from numba.extending import (
 )
 from numba.np.arrayobj import make_array, populate_array
 
+from .elementary import exp, log, quotient
 from .pointers import call, call_lanes, invoke
 from .record import Record
 from .workspace import WORDS, Workspace
@@ -85,6 +87,24 @@ def _compiled_call_lanes(f, t, x, p, out):
         _call_lanes_address(f, t, x, p, out)
 
     return through_pointer
+
+
+@overload(exp)
+def _exp(x):
+    return lambda x: np.exp(x)
+
+
+@overload(log)
+def _log(x):
+    return lambda x: np.log(x)
+
+
+@overload(quotient)
+def _quotient(a, b):
+    def by_c(a, b):
+        return a / b
+
+    return by_c
 
 
 # -------------------------------------------------------------------- records

@@ -98,6 +98,15 @@ class Workspace:
         self._enter(_place(type(self), name), name, self.FIELDS[name], array)
         setattr(self, name, array)
 
+    def kernels(self) -> dict[str, Any]:
+        """Return the kernels among the fields, which compiled code calls by address."""
+        kinds = self.FIELDS.items()
+        return {n: f for n, kind in kinds if kind == "a" and callable(f := getattr(self, n))}
+
+    def enter_address(self, name: str, address: int) -> None:
+        """Tell compiled code where a kernel is; interpreted code keeps to the function."""
+        self._table[_place(type(self), name)] = address
+
     def replace_address(self, name: str, address: int) -> None:
         """Put another address in the place of a field of that kind."""
         self._table[_place(type(self), name)] = address

@@ -146,6 +146,8 @@ def _returned(result: ManySolutions, pressed: bool, on_interrupt: str) -> ManySo
 def _runs(
     problem: Any, t_span: Any, y0: Any, params: Any, events: Any
 ) -> tuple[Any, NDArray[np.float64], NDArray[np.float64]]:
+    if np.ndim(t_span) == 2:  # rows of initial states, in the order of IVP
+        t_span, y0 = y0, t_span
     base_y0 = y0 if y0 is not None else getattr(problem, "y0", None)
     base_p = params if params is not None else getattr(problem, "params", ())
     base_p = () if base_p is None else base_p  # of a Hybrid whose modes have their own

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import compiled
+from ..kernels import OnWorkspace, kernel
 from ..problem import IVP
-from ..runs.endings import ending
+from ..runs.endings import LARGE, ending, remarks
 from ..stepping.control import Controller
 from ..stepping.state import Status
-from ..stepping.workspace import Common
+from ..stepping.workspace import Common, Lanes
 from .lanes import LANES, LaneCode, run_lanes
 
 if TYPE_CHECKING:
@@ -31,11 +31,22 @@ if TYPE_CHECKING:
 
 __all__ = ["LaneRuns"]
 
-BLOCK = 512  # runs that a thread takes at a time
+BLOCK = 512  # runs that a thread takes at a time …
+INTERPRETED_BLOCK = 2 * LANES  # … as long as lanes are interpreted: between blocks they go over
 MOST_KEPT = 20_000_000  # numbers of the steps of a block that are kept for a review
 
 Array = NDArray[np.float64]
 OnThreads = Callable[..., bool]
+
+
+@kernel
+def run_block(w: Any, first: Any, last: Any) -> int:
+    """``run_lanes`` as a C function, whose numbers are floats."""
+    run_lanes(w, int(first), int(last))
+    return 0
+
+
+_run_block = OnWorkspace(run_block, Lanes, numbers=True)
 
 
 @dataclass
@@ -67,6 +78,8 @@ class LaneRuns:
         result.message[done] = ending(Status.FINISHED, None)
         for k in np.flatnonzero(~done):
             result.message[k] = self._ending(int(k))
+        for k in np.flatnonzero(done & (np.abs(result.y).max(axis=1) > LARGE)):
+            result.message[k] += self._remark(int(k))
         if self.ivp.review is not None:
             pressed = self._review(on_threads) or pressed
         return pressed
@@ -105,16 +118,15 @@ class LaneRuns:
             trail_t=kept.t,
             trail_y=kept.y,
         )
-        kernel = compiled(run_lanes, nogil=True)
 
         def integrate(first: int, last: int) -> None:
-            kernel(code.workspace(constants, **shared), first, last)
+            _run_block(code.workspace(constants, **shared), first, last)
 
         def stop() -> None:
             common.stop = 1
 
-        size = max(LANES, min(BLOCK, -(-len(runs) // self.threads)))
-        integrate(0, 0)  # compile before the threads start
+        largest = BLOCK if _run_block.is_compiled else INTERPRETED_BLOCK
+        size = max(LANES, min(largest, -(-len(runs) // self.threads)))
         blocks = pairwise([*range(runs.start, runs.stop, size), runs.stop])
         return on_threads(integrate, blocks, self.threads, stop)
 
@@ -128,6 +140,18 @@ class LaneRuns:
         options = SimpleNamespace(fixed=False, **limits)
         there = SimpleNamespace(t=result.t[k], h=self.h_end[k], options=options, failure="")
         return ending(status, there)
+
+    def _remark(self, k: int) -> str:
+        """What should be said of run k, which has reached its end with large numbers."""
+        run = self.ivp.with_(y0=self.states[k], params=self.parameters[k])
+        atol = np.zeros(run.n) + np.asarray(self.options["atol"], dtype=np.float64)
+        statistics = {"nsteps": self.result.nsteps[k]}
+        there = SimpleNamespace(
+            options=SimpleNamespace(fixed=False, rtol=self.options["rtol"], atol=atol),
+            statistics=lambda: statistics,
+        )
+        slope = run.rhs(run.t_span[0], run.y0)
+        return "".join(f"; {text}" for text in remarks(run, there, slope, self.result.y[k]))
 
     # ------------------------------------------------------------ what the problem says
 

@@ -171,8 +171,10 @@ def start(w):
             if new:
                 w.f0[m, l] = w.dx[m, l]
             weight = w.atol[m] + w.rtol * abs(w.y[m, l])
-            d0 += (w.y[m, l] / weight) ** 2
-            d1 += (w.dx[m, l] / weight) ** 2
+            state = w.y[m, l] / weight
+            slope = w.dx[m, l] / weight
+            d0 += state * state
+            d1 += slope * slope
         d0 = np.sqrt(d0 / n)
         d1 = np.sqrt(d1 / n)
         h = trial_length(d0, d1, length)
@@ -191,7 +193,8 @@ def start(w):
         d2 = 0.0
         for m in range(n):
             weight = w.atol[m] + w.rtol * abs(w.y[m, l])
-            d2 += ((w.dx[m, l] - w.f0[m, l]) / weight) ** 2
+            change = (w.dx[m, l] - w.f0[m, l]) / weight
+            d2 += change * change
         d2 = np.sqrt(d2 / n) / h
         guess = first_length(h, w.first[2, l], d2, w.exponent, length)
         if w.first_step > 0.0:

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from ..problem import IVP
 from ..stepping.limits import RESOLVED
 from ..stepping.state import Status
-from ..stepping.stepper import Stepper
 
-__all__ = ["ending", "remarks"]
+__all__ = ["LARGE", "ending", "remarks"]
 
 BLOWN_UP = 1e30  # growth of the state that few problems mean …
 BLOWN_UP_FIXED = 1e15  # … and that a fixed step often causes
@@ -82,9 +81,12 @@ def _too_small(engine: Any, where: str) -> str:
 
 
 def remarks(
-    ivp: IVP, engine: Stepper, slope: NDArray[Any] | None, y_end: NDArray[Any]
+    ivp: IVP, engine: Any, slope: NDArray[Any] | None, y_end: NDArray[Any]
 ) -> Iterator[str]:
-    """What should be said of a run that has reached its end; `slope` is f at its start."""
+    """What should be said of a run that has reached its end; `slope` is f at its start.
+
+    The engine's options and number of steps are asked.
+    """
     options = engine.options
     end = float(max(map(abs, y_end.tolist()))) if y_end.size < FEW else float(abs(y_end).max())
     if end > LARGE:
@@ -101,7 +103,7 @@ def remarks(
         )
 
 
-def _stuck(ivp: IVP, engine: Stepper, slope: NDArray[Any], y_end: NDArray[Any]) -> Iterator[str]:
+def _stuck(ivp: IVP, engine: Any, slope: NDArray[Any], y_end: NDArray[Any]) -> Iterator[str]:
     """Components too large for their steps to change them."""
     steps = engine.statistics()["nsteps"]
     if ivp.mass is not None or engine.options.atol.shape != ivp.y0.shape or steps == 0:

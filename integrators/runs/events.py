@@ -112,11 +112,9 @@ class Tracker:
             on_surface = self.values[k] == 0.0
             nodes = FROM_ZERO if on_surface else SAMPLES
             values = np.array([self.values[k], *(g(theta) for theta in nodes[1:])])
-            zeros = _zeros(g, nodes, values, self.events[k].direction * np.sign(h))
+            zeros = _zeros(g, nodes, values, self.events[k].direction)
             if on_surface and values[1] * self.departs[k] < 0:  # it has been away and come back
-                zeros += _return(
-                    g, nodes[1], self.departs[k], self.events[k].direction * np.sign(h)
-                )
+                zeros += _return(g, nodes[1], self.departs[k], self.events[k].direction)
             for theta, side in sorted(zeros):
                 if (t + theta * h - self.quiet_until[k]) * h > 0 or self.quiet_until[k] == t:
                     found.append(Occurrence(k, t + theta * h, state(theta), side))

@@ -264,7 +264,7 @@ class Instant:
         """Side of its surface that an event comes from; 0 if that is not known."""
         if k in self.came_from:
             return self.came_from[k]
-        side = -self.motion.forward * np.sign(self.events[k].direction)
+        side = -np.sign(self.events[k].direction)
         if self.start[k] * side < 0:
             return 0.0
         if self.has_past and self.slope_before is not None:  # does it arrive from beyond?
@@ -374,7 +374,7 @@ def at_the_start(
     for k, event in enumerate(motion.ivp.events):
         if event.reset is None and not isinstance(event, Transition | Resumed):
             continue
-        side = -motion.forward * np.sign(event.direction)
+        side = -np.sign(event.direction)
         guard = isinstance(event, Transition) and event.at_entry
         if isinstance(event, Exit):
             floor = event.floor

@@ -16,6 +16,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,9 @@ Array = NDArray[np.float64]
 
 #: States of a run that are looked at.
 SAMPLES = 64
+
+#: Parts of a run between jumps that are looked at.
+MOST_PARTS_WATCHED = 32
 
 #: Drift, in tolerances, that good runs stay below: local errors add up, and this is
 #: the most that is usual for a method that just holds its tolerance.
@@ -240,13 +244,42 @@ def _watches(solution: Solution, rtol: float | None) -> tuple[Watch, ...]:
     if not solution.t.size or not hasattr(problem, "invariants"):
         return ()
     allowed = FIXED if rtol is None else float(np.clip(PROPORTION * rtol, ROUNDING, ALWAYS))
-    with np.errstate(all="ignore"):  # a run may have exploded
-        found = watch(problem, solution.t, solution.y)
-    return tuple(
-        Watch(name, *_largest(t, values), scale, factor * allowed)
-        for name, (t, values, scale, factor) in found.items()
-        if scale > 0.0
-    )
+    worst: dict[str, Watch] = {}
+    for part in _between_jumps(solution):
+        with np.errstate(all="ignore"):  # a run may have exploded
+            found = watch(problem, solution.t[part], solution.y[:, part])
+        for name, (t, values, scale, factor) in found.items():
+            if scale > 0.0:
+                here = Watch(name, *_largest(t, values), scale, factor * allowed)
+                worst[name] = _worse(worst.get(name), here)
+    return tuple(worst.values())
+
+
+def _between_jumps(solution: Solution) -> list[slice]:
+    """Parts of the output between resets of the state, which may change whatever they like."""
+    t, events = solution.t, getattr(solution.problem, "events", ())
+    resets = [times for event, times in zip(events, solution.t_events) if event.reset is not None]
+    jumps = np.unique(np.concatenate([*resets, np.zeros(0)]))
+    if not jumps.size:
+        return [slice(0, t.size)]
+    forward = 1.0 if t[-1] >= t[0] else -1.0
+    first = np.searchsorted(forward * t, forward * jumps, side="left")
+    beyond = np.searchsorted(forward * t, forward * jumps, side="right")
+    # Of two states at the time of a jump the first is the one before it; a single one that after.
+    ends = np.unique([0, *np.where(beyond > first + 1, beyond - 1, first), t.size])
+    parts = [slice(int(a), int(b)) for a, b in pairwise(ends)]
+    if len(parts) > MOST_PARTS_WATCHED:
+        some = np.linspace(0, len(parts) - 1, MOST_PARTS_WATCHED).round().astype(int)
+        parts = [parts[k] for k in some]
+    return parts
+
+
+def _worse(known: Watch | None, here: Watch) -> Watch:
+    """The larger drift of two parts of a run, on the larger of their scales."""
+    if known is None:
+        return here
+    larger = known if not here.drift > known.drift else here
+    return replace(larger, scale=max(known.scale, here.scale))
 
 
 def _largest(t: Array, values: Array) -> tuple[float, float]:

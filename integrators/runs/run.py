@@ -80,6 +80,7 @@ class Run:
         self.step_states: list[NDArray[Any]] = []
         self.step_polynomials: list[NDArray[Any]] = []
         self.tracker: Tracker | None = None
+        self.after_jump: tuple[float, NDArray[Any]] | None = None  # the last one
         self.exception: BaseException | None = None
         self.ended: Status | None = None
         self.ended_by: int | None = None
@@ -295,8 +296,7 @@ class Run:
             gap = tracker.note_reset(t, y)
             # A new flight may be as short as the last: look at it closely.
             engine.restart(t, y, h if gap is None or gap == 0 else min(h, gap))
-            if self.output_times is None:
-                self._output(np.array([t]), y[None, :])
+            self._jump(t, y)
         else:
             engine.restart(t, y)
         self.remark = self.remark or instant.remark
@@ -339,6 +339,14 @@ class Run:
         self.step_lengths.append(lengths)
         self.step_states.append(before)
         self.step_polynomials.append(Q)
+
+    def _jump(self, t: float, y: NDArray[Any]) -> None:
+        """Output the state after a jump: beside the one before it, or in its place."""
+        if self.output_times is None:
+            self._output(np.array([t]), y[None, :])
+        elif self.next_output > 0 and self.output_times[self.next_output - 1] == t:
+            self.ys[-1][-1] = y
+        self.after_jump = t, y.copy()
 
     def _emit(
         self,
@@ -403,25 +411,34 @@ class Run:
             parts += remarks(self.ivp, engine, self.first_slope, y[:, -1])
         return "; ".join(filter(None, parts))
 
+    def _dense_output(self) -> DenseOutput:
+        engine = self.engine
+        end = engine.t if self.step_states else self.ivp.t_span[0]
+        jump, y_end = self.after_jump, self.ivp.y0
+        jumped = jump is not None and jump[0] == end
+        if jump is not None and jumped:
+            y_end = jump[1]
+        if not self.step_states:  # no step was taken: a constant
+            Q = np.zeros((1, 1, self.ivp.n), dtype=self.ivp.y0.dtype)
+            return DenseOutput(np.array([end]), np.ones(1), y_end[None].copy(), Q, 0, end=end)
+        if jumped:  # a step of no length has its value
+            Q = np.zeros_like(self.step_polynomials[-1][-1:])
+            y = engine.to_real(y_end)[None]
+            self._keep(np.array([end]), np.array([self.forward]), y, Q)
+        return DenseOutput(
+            _joined(self.step_starts),
+            _joined(self.step_lengths),
+            engine.from_real(np.concatenate(self.step_states)),
+            engine.from_real(np.concatenate(self.step_polynomials)),
+            engine.dense_order,
+            end=end,
+            move=engine.move,
+        )
+
     def _solution(self, status: Status) -> Solution:
         engine = self.engine
         y = _joined(self.ys).T if self.ys else np.zeros((self.ivp.n, 0))
-        sol = None
-        if self.keep_dense and not self.step_states:  # no step was taken: a constant
-            Q = np.zeros((1, 1, self.ivp.n), dtype=self.ivp.y0.dtype)
-            t0 = np.array([self.ivp.t_span[0]])
-            sol = DenseOutput(t0, np.ones(1), self.ivp.y0[None].copy(), Q, 0, end=float(t0[0]))
-        elif self.keep_dense:
-            starts, lengths = _joined(self.step_starts), _joined(self.step_lengths)
-            sol = DenseOutput(
-                starts,
-                lengths,
-                engine.from_real(np.concatenate(self.step_states)),
-                engine.from_real(np.concatenate(self.step_polynomials)),
-                engine.dense_order,
-                end=engine.t,
-                move=engine.move,
-            )
+        sol = self._dense_output() if self.keep_dense else None
         tracker = self.tracker
         kind = self.ivp.y0.dtype
         return Solution(

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import kernel
+from ..kernels.elementary import exp, log
 from ..kernels.record import Record
 
 __all__ = ["PI", "PID", "Controller", "I", "Predictive"]
@@ -114,7 +115,7 @@ def Predictive(safety: float = 0.9, min_factor: float = 0.2, max_factor: float =
 def factor_by_errors(c, log_error, log_last, log_before):
     """Return the factor of the formula above, from the logarithms of the errors."""
     memory = c.beta_2 * log_last + c.beta_3 * log_before
-    return c.safety * np.exp(-c.exponent * (c.beta_1 * log_error + memory))
+    return c.safety * exp(-c.exponent * (c.beta_1 * log_error + memory))
 
 
 @kernel
@@ -132,7 +133,7 @@ def factor_after_success(w, log_error, h):
         allowed = 2 * w.max_newton + 1
         factor *= allowed / (2 * w.max_newton + w.newton_last)
         if w.nsteps >= 1:
-            growth = np.exp(w.exponent * (2.0 * log_error - max(w.log_error, LOG_NO_LESS)))
+            growth = exp(w.exponent * (2.0 * log_error - max(w.log_error, LOG_NO_LESS)))
             factor = min(factor, w.safety * abs(h / w.h_last) / growth)
     return within_limits(w, factor, w.max_factor if w.last_rejected == 0 else 1.0)
 
@@ -140,7 +141,7 @@ def factor_after_success(w, log_error, h):
 @kernel
 def factor_after_rejection(w, log_error):
     """Factor after a step whose error was too large: only that error counts."""
-    return within_limits(w, w.safety * np.exp(-w.exponent * log_error), 1.0)
+    return within_limits(w, w.safety * exp(-w.exponent * log_error), 1.0)
 
 
 # -------------------------------------------------------------------- lengths of steps
@@ -149,7 +150,7 @@ def factor_after_rejection(w, log_error):
 @kernel
 def log_of_error(norm):
     """Logarithm of an error norm; one of zero would ask for an infinite step."""
-    return np.log(np.maximum(norm, SMALLEST_ERROR))
+    return log(np.maximum(norm, SMALLEST_ERROR))
 
 
 @kernel

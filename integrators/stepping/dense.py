@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..kernels import kernel
 from ..kernels.pointers import call
 from ..tableau.extension import HIGHEST_EXPLICIT, Extension, in_powers
+from .norms import all_finite
 from .state import (
     FUNCTION_RAISED,
     OK,
@@ -90,6 +91,25 @@ def outputs_done(w):
     while k < w.outputs.shape[0] and (w.t - w.outputs[k]) * w.direction >= 0.0:
         k += 1
     w.next_output = k
+
+
+@kernel
+def straight_if_not_finite(w):
+    """Let Q be the straight line of the last step where it is not finite.
+
+    So it is if f, or an extra stage that only dense output needs, is not finite at or before the
+    end of a step whose end is: the last step before a run blows up. What lies before the last good
+    state is to be no NaN. (Tangent vectors of a manifold have no straight line here.)
+    """
+    finite = True
+    for j in range(w.Q.shape[0]):
+        finite = finite and all_finite(w.Q[j])
+    if finite or w.Q.shape[1] != w.y.shape[0]:
+        return
+    for m in range(w.y.shape[0]):
+        w.Q[0, m] = w.y[m] - w.y_old[m]
+        for j in range(1, w.Q.shape[0]):
+            w.Q[j, m] = 0.0
 
 
 # -------------------------------------------------------------------- Hermite dense output
@@ -201,5 +221,6 @@ __all__ = [
     "polynomial",
     "slope_at_end",
     "slope_at_start",
+    "straight_if_not_finite",
     "to_powers",
 ]

@@ -6,7 +6,6 @@ sees, wraps the problem's functions as pointers, and restarts the method after a
 
 from __future__ import annotations
 
-import ctypes
 import operator
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import address_of, interpreting
+from ..kernels import interpreting
 from ..kernels.pointers import SIGNATURE, SlopeTrampoline, Trampoline
 from ..problem import IVP
 from ..processors import available_processors
@@ -27,7 +26,6 @@ from .dense import hermite_order, hermite_tables
 from .state import State
 from .stepper import Options, Stepper, Take, checked_slope
 from .watch import SAMPLES
-from .workspace import Steps
 
 __all__ = ["Engine", "Options", "Stepper", "Take", "checked_slope"]
 
@@ -76,8 +74,7 @@ class Engine(Stepper):
         self.ys = np.zeros((self.chunk, n))
         self.Qs = np.zeros((self.chunk if options.want_dense else 1, self.degree, n))
         self.w = self._workspace(self._shared())
-        self._advance = self._callable(_loop().advance)
-        self._first_step = self._callable(_loop().first_step)
+        self.loop = _loop_kernels()(self.w, calls_python=bool(self.trampolines))
         self._f = SIGNATURE(self.f_address)
         self._f_arguments = tuple(a.ctypes.data for a in (self.x, self.w.p, self.dx))
         self._fresh = self.state.words.copy()
@@ -147,6 +144,7 @@ class Engine(Stepper):
                 engine.waiting = waiting
             return engine
         engine.rebind(problem, options)
+        engine.loop.begin_run()
         return engine
 
     def release(self) -> None:
@@ -157,16 +155,6 @@ class Engine(Stepper):
     def _control(self) -> Array:
         controller = self.options.controller or self.default_controller
         return _controller_array(controller, self.estimate_order)
-
-    def _callable(self, kernel: Callable[..., Any]) -> Callable[[Any, float, float], int]:
-        """A kernel(w, …) of the loop, to be called from Python."""
-        address = address_of(kernel, Steps)
-        if callable(address):
-            return kernel  # interpreted
-        # While no Python function can be called, other threads may run.
-        kind = ctypes.PYFUNCTYPE if self.trampolines else ctypes.CFUNCTYPE
-        function = kind(ctypes.c_int64, ctypes.c_int64, ctypes.c_double, ctypes.c_double)(address)
-        return lambda w, *numbers: function(w.address, *numbers)
 
     def _prepare_state(self) -> None:
         problem, options = self.problem, self.options
@@ -190,12 +178,12 @@ class Engine(Stepper):
         control = Control()
         control.floats[:] = self._control()
         self.f_address = self._rhs_address()
-        family, attempt, accepted, dense, refine = self._kernels()
+        _, attempt, accepted, dense, refine = self._kernels()
         shared.update(
-            attempt=address_of(attempt, family),
-            accepted=address_of(accepted, family),
-            dense=address_of(dense, family),
-            refine=address_of(refine, family),
+            attempt=attempt,
+            accepted=accepted,
+            dense=dense,
+            refine=refine,
             f=self.f_address,
             state=self.state,
             control=control,
@@ -295,7 +283,7 @@ class Engine(Stepper):
         """Hairer's first guess, as a kernel; on a manifold as everywhere else."""
         if self.move is not operator.add or self.problem.mass is not None:
             return super().initial_step(slope, order, rtol)
-        outcome = self._first_step(self.w, self.t, 1.0 / (order + 1))
+        outcome = self.loop.first_step(self.w, self.t, 1.0 / (order + 1))
         error = self.error()  # a trial outside f's domain is no failure of the run
         if outcome != at.OK and error is None:
             raise KeyboardInterrupt  # it hit the callback's entry, where nothing catches it
@@ -392,7 +380,7 @@ class Engine(Stepper):
 
     def advance(self, t_stop: float, wanted: int) -> tuple[int, int]:
         """Run the loop; returns (status, number of accepted steps in ts, ys, Qs)."""
-        status = self._advance(self.w, t_stop, min(wanted, self.chunk))
+        status = self.loop.advance(self.w, t_stop, min(wanted, self.chunk))
         return int(status), int(self.state.taken)
 
     def stop(self) -> None:
@@ -450,7 +438,7 @@ def _controller_array(controller: Controller, estimate_order: int) -> Array:
     return controller.to_array(estimate_order)
 
 
-def _loop() -> Any:
-    from . import loop  # imported late: it needs the controllers, which need the state
+def _loop_kernels() -> Any:
+    from .tiers import LoopKernels  # imported late: it needs the controllers, which need the state
 
-    return loop
+    return LoopKernels

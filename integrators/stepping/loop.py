@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels import kernel
+from ..kernels.elementary import log
 from ..kernels.pointers import invoke
 from .control import (
     EPS,
@@ -28,7 +29,7 @@ from .control import (
     shortest_step,
     trial_length,
 )
-from .dense import copy, evaluate, output_is_due, outputs_done
+from .dense import copy, evaluate, output_is_due, outputs_done, straight_if_not_finite
 from .norms import all_finite, norm_of_estimate
 from .projecting import project
 from .state import (
@@ -81,6 +82,7 @@ def advance(w, t_stop, wanted):
             w.last_kept = 1
             if invoke(w, w.dense, w.t_previous, w.h_last) != OK:
                 return FUNCTION_RAISED
+            straight_if_not_finite(w)
             for j in range(w.Q.shape[0]):
                 copy(w.Q[j], w.Qs[w.kept, j])
             w.kept += 1
@@ -205,7 +207,7 @@ def adaptive_step(w):
         w.last_rejected = 1
         if status == OK:
             w.last_reason = STEP_TOO_SMALL
-            w.h = abs(h) * factor_after_rejection(w, np.log(error))
+            w.h = abs(h) * factor_after_rejection(w, log(error))
         elif status == NONFINITE:
             w.last_reason = NONFINITE
             w.h = abs(h) * NONFINITE_FACTOR

@@ -169,6 +169,8 @@ def _shortest_way(model: Model) -> Any:
     # Springs between points need external forces that are cleared, quaternions are checked.
     plain = not (model.springs or model.loops or model.quaternion_places)
     if compiled and plain and model.nv:
+        if not _run.is_compiled:
+            return ordinary  # for the time being
         w = derivative_tree(model).make_workspace()
         address, inputs = _run.address, (w.q, w.v, w.tau)
         run = native.workspace_entry(address, w.address, inputs, w.result, ordinary, w)

@@ -42,7 +42,13 @@ ENTRIES = (
 #: Lobatto's rule with five points on (0, 1), exact for polynomials of degree 7; the ends are shared
 #: by neighbouring intervals.
 INSIDE = np.array([0.5 - np.sqrt(21.0) / 14.0, 0.5, 0.5 + np.sqrt(21.0) / 14.0])
-AT_ENDS, WEIGHTS = 1.0 / 20.0, np.array([49.0 / 180.0, 16.0 / 45.0, 49.0 / 180.0])
+LOBATTO = np.array([1.0 / 20.0, 49.0 / 180.0, 16.0 / 45.0, 49.0 / 180.0, 1.0 / 20.0])
+
+#: Simpson's rule on three of these points, and how far it may be from Lobatto's, in parts of the
+#: range of the power: further apart, the power has a kink or a jump in the interval (a stop that is
+#: touched, a motor that is switched), and their distance is what the work may be wrong by.
+SIMPSON = np.array([1.0, 0.0, 4.0, 0.0, 1.0]) / 6.0
+ROUGH = 1e-3
 
 #: Between states without dense output cubic polynomials are used: errors fall with this power.
 ORDER = 4
@@ -67,8 +73,9 @@ class EnergyLedger:
     drives
         Power of each drive, by the name of its body or loop, in W.
     quadrature_error
-        Estimated error of the work, in J: from twice as long intervals, by Richardson. NaN for
-        fewer than three times.
+        Estimated error of the work, in J: from twice as long intervals, by Richardson, and where
+        powers have kinks or jumps between two times, from two rules. NaN for fewer than three
+        times.
     """
 
     t: Array
@@ -167,11 +174,11 @@ def energy_ledger(
     if dense is not None:
         states = dense(breaks)
     account = [books.account(float(s), x) for s, x in zip(breaks, states.T)]
-    work = _work(books, breaks, states, account, dense)
-    coarse = _work(books, breaks[::2], states[:, ::2], account[::2], dense)
+    work, rough = _work(books, breaks, states, account, dense)
+    coarse, _ = _work(books, breaks[::2], states[:, ::2], account[::2], dense)
     error = float("nan")
     if len(breaks) > 2:
-        error = float(np.abs(work[::2] - coarse).max()) / (2**ORDER - 1)
+        error = float(np.abs(work[::2] - coarse).max()) / (2**ORDER - 1) + rough
     here = [account[k] for k in at]
     return EnergyLedger(
         t=t,
@@ -224,24 +231,27 @@ def _breaks(t: Array, dense: Any) -> tuple[Array, Array]:
 
 def _work(
     books: _Books, t: Array, x: Array, account: list[_Account], dense: Callable[..., Array] | None
-) -> Array:
-    """Work of every entry from the start to each time, a row for each time."""
-    total = np.zeros((len(t), len(ENTRIES)))
+) -> tuple[Array, float]:
+    """Work of every entry up to each time, in rows, and its error where powers are not smooth."""
+    total, rough = np.zeros((len(t), len(ENTRIES))), 0.0
     for k, h in enumerate(np.diff(t)):
-        ends = account[k].powers + account[k + 1].powers
-        gain = AT_ENDS * ends
-        for theta, weight in zip(INSIDE, WEIGHTS):
+        powers = [account[k].powers]
+        for theta in INSIDE:
             time = float(t[k] + theta * h)
             if dense is not None:
                 state = dense(time)
             else:
                 slopes = (account[k].slope, account[k + 1].slope)
                 state = _hermite(theta, h, x[:, k], x[:, k + 1], *slopes)
-            gain = gain + weight * books.account(time, state).powers
+            powers.append(books.account(time, state).powers)
+        along = np.array([*powers, account[k + 1].powers])
+        gain = LOBATTO @ along
+        apart = np.abs(gain - SIMPSON @ along)
         if dense is None:  # polynomials between closed states leave the loops a little open
-            gain[-1] = 0.5 * ends[-1]
+            gain[-1], apart[-1] = 0.5 * (along[0, -1] + along[-1, -1]), 0.0
+        rough += abs(h) * float(apart[apart > ROUGH * np.ptp(along, axis=0)].sum())
         total[k + 1] = total[k] + h * gain
-    return total
+    return total, rough
 
 
 def _hermite(s: float, h: float, x0: Array, x1: Array, d0: Array, d1: Array) -> Array:

@@ -1,6 +1,8 @@
 """Files are written whole or not at all: full disks, exceptions, killed processes."""
 
+import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,12 +15,14 @@ import pytest
 from featherstep import options
 from featherstep.problem_study import figure as plot
 from integrators import Solution, catalogue, files, solve
+from integrators.kernels import cache
 from multibody import load_model, mechanisms, save_model, simulate
 from multibody.pictures import animate
 
 resource = pytest.importorskip("resource", reason="limits of a process are POSIX's")
 
 MODEL = mechanisms.pendulum()
+HERE = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +77,56 @@ def test_a_full_disk_leaves_the_old_file(name, tmp_path, solution):
     assert [file.name for file in tmp_path.iterdir()] == [name]  # nothing is left lying about
     write(solution, path)
     assert len(path.read_bytes()) > 100
+
+
+@pytest.fixture(scope="module")
+def small_disk(tmp_path_factory):
+    """A file system of 256 kB, where the tests may mount one."""
+    folder = tmp_path_factory.mktemp("disk")
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
+    if sys.platform != "linux" or subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("file systems may not be mounted here")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_disk_without_room_leaves_the_old_file(name, small_disk, tmp_path, solution):
+    """The same on a disk that is really full: the message is the system's, with the user's name."""
+    WRITERS[name](solution, tmp_path / name)  # it may write caches elsewhere
+    path, filler = small_disk / name, small_disk / "filler"
+    path.write_bytes(b"what was there before")
+    with open(filler, "wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(b"x" * 4096)
+    try:
+        with pytest.raises(OSError, match=r"No space left on device") as error:
+            WRITERS[name](solution, path)
+        assert str(path) in str(error.value)
+        assert path.read_bytes() == b"what was there before"
+        assert {file.name for file in small_disk.iterdir()} == {name, "filler"}
+        filler.unlink()
+        WRITERS[name](solution, path)
+        assert path.read_bytes() == (tmp_path / name).read_bytes() or path.stat().st_size > 100
+    finally:
+        for file in small_disk.iterdir():
+            file.unlink()
+
+
+def test_a_cache_without_room_is_said_once_and_is_in_nobodys_way(small_disk, monkeypatch, caplog):
+    monkeypatch.setenv("FEATHERSTEP_CACHE", str(small_disk))
+    cache._private_place.cache_clear()
+    cache._said.clear()
+    try:
+        for k in range(200):
+            cache.store(f"{k:03}", os.urandom(8000))
+        kept = [k for k in range(200) if cache.load(f"{k:03}") is not None]
+        assert 5 < len(kept) < 40
+        assert caplog.text.count("compiled code is not kept") == 1
+        assert not list(small_disk.rglob("*.part"))
+    finally:
+        cache._private_place.cache_clear()
+        shutil.rmtree(small_disk / "compiled")
 
 
 def test_an_exception_leaves_the_old_file(tmp_path):
@@ -144,15 +198,19 @@ def test_a_killed_process_leaves_a_whole_file(tmp_path):
 
 
 def test_a_killed_run_leaves_nothing(tmp_path):
-    """The command line writes at the end: a run that is killed touches no file."""
+    """The command line writes at the end: runs killed at any moment touch no file."""
     path = tmp_path / "run.csv"
     path.write_text("old")
     command = [sys.executable, "-m", "featherstep", "simulate", "double_pendulum"]
     command += ["--t-end", "1e6", "--csv", str(path)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        time.sleep(0.8)
+    quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    running = [subprocess.Popen(command, cwd=tmp_path, env=HERE, **quiet) for _ in range(3)]
+    for process, seconds in zip(running, np.random.default_rng(14).uniform(0.1, 0.6, 3)):
+        time.sleep(seconds)
         process.kill()
+        process.wait()
     assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_what_was_written_can_be_read(tmp_path, solution):

@@ -11,4 +11,4 @@ from .start import Start
 from .structure import Structure, StructureError
 from .system import DAE
 
-__all__ = ["ROADS", "DAE", "DAEProblem", "Start", "Structure", "StructureError"]
+__all__ = ["DAE", "ROADS", "DAEProblem", "Start", "Structure", "StructureError"]

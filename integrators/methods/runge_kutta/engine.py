@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...kernels import address_of
+from ...kernels.object_code import has_llvm
 from ...problem import IVP
 from ...stepping import state as at
 from ...stepping.control import Controller, Predictive
@@ -30,7 +30,7 @@ from .diagonal import diagonal_accept, newton_diagonal
 from .divided import check_damping, divided_by_mass, has_explicit_stage, is_regular
 from .explicit import explicit_accept, explicit_dense, explicit_step
 from .extra_stages import implicit_dense
-from .fused import fused_step, fused_step_function, inputs_size
+from .fused import LARGEST_AROUND, fused_step, fused_step_function, inputs_size
 from .implicit import implicit_refine, implicit_step
 from .predictor import extrapolation_weights, stage_predictor
 from .surprise import checked_accept, checked_step
@@ -155,7 +155,8 @@ class ExplicitEngine(Engine):
         if self.state.f_native == 1 and self.tableau.stages > 1 and plain:
             k, s = self.problem.params.size, self.tableau.stages
             max_norm = self.options.max_norm
-            function = fused_step_function(self.problem.f, self.tableau, k, max_norm, s)
+            around = LARGEST_AROUND if has_llvm() else 0  # Python behind callbacks is not called
+            function = fused_step_function(self.problem.f, self.tableau, k, max_norm, s, around)
             if function is not None:
                 self.fused = function.machine_code()
 
@@ -533,7 +534,7 @@ class ImplicitEngine(Engine):
         self.algebra = LinearAlgebra(self, arrays) if external else None
         diagonal = self.state.coupling == at.COUPLING_DIAGONAL
         solver = newton_diagonal if diagonal else newton_coupled
-        arrays["solve_stages"] = address_of(solver, Implicit)
+        arrays["solve_stages"] = solver
         arrays["jac"] = self.jacobian.address(arrays["J"], self.algebra)
         arrays["algebra"] = self.algebra.address() if self.algebra else arrays["jac"]
         return Implicit(**shared, **arrays)

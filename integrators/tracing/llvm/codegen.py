@@ -279,20 +279,27 @@ def compile_ir(
             except (ValueError, RuntimeError, struct.error):
                 pass
             disk.forget(key, "it lacks its function")
-        module = ll.parse_assembly(source(name))
+        text = source(name)
+        module = ll.parse_assembly(text)
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
-        options = ll.create_pipeline_tuning_options(speed_level=speed_level)
-        options.loop_vectorization = speed_level > 1
-        options.slp_vectorization = side_by_side
-        passes = ll.create_pass_builder(machine, options)
-        passes.getModulePassManager().run(module, passes)
+        if speed_level > 0 or "alwaysinline" in text:
+            _optimise(ll, machine, module, speed_level, side_by_side)
         code = machine.emit_object(module)
         if not stands_alone(code):
             code = _machine(together=False).emit_object(module)
         disk.store(key, code)
         engine = _engine(code)
         return MachineCode(engine.get_function_address(name), lanes, size, engine)
+
+
+def _optimise(ll: Any, machine: Any, module: Any, speed_level: int, side_by_side: bool) -> None:
+    """Run LLVM's middle end; each time it keeps some kilobytes for itself."""
+    options = ll.create_pipeline_tuning_options(speed_level=speed_level)
+    options.loop_vectorization = speed_level > 1
+    options.slp_vectorization = side_by_side
+    passes = ll.create_pass_builder(machine, options)
+    passes.getModulePassManager().run(module, passes)
 
 
 def _engine(code: bytes) -> Any:

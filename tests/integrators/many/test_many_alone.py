@@ -194,3 +194,17 @@ def test_output_times_may_be_a_view():
     times = np.linspace(0, 1, 9)
     many = solve_many(lambda t, y: -y, (1, 0), [[1.0]] * 2, t_eval=times[::-2], rtol=1e-9)
     np.testing.assert_allclose(many.y_eval[0, 0], np.exp(1 - times[::-2]), atol=1e-7)
+
+
+def test_what_solve_remarks_is_remarked_in_lanes_too():
+    """Runs that grow beyond measure, and one whose digits are lost, beside a good one."""
+    rates = np.array([[1.0], [100.0], [0.0]])
+    starts = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 1e17]])
+    f = traced(lambda t, y, p: [p[0] * y[0], 5.0], n=2, params=1)
+    many = solve_many(f, (0, 1), starts, params=rates, max_step=0.1)
+    assert "lanes" in many.engine
+    alone = [solve(f, (0, 1), y0, params=p, max_step=0.1) for y0, p in zip(starts, rates)]
+    assert list(many.message) == [run.ending for run in alone]
+    assert many.message[0] == "reached the end of the interval"
+    assert "it blew up" in many.message[1]
+    assert "digits are lost" in many.message[2]

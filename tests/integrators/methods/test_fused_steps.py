@@ -5,7 +5,7 @@ import pytest
 
 from integrators import IVP, catalogue, solve, solve_many, traced
 from integrators.many import lanes
-from integrators.methods.runge_kutta import fused
+from integrators.methods.runge_kutta import engine, fused
 
 
 def ring(n):
@@ -34,7 +34,7 @@ def problem(n):
 def run(n, monkeypatch, form, **options):
     inside, around = FORMS[form]
     monkeypatch.setattr(fused, "LARGEST", inside)
-    monkeypatch.setattr(fused.fused_step_function, "__defaults__", (around,))
+    monkeypatch.setattr(engine, "LARGEST_AROUND", around)
     ivp = problem(n)
     solution = solve(ivp, **options)
     monkeypatch.undo()

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+import scipy.integrate
 
-from integrators import IVP, Event, Status, Taylor, problems, solve, traced
+from integrators import IVP, Event, Status, Taylor, problems, solve, solve_many, traced
 
 METHODS = ["DOPRI5", "DOP853", "BS23", "RK4", "RadauIIA3", "SDIRK4"]
 ROOT_TOLERANCE = 1e-6  # rtol = 1e-9 of the solution, divided by a slope of order one
@@ -28,12 +29,64 @@ def test_root_is_found_to_near_machine_precision():
     assert abs(solution.t_events[0][0] - 1 / 3) < 1e-15
 
 
-def test_backward_direction_is_in_the_sense_of_time():
-    # Going backwards through cos t, a zero where cos rises with t keeps its direction +1.
-    event = Event(lambda t, y: y[0], direction=1)
-    solution = solve(circle, (0, -9), [1, 0], rtol=1e-9, events=event)
-    rising = [-np.pi / 2, -5 * np.pi / 2]
-    assert solution.t_events[0] == pytest.approx(np.array(rising), abs=ROOT_TOLERANCE)
+@pytest.mark.parametrize("trace", [False, True])
+@pytest.mark.parametrize("direction", [1, -1])
+@pytest.mark.parametrize("end", [9.0, -9.0])
+def test_direction_is_in_the_sense_of_the_integration_as_in_scipy(end, direction, trace):
+    def g(t, y):
+        return y[0]
+
+    g.direction = direction
+    theirs = scipy.integrate.solve_ivp(circle, (0, end), [1, 0], rtol=1e-9, atol=1e-12, events=g)
+    f, ours = (traced(circle, n=2), traced(g, n=2, outputs=1)) if trace else (circle, g)
+    event = Event(ours, direction=direction)
+    solution = solve(f, (0, end), [1, 0], rtol=1e-9, events=event)
+    assert len(solution.t_events[0]) in (1, 2)
+    assert solution.t_events[0] == pytest.approx(theirs.t_events[0], abs=ROOT_TOLERANCE)
+    if not trace:  # a function with SciPy's attributes
+        plain = solve(f, (0, end), [1, 0], rtol=1e-9, events=g)
+        assert plain.t_events[0].tolist() == solution.t_events[0].tolist()
+
+
+@pytest.mark.parametrize("trace", [False, True])
+@pytest.mark.parametrize("end", [1.0, -1.0])
+def test_at_a_jump_all_output_is_the_state_after_it(end, trace):
+    """y = t up to t = ±1/2, where it jumps by 10; and once more at the end of the interval."""
+
+    def f(t, y):
+        return np.ones(1)
+
+    def g(t, y):
+        return (t - end / 2) * (t - end)
+
+    f, g = (traced(f, n=1), traced(g, n=1, outputs=1)) if trace else (f, g)
+    jump = Event(g, reset=lambda t, y: y + 10)
+    times = end * np.array([0.0, 0.25, 0.5, 0.75, 1.0])
+    expected = times + np.array([0, 0, 10, 10, 20])
+    plain = solve(f, (0, end), [0.0], events=jump, dense_output=True)
+    assert plain.t_events[0].tolist() == [end / 2, end]
+    at_the_jump = np.flatnonzero(plain.t == end / 2)
+    assert plain.y[0, at_the_jump] == pytest.approx([end / 2, end / 2 + 10])
+    assert plain.sol(times)[0] == pytest.approx(expected, abs=1e-12)
+    sampled = solve(f, (0, end), [0.0], events=jump, t_eval=times, dense_output=True)
+    assert sampled.y[0] == pytest.approx(expected, abs=1e-12)
+    assert sampled.sol(times)[0] == pytest.approx(expected, abs=1e-12)
+    assert plain.y[0, -1] == pytest.approx(expected[-1])
+    many = solve_many(f, (0, end), [[0.0], [0.0]], events=jump, t_eval=times)
+    assert many.y_eval[1, 0] == pytest.approx(expected, abs=1e-12)
+    assert many.y[1, 0] == pytest.approx(expected[-1])
+
+
+def test_a_jump_at_the_very_start_is_in_the_output():
+    """A ball on the floor that moves down bounces at t0: the output there is the state after."""
+    bounce = Event(lambda t, y: y[0], direction=-1, reset=lambda t, y: [0.0, -y[1]])
+    times = np.linspace(0, 1, 5)
+    run = solve(
+        lambda t, y: [y[1], 0.0], (0, 1), [0.0, -1.0], events=bounce, t_eval=times,
+        dense_output=True,
+    )  # fmt: skip
+    assert run.y[1].tolist() == [1.0] * 5
+    assert run.sol(times)[1].tolist() == [1.0] * 5
 
 
 @pytest.mark.parametrize(("terminal", "stop"), [(True, 1), (1, 1), (3, 5)])

@@ -71,7 +71,7 @@ def test_however_the_balls_are_written(trace, direction, reverse):
 
 
 def test_balls_going_back_in_time():
-    f, events = two_balls(direction=1)  # backwards they meet the floor where g rises with t
+    f, events = two_balls(direction=-1)  # backwards, too, they fall to the floor
     run = solve(f, (0, -3), [1.0, 1.0 + 1e-10, 1.0, 1.0], events=events)
     assert run.y[:, -1] == pytest.approx([2, 2, -1, -1], abs=1e-9)
 
@@ -284,7 +284,7 @@ def test_events_without_reset_are_not_met_again_where_they_ended_a_run():
 
 
 def test_a_start_on_the_surface_backwards_in_time():
-    event = Event(lambda t, y: y[0], direction=1, reset=lambda t, y: [0.0, -y[1]])
+    event = Event(lambda t, y: y[0], direction=-1, reset=lambda t, y: [0.0, -y[1]])
     run = solve(lambda t, y: np.array([y[1], 0.0]), (0, -2), [0.0, 1.0], events=event)
     assert run.y[:, -1] == pytest.approx([2.0, -1.0], abs=1e-14)
 

@@ -249,3 +249,32 @@ def test_a_free_body_on_a_ball_joint():
     good = solve(as_dae(*start, formulation="projected"), method="DOPRI5", rtol=1e-6)
     assert "energy drifted" in bad.message
     assert good.message == "reached the end of the interval"
+
+
+@pytest.mark.parametrize("t_eval", [None, np.linspace(0, 3, 40)])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_what_a_reset_changes_is_no_drift(t_eval, backwards):
+    """A ball that loses a third of its speed at each bounce keeps its energy between bounces."""
+    sign = -1.0 if backwards else 1.0
+    bounce = Event(lambda t, y: y[0], direction=-1, reset=lambda t, y: [0.0, -0.7 * y[1]])
+    energy = {"energy": lambda t, y: 9.81 * y[0] + 0.5 * y[1] ** 2}
+    ball = IVP(
+        lambda t, y: [y[1], -9.81], [1.0, 0.0], (0, 1.5 * sign), events=bounce, invariants=energy
+    )
+    times = None if t_eval is None else sign * t_eval / 2
+    run = solve(ball, rtol=1e-8, t_eval=times)
+    assert len(run.t_events[0]) == 2
+    assert run.message == "reached the end of the interval"
+    (watch,) = run.quality.watches
+    assert watch.drift < 1e-12
+    assert watch.scale > 9.0
+    losing = ball.with_(f=lambda t, y: [y[1], -9.81 - 0.1 * y[1]])  # what loses energy is told
+    assert "energy drifted" in solve(losing, rtol=1e-8, t_eval=times).message
+
+
+def test_a_drift_before_a_jump_is_seen_after_it():
+    """y' = 1 claims to keep y: the drift is that of the longest part, wherever it is."""
+    jumps = Event(lambda t, y: (t - 1.0) * (t - 3.0), reset=lambda t, y: y + 100.0)
+    problem = IVP(lambda t, y: [1.0], [5.0], (0, 4), events=jumps, invariants={"y": lambda t, y: y})
+    (watch,) = solve(problem).quality.watches
+    assert watch.drift == pytest.approx(2.0)

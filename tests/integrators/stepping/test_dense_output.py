@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from integrators import catalogue, solve, traced
+from integrators import Status, catalogue, solve, traced
 from integrators.catalogue import entries
 from integrators.tableau.extension import dense_extension, implicit_extension, in_powers
 from integrators.tableau.trees import density, rooted_trees
@@ -245,3 +245,26 @@ def test_output_times_agree_with_dense_output():
         chosen = solve(FAST, (0, 4), exact(0.0), t_eval=times, **options)
         dense = solve(FAST, (0, 4), exact(0.0), dense_output=True, **options)
         np.testing.assert_allclose(chosen.y, dense.sol(times), rtol=0, atol=1e-14)
+
+
+BLOW_UPS = {
+    "square": lambda t, y: y * y,
+    "too stiff for the step": lambda t, y: -1e3 * y,
+    "exponential": lambda t, y: np.exp(y),
+}
+
+
+@pytest.mark.parametrize("name", BLOW_UPS)
+@pytest.mark.parametrize("method", ["RK4", "ExplicitEuler", "DOPRI5", "DOP853", "Kutta3"])
+def test_before_the_last_good_time_nothing_is_nan(method, name):
+    """A fixed step that blows up: f at the last finite state is infinite, its output is not."""
+    times = np.linspace(0, 20, 2001)
+    with np.errstate(all="ignore"):
+        run = solve(
+            BLOW_UPS[name], (0, 20), [1.0], method=method, step=0.05, t_eval=times,
+            dense_output=True,
+        )  # fmt: skip
+    assert run.status == Status.NONFINITE
+    assert run.t.size > 0
+    assert np.isfinite(run.y).all()
+    assert np.isfinite(run.sol(np.linspace(0, run.reached[0], 333))).all()

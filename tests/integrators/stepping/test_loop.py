@@ -1,0 +1,83 @@
+"""The compiled loop against its rules in plain Python: step by step, with every rejection."""
+
+import numpy as np
+import pytest
+
+from integrators import PI, PID, Status, catalogue, solve
+from integrators.stepping.control import I
+
+from .plain_loop import plain_run
+
+PROBLEMS = {
+    "swing": (lambda t, y: np.array([y[1], -np.sin(y[0]) + 0.1 * np.cos(3 * t)]), [1.0, 0.5]),
+    "van der Pol": (lambda t, y: np.array([y[1], 8 * (1 - y[0] ** 2) * y[1] - y[0]]), [2.0, 0.0]),
+    "complex": (lambda t, y: np.array([1j * y[0] * (1 + t), -y[1] + 1j * y[0]]), [1 + 1j, 0.5j]),
+    "zero": (lambda t, y: np.array([np.sin(t) ** 3 * 1e-3, 0.0]), [0.0, 0.0]),
+    "constant": (lambda t, y: np.zeros(2), [1.0, -2.0]),
+    "flat at first": (lambda t, y: np.array([t**6 * 1e3, y[0]]), [1.0, 0.0]),
+    "domain": (lambda t, y: np.array([np.sqrt(1.0 - y[0]) - 2 * t, 1.0]), [0.99, 0.0]),
+}
+
+OPTIONS = {
+    "plain": {},
+    "tight": {"rtol": 1e-9, "atol": 1e-12},
+    "loose": {"rtol": 1e-2, "atol": 1e-4},
+    "PI": {"controller": PI()},
+    "PID": {"controller": PID(safety=0.8, max_factor=3.0), "rtol": 1e-5},
+    "largest": {"norm": "max"},
+    "first step too long": {"first_step": 1.5},
+    "first step too short": {"first_step": 1e-9},
+    "longest": {"max_step": 0.07},
+    "shortest": {"min_step": 0.2, "rtol": 1e-3},
+    "stops": {"tstops": [0.5, 0.5 + 1e-9, 1.7]},
+    "few": {"max_steps": 7},
+}
+
+METHODS = ["DOPRI5", "BS23", "RK4", "ExplicitEuler", "Fehlberg45"]
+
+#: Lengths of steps depend on the error, a difference of numbers that agree in some digits; states
+#: are compared at times that differ by as much.
+LENGTHS, STATES = 1e-6, 5e-6
+
+
+def samples(count=60):
+    rng = np.random.default_rng(13)
+    for _ in range(count):
+        name, how = str(rng.choice(list(PROBLEMS))), str(rng.choice(list(OPTIONS)))
+        yield name, how, str(rng.choice(METHODS)), bool(rng.integers(2))
+
+
+@pytest.mark.parametrize(("name", "how", "method", "backwards"), list(samples()))
+def test_steps_are_those_of_the_rules(name, how, method, backwards):
+    f, y0 = PROBLEMS[name]
+    options = {"rtol": 1e-6, "atol": 1e-9, "controller": I(), **OPTIONS[how]}
+    if method == "ExplicitEuler":  # there are limits to patience
+        options["rtol"] = max(options["rtol"], 1e-4)
+    sign = -1.0 if backwards and name != "domain" else 1.0
+    stops = sign * np.array(options.pop("tstops", []))
+    with np.errstate(all="ignore"):
+        run = solve(f, (0.0, sign * 2.0), y0, method=method, tstops=stops, **options)
+        most = options.pop("max_steps", 10_000)
+        tableau = catalogue.get(method)
+        plain = plain_run(f, (0.0, sign * 2.0), y0, tableau, stops=stops, most=most, **options)
+    assert run.success == (not plain.failure)
+    if plain.failure == "too many":
+        assert run.status == Status.TOO_MANY_STEPS
+    assert (run.nsteps, run.nrejected) == (len(plain.t) - 1, plain.rejected)
+    np.testing.assert_allclose(run.t, plain.t, rtol=LENGTHS, atol=1e-15)
+    np.testing.assert_allclose(run.y.T, plain.y, rtol=STATES, atol=1e-3 * options["atol"])
+
+
+def test_a_short_step_before_a_stop_says_nothing_against_longer_ones():
+    f, y0 = PROBLEMS["swing"]
+    plain = solve(f, (0, 4), y0)
+    stopped = solve(f, (0, 4), y0, tstops=[1.0, 1.0 + 1e-10, 1.0 + 2e-10])
+    assert stopped.nsteps <= plain.nsteps + 5
+
+
+def test_a_real_problem_written_in_complex_numbers_takes_the_same_steps():
+    for first_step in (None, 1e-3):
+        real = solve(lambda t, y: -y * t, (0, 3), [2.0], first_step=first_step)
+        other = solve(lambda t, y: -y * t, (0, 3), [2.0 + 0j], first_step=first_step)
+        assert other.t == pytest.approx(real.t, rel=1e-12)
+        assert (other.nsteps, other.nrejected) == (real.nsteps, real.nrejected)
