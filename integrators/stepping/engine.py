@@ -376,7 +376,8 @@ class Engine(Stepper):
         if address != self.f_address:
             self.f_address = address
             self._f = SIGNATURE(address)
-            self.w.replace_address("f", address)
+            self.w.enter_address("f", address)
+            self.w.f = address
 
     def advance(self, t_stop: float, wanted: int) -> tuple[int, int]:
         """Run the loop; returns (status, number of accepted steps in ts, ys, Qs)."""
