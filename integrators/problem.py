@@ -128,8 +128,8 @@ def from_recipe(make: Callable[P, T]) -> Callable[P, T]:
     def remembered(*arguments: P.args, **options: P.kwargs) -> T:
         made: Any = make(*arguments, **options)
         if not hasattr(made, "recipe"):  # a problem of another kind
-            return made  # type: ignore[no-any-return]
-        return made.with_(recipe=Recipe(remembered, _own(arguments), _own(options)))  # type: ignore[no-any-return]
+            return made
+        return made.with_(recipe=Recipe(remembered, _own(arguments), _own(options)))
 
     return remembered
 

@@ -352,7 +352,7 @@ class Engine(Stepper):
     def project_in_loop(self, project: Any) -> bool:
         """Let the loop project, if states are plain vectors and the projection is machine code."""
         codes = None
-        plain = self.move is operator.add and not self.complex and self.state.variable_order == 0
+        plain = self.move is operator.add and not self.complex
         if plain and getattr(project, "n", 0) == self.n:
             if hasattr(project, "machine_codes"):
                 codes = project.machine_codes()
@@ -379,7 +379,8 @@ class Engine(Stepper):
             self.state.f0_current = self.state.have_f1 = 0  # they are another f's
             self.f_address = address
             self._f = SIGNATURE(address)
-            self.w.replace_address("f", address)
+            self.w.enter_address("f", address)
+            self.w.f = address
 
     def advance(self, t_stop: float, wanted: int) -> tuple[int, int]:
         """Run the loop; returns (status, number of accepted steps in ts, ys, Qs)."""
