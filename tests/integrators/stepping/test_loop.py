@@ -15,6 +15,7 @@ PROBLEMS = {
     "zero": (lambda t, y: np.array([np.sin(t) ** 3 * 1e-3, 0.0]), [0.0, 0.0]),
     "constant": (lambda t, y: np.zeros(2), [1.0, -2.0]),
     "flat at first": (lambda t, y: np.array([t**6 * 1e3, y[0]]), [1.0, 0.0]),
+    "ramp": (lambda t, y: np.array([1e3 * np.cos(t), 1.0]), [1.0, 1.0]),
     "domain": (lambda t, y: np.array([np.sqrt(1.0 - y[0]) - 2 * t, 1.0]), [0.99, 0.0]),
 }
 
@@ -44,22 +45,24 @@ def samples(count=60):
     rng = np.random.default_rng(13)
     for _ in range(count):
         name, how = str(rng.choice(list(PROBLEMS))), str(rng.choice(list(OPTIONS)))
-        yield name, how, str(rng.choice(METHODS)), bool(rng.integers(2))
+        start = float(rng.choice([0.0, 0.7, -0.4])) if name != "domain" else 0.0
+        yield name, how, str(rng.choice(METHODS)), bool(rng.integers(2)), start
 
 
-@pytest.mark.parametrize(("name", "how", "method", "backwards"), list(samples()))
-def test_steps_are_those_of_the_rules(name, how, method, backwards):
+@pytest.mark.parametrize(("name", "how", "method", "backwards", "start"), list(samples()))
+def test_steps_are_those_of_the_rules(name, how, method, backwards, start):
     f, y0 = PROBLEMS[name]
     options = {"rtol": 1e-6, "atol": 1e-9, "controller": I(), **OPTIONS[how]}
     if method == "ExplicitEuler":  # there are limits to patience
         options["rtol"] = max(options["rtol"], 1e-4)
     sign = -1.0 if backwards and name != "domain" else 1.0
-    stops = sign * np.array(options.pop("tstops", []))
+    stops = start + sign * np.array(options.pop("tstops", []))
+    span = start, start + sign * 2.0
     with np.errstate(all="ignore"):
-        run = solve(f, (0.0, sign * 2.0), y0, method=method, tstops=stops, **options)
+        run = solve(f, span, y0, method=method, tstops=stops, **options)
         most = options.pop("max_steps", 10_000)
         tableau = catalogue.get(method)
-        plain = plain_run(f, (0.0, sign * 2.0), y0, tableau, stops=stops, most=most, **options)
+        plain = plain_run(f, span, y0, tableau, stops=stops, most=most, **options)
     assert run.success == (not plain.failure)
     if plain.failure == "too many":
         assert run.status == Status.TOO_MANY_STEPS
