@@ -74,6 +74,19 @@ def test_steps_are_those_of_the_rules(name, how, method, backwards, start):
     np.testing.assert_allclose(run.y.T, plain.y, rtol=STATES, atol=1e-3 * options["atol"])
 
 
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("method", ["DOPRI5", "BS23"])
+def test_the_first_guess_is_hairers(name, method):
+    f, y0 = PROBLEMS[name]
+    for span in ((0.0, 2.0), (0.3, 0.3 + 1e-9), (0.5, -1e3)):
+        with np.errstate(all="ignore"):
+            first = solve(f, span, y0, method=method, max_steps=1).h
+            tableau, rules = catalogue.get(method), dict(rtol=1e-6, atol=1e-9, controller=I())
+            plain = plain_run(f, span, y0, tableau, most=1, **rules)
+        assert len(first) == len(plain.t) - 1
+        assert first == pytest.approx(np.diff(plain.t), rel=1e-9)
+
+
 def test_a_short_step_before_a_stop_says_nothing_against_longer_ones():
     f, y0 = PROBLEMS["swing"]
     plain = solve(f, (0, 4), y0)
