@@ -139,6 +139,8 @@ def test_output_between_steps_and_events_of_a_cubic(method, sign):
     np.testing.assert_allclose(run.sol(times)[0], times**3, atol=1e-13)
     for c, found in zip((0.001, 1.0, 7.5), run.t_events):
         assert found == pytest.approx([sign * c ** (1 / 3)], rel=1e-9)
+    alone = solve(f, (0, 2 * sign), [0.0], method=method, events=g[1], max_step=0.3)
+    assert alone.t_events[0] == pytest.approx([sign], rel=1e-9)
     plain = solve(f, (0, 2 * sign), [0.0], method=method, t_eval=times, max_step=0.3)
     assert plain.y.tolist() == run.y.tolist()
     assert plain.nsteps == run.nsteps
