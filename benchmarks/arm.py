@@ -9,6 +9,7 @@ Ratios are Pinocchio's time divided by ours. Without Pinocchio only our own numb
 """
 
 import argparse
+import os
 import time
 
 import numpy as np
@@ -22,6 +23,8 @@ from integrators.tracing.llvm.codegen import native_lanes
 from multibody import FD, as_ivp, mechanisms
 from multibody.dynamics.functions import forward_dynamics
 from multibody.runs.ivp import traced_fd
+
+os.environ["FEATHERSTEP_COMPILE"] = "first"  # times of interpreted kernels mean nothing
 
 try:
     import pinocchio as pin

@@ -11,6 +11,7 @@ faster. The last lines are a first step of RADAU5, from building the model.
 
 from __future__ import annotations
 
+import os
 import time
 import timeit
 
@@ -19,6 +20,8 @@ import numpy as np
 from integrators import solve
 from multibody import FD_derivatives, as_ivp, mechanisms
 from multibody.runs.derivatives import traced_derivatives
+
+os.environ["FEATHERSTEP_COMPILE"] = "first"  # times of interpreted kernels mean nothing
 
 TRACED_JOINTS = 7
 

@@ -8,6 +8,7 @@ rows each) and a proximal solver; ours with a revolute joint. Accelerations are 
 
 from __future__ import annotations
 
+import os
 import time
 
 import numpy as np
@@ -17,6 +18,8 @@ from scipy.integrate import solve_ivp
 from integrators import solve
 from multibody import mechanisms
 from multibody.runs.ivp import as_ivp, traced_fd
+
+os.environ["FEATHERSTEP_COMPILE"] = "first"  # times of interpreted kernels mean nothing
 
 
 def pinocchio_model(model, planar):

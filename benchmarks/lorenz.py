@@ -8,12 +8,15 @@ Everybody returns the final state, we all steps. Times are the shortest of many,
 only ever make them longer. A peer that is not installed is left out.
 """
 
+import os
 import time
 
 import numpy as np
 from scipy.integrate import solve_ivp
 
 from integrators import IVP, Taylor, solve, solve_many, traced
+
+os.environ["FEATHERSTEP_COMPILE"] = "first"  # times of interpreted kernels mean nothing
 
 TOLERANCE = 1e-8
 START = np.array([1.0, 0.0, 0.0])

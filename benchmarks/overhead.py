@@ -6,6 +6,7 @@ The cost of f itself, measured by calling it as often as the solver did, is take
     python benchmarks/overhead.py
 """
 
+import os
 import statistics
 import time
 
@@ -13,6 +14,8 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from integrators import problems, solve
+
+os.environ["FEATHERSTEP_COMPILE"] = "first"  # times of interpreted kernels mean nothing
 
 PAIRS = {"DOPRI5": "RK45", "DOP853": "DOP853", "BS23": "RK23"}
 REPEATS = 7

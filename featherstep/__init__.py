@@ -1,16 +1,95 @@
-"""The application: a command line, comparisons and their pictures.
+"""The application: a command line, comparisons and their pictures, studies of many runs.
 
 The libraries below it are :mod:`integrators` and :mod:`multibody`; nothing there imports this.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from .study import (
+        Assembled,
+        At,
+        Choice,
+        EventTime,
+        Final,
+        Integral,
+        LogNormal,
+        LogUniform,
+        Max,
+        Mean,
+        Min,
+        Normal,
+        Study,
+        Triangular,
+        TruncatedNormal,
+        Uniform,
+        energy,
+        loop_force,
+        observed,
+        position,
+        reaction,
+        state,
+    )
+
+#: What studies are written with; imported when it is first asked for, since it loads everything.
+_STUDY = (
+    "Assembled",
+    "At",
+    "Choice",
+    "EventTime",
+    "Final",
+    "Integral",
+    "LogNormal",
+    "LogUniform",
+    "Max",
+    "Mean",
+    "Min",
+    "Normal",
+    "Study",
+    "Triangular",
+    "TruncatedNormal",
+    "Uniform",
+    "energy",
+    "loop_force",
+    "observed",
+    "position",
+    "reaction",
+    "state",
+)
+
+__all__ = [
+    "Assembled",
+    "At",
+    "Choice",
+    "EventTime",
+    "Final",
+    "Integral",
+    "LogNormal",
+    "LogUniform",
+    "Max",
+    "Mean",
+    "Min",
+    "Normal",
+    "Study",
+    "Triangular",
+    "TruncatedNormal",
+    "Uniform",
+    "__version__",
+    "energy",
+    "loop_force",
+    "observed",
+    "position",
+    "reaction",
+    "state",
+]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _STUDY:
+        return getattr(import_module(f"{__name__}.study"), name)
     if name != "__version__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib.metadata import PackageNotFoundError, version

@@ -33,6 +33,7 @@ from .options import (
     write,
 )
 from .problem_study import command as studies
+from .study.command import add_study
 
 __all__ = ["main"]
 
@@ -82,6 +83,12 @@ def _problems(arguments: argparse.Namespace) -> int:
     from .listing import list_problems
 
     return list_problems(arguments)
+
+
+def _warmup(arguments: argparse.Namespace) -> int:
+    from .warmup import warm_up
+
+    return warm_up(arguments)
 
 
 def _compare(arguments: argparse.Namespace) -> int:
@@ -183,6 +190,7 @@ def _parser() -> _Parser:
               featherstep problems --stiff              find a problem
               featherstep mechanisms                    find a mechanism
               featherstep simulate four_bar --out four_bar.html
+              featherstep study --help                  thousands of runs, varied
               featherstep COMMAND --help                examples for each command
         """),
     )
@@ -196,6 +204,8 @@ def _parser() -> _Parser:
     _add_problems(commands, shared)
     mechanisms.add_mechanisms(commands, shared)
     mechanisms.add_simulate(commands, shared)
+    add_study(commands, shared)
+    _add_warmup(commands, shared)
 
     def help_only(arguments: argparse.Namespace) -> int:
         parser.print_help()
@@ -361,6 +371,25 @@ def _add_problems(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("--show", metavar="NAME", help="parameters, interval, source")
     _add_data_options(parser)
     parser.set_defaults(run=_problems, debug=False)
+
+
+def _add_warmup(commands: Any, shared: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser(
+        "warmup",
+        parents=[shared],
+        help="compile all kernels ahead",
+        description="Compile all kernels into the cache, so that every first run is fast.",
+        epilog=text_block("""
+            Without it kernels are interpreted at first, and compiled beside the run when that
+            pays. Once in an image for many machines (with processors of one kind) it spares each
+            of them a minute or two of a processor.
+
+            examples:
+              featherstep warmup
+              FEATHERSTEP_CACHE=/opt/featherstep featherstep warmup
+        """),
+    )
+    parser.set_defaults(run=_warmup, debug=False)
 
 
 def _add_data_options(parser: argparse.ArgumentParser) -> None:

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .errors import FileError, IntegrationError, IntegrationInterrupted
+from .hybrid import Hybrid, Mode, Transition
 from .kernels import compiled, kernel
 from .manifold import Manifold
 from .problem import IVP, Event
@@ -23,6 +24,8 @@ from .tableau import ContinuousExtension, OrderCondition, Tableau
 if TYPE_CHECKING:
     from . import analysis, catalogue, dae, groups, problems
     from .analysis.method.check import check_method
+    from .dae.general import DAE
+    from .hybrid.switch import Switch
     from .many import ManySolutions, solve_many
     from .methods.lie import MuntheKaas
     from .methods.taylor import Taylor
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from .tracing import Traced, TracingError, traced, where
 
 __all__ = [
+    "DAE",
     "IVP",
     "PI",
     "PID",
@@ -38,21 +42,25 @@ __all__ = [
     "DenseOutput",
     "Event",
     "FileError",
+    "Hybrid",
     "I",
     "IntegrationError",
     "IntegrationInterrupted",
     "Manifold",
     "ManySolutions",
     "Method",
+    "Mode",
     "MuntheKaas",
     "OrderCondition",
     "Predictive",
     "Solution",
     "Status",
+    "Switch",
     "Tableau",
     "Taylor",
     "Traced",
     "TracingError",
+    "Transition",
     "analysis",
     "catalogue",
     "check_method",
@@ -69,10 +77,12 @@ __all__ = [
 
 # Loaded on first use, to keep `import integrators` fast.
 _LATER = {
+    "DAE": "dae.general",
     "Method": "methods.user",
     "MuntheKaas": "methods.lie",
     "Taylor": "methods.taylor",
     "ManySolutions": "many",
+    "Switch": "hybrid.switch",
     "Traced": "tracing",
     "TracingError": "tracing",
     "check_method": "analysis.method.check",

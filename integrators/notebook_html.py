@@ -48,9 +48,13 @@ def solution_table(solution: Solution) -> str:
     ]
     if solution.t.size:
         facts.append(("t", f"{float(solution.t[0]):.6g} to {float(solution.t[-1]):.6g}"))
-        end = solution.y[:, -1]
+        end = solution.y[: solution.modes[-1].n if solution.modes else None, -1]
         shown = [f"y{k} = {x:.8g}" for k, x in enumerate(end[:MOST_COMPONENTS])]
         facts.append(("at the end", ", ".join(shown + ["…"] * (len(end) > MOST_COMPONENTS))))
+    if solution.modes:
+        last = solution.modes[-MOST_COMPONENTS:]
+        text = ", ".join(f"{stay.mode} from {stay.start:.6g}" for stay in last)
+        facts.append(("modes", "…, " * (len(solution.modes) > len(last)) + text))
     rows = "".join(
         f'<tr><th style="text-align:left">{name}</th>'
         f'<td style="text-align:left">{html.escape(value)}</td></tr>'

@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import IntegrationInterrupted, check_choice, pass_on, suggest
+from .hybrid import Hybrid
 from .manifold import Manifold
 from .problem import IVP, time_span
+from .runs.hybrid_run import HybridRun
 from .runs.mistakes import relative_tolerance, warn_of_swapped
 from .runs.quality import global_error
 from .runs.run import Run
@@ -35,7 +37,7 @@ NO_TIMES = np.zeros(0)
 
 
 def solve(
-    problem: IVP | Callable[..., Any],
+    problem: IVP | Hybrid | Callable[..., Any],
     t_span: Sequence[float] | None = None,
     y0: ArrayLike | None = None,
     *,
@@ -65,6 +67,7 @@ def solve(
     progress: bool = False,
     throw: bool = False,
     check: str | None = None,
+    kinks: str | None = None,
     on_interrupt: str = "raise",
     args: Any = None,
     vectorized: bool = False,
@@ -74,8 +77,8 @@ def solve(
     Parameters
     ----------
     problem
-        An :class:`IVP`, or the function ``f(t, y)``; then ``t_span`` and ``y0`` follow, as in
-        SciPy's ``solve_ivp``.
+        An :class:`IVP`, a :class:`Hybrid`, or the function ``f(t, y)``; then ``t_span`` and ``y0``
+        follow, as in SciPy's ``solve_ivp``.
     t_span, y0
         Interval (t0, t1), backwards if t1 < t0, and initial state; with an IVP they replace its
         own.
@@ -124,6 +127,11 @@ def solve(
     check
         "global": estimate the global error along the run by a second one with a tolerance tighter
         by 100 (a step shorter by 2), as ``Solution.quality.global_error``.
+    kinks
+        "locate": where a traced f has a kink or a jump (``abs``, ``minimum``, ``maximum``,
+        ``sign``, ``where``), it is located as an event and stepped on; where both sides of a jump
+        lead into it, the motion slides on it, as with :class:`Switch`. By default the error control
+        has to find its way across; that serves kinks that are rare or weak.
     on_interrupt
         What Ctrl-C does: "raise" :class:`IntegrationInterrupted`, a KeyboardInterrupt with what was
         computed as its ``solution``, so that the script stops; or "return" that solution.
@@ -160,7 +168,59 @@ def solve(
         "nonnegative": nonnegative,
         "manifold": manifold,
     }
-    ivp = _as_ivp(problem, t_span, y0, changes)
+
+    def again(factor: float, times: NDArray[np.float64]) -> Solution:
+        return solve(
+            ivp,
+            method=method,
+            step=None if step is None else step / factor,
+            rtol=max(relative_tolerance(rtol) / factor, SMALLEST_RTOL),
+            atol=np.asarray(atol, dtype=np.float64) / factor,
+            t_eval=times,
+            tstops=tstops,
+            controller=controller,
+            norm=norm,
+            max_step=max_step,
+            max_steps=max_steps,
+            kinks=kinks,
+        )
+
+    hybrid: Hybrid | None
+    if isinstance(problem, Hybrid) and isinstance(method, str):
+        own = getattr(problem, "by_own_method", None)
+        replaced = None if own is None else own(method)
+        if replaced is not None:  # a scheme that only this kind of problem has
+            problem, method = replaced
+    if isinstance(problem, Hybrid):
+        hybrid = _as_hybrid(problem, t_span, y0, changes, check, kinks)
+    else:
+        ivp = _as_ivp(problem, t_span, y0, changes)
+        hybrid = _as_switched(ivp, kinks)
+    if hybrid is not None:
+        for_modes: dict[str, Any] = dict(
+            method=method,
+            step=step,
+            rtol=rtol,
+            atol=atol,
+            t_eval=_output_times(t_eval, hybrid.t_span),
+            tstops=tstops,
+            dense_output=dense_output,
+            controller=controller,
+            norm=norm,
+            first_step=first_step,
+            max_step=max_step,
+            min_step=min_step,
+            max_steps=max_steps,
+            callback=callback,
+            progress=progress,
+        )
+        solution = HybridRun(hybrid, solve, for_modes).run()
+        solution.method = method_name(method)
+        solution.problem = problem if isinstance(problem, Hybrid) else ivp
+        asked = None if step is not None else relative_tolerance(rtol)
+        looked = check is not None and solution.success and solution.t.size > 0
+        solution.judge(asked, global_error(solution, again, asked) if looked else None)
+        return _delivered(solution, False, throw, on_interrupt)
     chosen = _chosen(method)
     n = chosen.error_components(ivp) if hasattr(chosen, "error_components") else ivp.n
     output_times = _output_times(t_eval, ivp.t_span)
@@ -191,22 +251,6 @@ def solve(
     asked = None if options.fixed else options.rtol
     estimate = None
     if check is not None and solution.success and solution.t.size:
-
-        def again(factor: float, times: NDArray[np.float64]) -> Solution:
-            return solve(
-                ivp,
-                method=method,
-                step=None if step is None else step / factor,
-                rtol=max(options.rtol / factor, SMALLEST_RTOL),
-                atol=np.asarray(atol, dtype=np.float64) / factor,
-                t_eval=times,
-                tstops=tstops,
-                controller=controller,
-                norm=norm,
-                max_step=max_step,
-                max_steps=max_steps,
-            )
-
         estimate = global_error(solution, again, asked)
     solution.judge(asked, estimate)
     return _delivered(solution, run.interrupts.waiting, throw, on_interrupt)
@@ -245,6 +289,48 @@ def _as_ivp(problem: Any, t_span: Sequence[float] | None, y0: Any, changes: dict
         raise TypeError("solve(f, t_span, y0) needs the interval and the initial state")
     warn_of_swapped(problem)
     return IVP(problem, y0, time_span(t_span), **given)
+
+
+def _as_hybrid(
+    problem: Hybrid,
+    t_span: Sequence[float] | None,
+    y0: Any,
+    changes: dict[str, Any],
+    check: str | None,
+    kinks: str | None,
+) -> Hybrid:
+    """The hybrid problem with what solve was given in place of its own."""
+    given = {
+        name: value for name, value in {"t_span": t_span, "y0": y0}.items() if value is not None
+    }
+    for name, value in changes.items():
+        if value is None or (isinstance(value, tuple) and value == ()):
+            continue
+        if name not in ("params", "events"):
+            raise ValueError(
+                f"{name} belongs to one problem, and a Hybrid has one in each mode; give it to "
+                "the IVP of the mode"
+            )
+        given[name] = value
+    if check is not None:
+        raise ValueError(
+            "check='global' compares states at equal times, which means nothing near a jump whose "
+            "time differs; solve the Hybrid again with a tighter rtol and compare what matters"
+        )
+    if kinks is not None:
+        raise ValueError("kinks belongs to one right-hand side; give it to the Mode that has it")
+    return problem.with_(**given) if given else problem
+
+
+def _as_switched(ivp: IVP, kinks: str | None) -> Hybrid | None:
+    """The modes of a right-hand side that is a Switch, or whose kinks are to be located."""
+    if kinks not in (None, "locate"):
+        raise ValueError(f"kinks must be 'locate' or None, got {kinks!r}")
+    if kinks is None and not getattr(ivp.f, "is_piecewise", False):
+        return None
+    from .hybrid.filippov import switched
+
+    return switched(ivp, kinks is not None)
 
 
 def _options(

@@ -115,9 +115,11 @@ from .joints import (
     UserJoint,
     check_joint,
 )
-from .model import Body, Loop, Model, PointSpring, dh, graph
+from .model import Body, Contact, Loop, Model, PointSpring, dh, graph
 from .model.builder import ModelBuilder
+from .model.contacts import HuntCrossley, SpringDamper
 from .model.shapes import Inertia, box, cylinder, point_mass, rod, sphere
+from .model.surfaces import Ball, Bowl, BoxCorners, Capsule, Disc, HalfSpace, Vertex
 from .runs.dae import as_dae, as_mechanical
 from .runs.ivp import FD_derivatives, FD_x, ID_derivatives, as_ivp, quaternion_drift
 from .runs.simulate import energies, positions, simulate
@@ -133,23 +135,32 @@ __all__ = [
     "ArticulatedInertia",
     "Assembly",
     "AssemblyError",
+    "Ball",
     "Body",
+    "Bowl",
+    "BoxCorners",
+    "Capsule",
     "CentralInertia",
     "ClosedLoopSolution",
     "ConstantVelocity",
     "Constraints",
+    "Contact",
     "Cylindrical",
+    "Disc",
     "Driven",
     "Energy",
     "EnergyLedger",
     "FD_derivatives",
     "FD_x",
+    "FamilyRows",
     "Fixed",
     "Force",
     "Frame",
     "FrameMoving",
     "Free",
+    "HalfSpace",
     "Helical",
+    "HuntCrossley",
     "ID_derivatives",
     "Inertia",
     "InverseInertia",
@@ -162,6 +173,8 @@ __all__ = [
     "Mobility",
     "Model",
     "ModelBuilder",
+    "ModelFamily",
+    "ModelFile",
     "ModelFileError",
     "Motion",
     "Planar",
@@ -177,10 +190,14 @@ __all__ = [
     "SingularModelError",
     "SparseDynamics",
     "Spherical",
+    "SpringDamper",
+    "Starts",
+    "StructureError",
     "Twist",
     "Universal",
     "UserJoint",
     "Vector",
+    "Vertex",
     "Wrench",
     "XtoV",
     "aba",
@@ -281,10 +298,15 @@ __all__ = [
 _MODULES = {"animate": "pictures.animate", "mechanisms": "mechanisms", "plot": "pictures.plot"}
 _LATER = {
     "EnergyLedger": "runs.ledger",
+    "FamilyRows": "mechanisms.families",
     "JointReactions": "dynamics.loops.reactions",
     "LoopClosure": "dynamics.loops.independent",
     "LoopElement": "dynamics.loops.joints",
+    "ModelFamily": "mechanisms.families",
+    "ModelFile": "io.named_numbers",
     "SparseDynamics": "dynamics.book.sparse",
+    "Starts": "mechanisms.families",
+    "StructureError": "mechanisms.families",
     "actuators": "dynamics.loops.actuation",
     "as_ivp_minimal": "runs.minimal",
     "closed_loop_inverse_dynamics": "dynamics.loops.actuation",

@@ -5,6 +5,8 @@ Only the typed layer and the vectorised functions call these. Kernels check noth
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,12 +19,17 @@ __all__ = [
     "UNIT_TOLERANCE",
     "Array",
     "ArrayLike",
+    "assume",
+    "blank",
     "check_rank_tolerance",
     "check_rotation",
     "check_symmetric",
     "check_unit",
     "direction",
     "exact_array",
+    "floats",
+    "has_symbols",
+    "number",
     "one_of",
     "real_array",
     "real_scalar",
@@ -54,6 +61,43 @@ ROTATION_TOLERANCE = 2e-6
 INERTIA_TOLERANCE = 1e-9
 
 
+def has_symbols(array: Array) -> bool:
+    """Whether an array holds symbols of a function that is being traced (``integrators.tracing``).
+
+    What depends on them is not known yet: checks of a model's numbers are then noted, and looked
+    at when the numbers are known (``multibody.runs.family``).
+    """
+    if array.dtype != object or "integrators.tracing.symbol" not in sys.modules:
+        return False
+    from integrators.tracing.symbol import Symbol
+
+    return any(isinstance(x, Symbol) for x in array.flat)
+
+
+def floats(array: Array) -> Array:
+    """Array of double precision, or as it is if it holds symbols."""
+    return array if has_symbols(array) else array.astype(np.float64)
+
+
+def number(value: Any) -> Any:
+    """A float, or a symbol as it is."""
+    if isinstance(value, np.ndarray):
+        value = value[()]
+    return value if hasattr(value, "graph") else float(value)
+
+
+def assume(holds: Callable[[Array], Array], values: Array) -> None:
+    """Note a check of values with symbols, ``holds(values of many models)``, for later."""
+    from integrators.tracing.decisions import assume
+
+    assume(holds, values)
+
+
+def blank(shape: tuple[int, ...], symbols: bool) -> Array:
+    """Array of zeros, which can hold symbols if it is to."""
+    return np.full(shape, 0.0, dtype=object if symbols else float)
+
+
 def real_array(
     value: ArrayLike, name: str, shape: tuple[int, ...] = (), *, finite: bool = True
 ) -> Array:
@@ -74,9 +118,12 @@ def real_array(
     try:
         array = np.asarray(value)
         if array.dtype not in (np.float32, np.float64):
-            if array.dtype.kind not in "biuf":
+            if has_symbols(array):
+                finite = False
+            elif array.dtype.kind not in "biuf":
                 raise TypeError
-            array = array.astype(np.float64)
+            else:
+                array = array.astype(np.float64)
     except (TypeError, ValueError):
         raise TypeError(
             f"{name}: expected real numbers, received {type(value).__name__} {value!r:.80}; "
@@ -113,7 +160,7 @@ def exact_array(value: ArrayLike, name: str, shape: tuple[int, ...]) -> Array:
         wanted = f"{shape[0]} numbers" if len(shape) == 1 else f"an array of shape {shape}"
         remedy = "give one at a time" if array.ndim > len(shape) else "check the argument"
         raise ValueError(f"{name}: expected {wanted}, received shape {array.shape}; {remedy}")
-    return np.array(array, dtype=np.float64)
+    return floats(np.array(array))
 
 
 def direction(value: ArrayLike, name: str) -> Array:
@@ -127,12 +174,12 @@ def direction(value: ArrayLike, name: str) -> Array:
     array([0.6, 0. , 0.8])
     """
     a = exact_array(value, name, (3,))
-    largest = float(np.abs(a).max())
+    largest = np.abs(a).max()
     if largest == 0.0:
         raise ValueError(f"{name}: expected three numbers that are not all zero, received zeros")
     if not 1e-150 < largest < 1e150:  # squares would leave the range of doubles
         a = a / largest
-    norm = float(np.linalg.norm(a))
+    norm = np.linalg.norm(a)
     return (a if abs(norm - 1.0) <= 4 * np.finfo(float).eps else a / norm) + 0.0
 
 
@@ -143,7 +190,7 @@ def real_scalar(value: ArrayLike, name: str) -> float:
         raise ValueError(
             f"{name}: expected one number, received shape {array.shape}; pass a scalar"
         )
-    return float(array)
+    return float(array) if array.dtype != object else array[()]
 
 
 def one_of(value: str, name: str, choices: tuple[str, ...]) -> str:
@@ -196,7 +243,7 @@ swap two columns or change the sign of one
     """
     R = real_array(value, name, (3, 3))
     gap = np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3))
-    worst = float(gap.max(initial=0.0))
+    worst = gap.ravel().max(initial=0.0)
     if worst > ROTATION_TOLERANCE:
         raise ValueError(
             f"{name}: expected an orthogonal matrix within {ROTATION_TOLERANCE:g}, received one "
@@ -214,7 +261,7 @@ def check_symmetric(value: ArrayLike, name: str, size: int) -> Array:
     """Return a symmetric matrix, or raise with the largest difference across the diagonal."""
     A = exact_array(value, name, (size, size))
     gap = np.abs(A - A.T)
-    if np.any(gap > INERTIA_TOLERANCE * np.abs(A).max(initial=0.0)):
+    if np.any(gap > INERTIA_TOLERANCE * np.abs(A).ravel().max(initial=0.0)):
         raise ValueError(
             f"{name}: expected a symmetric matrix, received one with max|A − Aᵀ| = "
             f"{gap.max():.3g}; use (A + Aᵀ)/2 if the difference is only rounding"

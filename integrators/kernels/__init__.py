@@ -3,21 +3,17 @@
 Imports nothing else of this package.
 """
 
-from .compiler import (
-    OnWorkspace,
-    address_of,
-    cache_directory,
-    compiled,
-    inline_kernel,
-    interpreting,
-    kernel,
-)
+from .cache import cache_directory
+from .compiler import compiled, inline_kernel, interpreting, kernel
+from .tiers import OnArrays, OnWorkspace, address_of, compiled_first
 
 __all__ = [
+    "OnArrays",
     "OnWorkspace",
     "address_of",
     "cache_directory",
     "compiled",
+    "compiled_first",
     "inline_kernel",
     "interpreting",
     "kernel",

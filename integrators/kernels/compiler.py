@@ -19,6 +19,8 @@ fast.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
+import logging
 import math
 import os
 import pickle
@@ -31,21 +33,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from . import cache as disk
-from .cache import cache_directory
-from .object_code import KNOWN, compiler_versions, kernel_engine, missing_symbols
-
 __all__ = [
-    "OnWorkspace",
-    "address_of",
-    "cache_directory",
     "compiled",
+    "do_without_numba",
     "inline_kernel",
     "interpreting",
     "kernel",
+    "register_kernels",
     "source_hash",
 ]
 
+log = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
 
 _marked: dict[Callable[..., Any], bool] = {}  # in order of definition; True: always inlined
@@ -82,12 +80,44 @@ def inline_kernel(function: F) -> F:
 
 
 def interpreting() -> bool:
-    """Whether kernels are run as the plain Python that they are (``$FEATHERSTEP_INTERPRET``).
+    """Whether kernels are never compiled: by ``$FEATHERSTEP_INTERPRET``, or for want of numba.
 
     A hundred times slower, but a debugger can step through the solver, and an index out of
     range is an error.
     """
-    return os.environ.get("FEATHERSTEP_INTERPRET", "") not in ("", "0")
+    if os.environ.get("FEATHERSTEP_INTERPRET", "") not in ("", "0"):
+        _say_once("kernels are interpreted, about a hundred times slower (FEATHERSTEP_INTERPRET)")
+        return True
+    return _without_numba or _lacks_numba()
+
+
+_without_numba = False
+
+
+@cache
+def _lacks_numba() -> bool:
+    try:
+        found = importlib.util.find_spec("numba")
+    except (ImportError, ValueError):
+        found = None
+    if found is None:
+        _say_once(
+            "numba is not installed: kernels are interpreted, about a hundred times slower; "
+            "where it can be installed, `pip install numba` helps"
+        )
+    return found is None
+
+
+def do_without_numba(error: ImportError) -> None:
+    """Interpret from now on, because numba cannot be imported."""
+    global _without_numba
+    _without_numba = True
+    _say_once(f"kernels are interpreted, about a hundred times slower: {error}")
+
+
+@cache
+def _say_once(message: str) -> None:
+    log.warning("%s", message)
 
 
 def compiled(function: Callable[..., Any], *, nogil: bool = False, parallel: bool = False) -> Any:
@@ -111,19 +141,25 @@ def compiled(function: Callable[..., Any], *, nogil: bool = False, parallel: boo
     their constants (:func:`source_hash`): an edit to a helper in another file counts, an edit to
     a comment does not.
     """
-    return function if interpreting() else _compiled(function, nogil, parallel)
+    if interpreting():
+        return function
+    try:
+        return _compiled(function, nogil, parallel)
+    except ImportError as error:
+        do_without_numba(error)
+        return function
 
 
 @cache
 def _compiled(function: Callable[..., Any], nogil: bool, parallel: bool) -> Any:
-    _register_kernels()
+    register_kernels()
     from .compiled_code import OPTIONS, dispatcher
 
     options = {"nogil": nogil, "parallel": parallel, **OPTIONS}
     return dispatcher(function, f"{source_hash(function)} {options}", **options)
 
 
-def _register_kernels() -> None:
+def register_kernels() -> None:
     """Make all kernels known to numba, which is imported here if it was not."""
     from numba.extending import register_jitable
 
@@ -133,116 +169,6 @@ def _register_kernels() -> None:
         if helper not in _registered:
             register_jitable(forceinline=inline)(helper)
             _registered.add(helper)
-
-
-# ---------------------------------------------------------------------- C functions
-
-
-class OnWorkspace:
-    """A kernel(w), compiled at its first call for one family of workspaces.
-
-    Calling it takes a tenth of the time of calling what :func:`compiled` returns, which must find
-    out the type of `w` each time: what counts where the kernel itself takes a microsecond.
-
-    Parameters
-    ----------
-    function
-        A kernel of one argument; returns nothing, or a float if `returns` is true.
-    family
-        Class of the workspaces.
-    """
-
-    def __init__(self, function: Callable[..., Any], family: type, returns: bool = False) -> None:
-        self.function, self.family, self.returns = function, family, returns
-        self._code: Any = None
-
-    def __call__(self, w: Any) -> Any:
-        """Run the kernel."""
-        if self._code is None:
-            if interpreting():
-                return self.function(w)
-            self._code = self._compile()
-        return self._code(w.address)
-
-    @property
-    def address(self) -> int:
-        """Where the machine code is: a C function of a workspace's address."""
-        import ctypes
-
-        if self._code is None:
-            self._code = self._compile()
-        return int(ctypes.cast(self._code, ctypes.c_void_p).value or 0)
-
-    def _compile(self) -> Any:
-        import ctypes
-
-        kind = "float of workspace" if self.returns else "nothing of workspace"
-        result = ctypes.c_double if self.returns else None
-        address = _c_address(self.function, self.family, kind)
-        return ctypes.CFUNCTYPE(result, ctypes.c_int64)(address)
-
-
-def address_of(function: Callable[..., Any], family: type) -> Any:
-    """Compile a method's kernel(w, t, h) for a family of workspaces; returns its C address."""
-    return function if interpreting() else _address_of(function, family)
-
-
-@cache
-def _address_of(function: Callable[..., Any], family: type) -> int:
-    return _c_address(function, family, "status of workspace, t, h")
-
-
-def _signature(family: type, kind: str) -> Any:
-    """Types of a C function, as numba writes them."""
-    import numba
-
-    from .numba_types import WorkspaceType, method_kernel_signature
-
-    w = WorkspaceType(family.__name__)
-    return {
-        "nothing of workspace": lambda: numba.void(w),
-        "float of workspace": lambda: numba.float64(w),
-        "status of workspace, t, h": lambda: method_kernel_signature(family),
-    }[kind]()
-
-
-_kept: list[Any] = []  # what owns the machine code
-
-
-def _c_address(function: Callable[..., Any], family: Any, kind: str) -> int:
-    """Address of a kernel as a C function: from an earlier process, else compiled.
-
-    Object code of an earlier process is run without numba where we can make sure that it needs
-    nothing that is not there (``object_code.KNOWN``); elsewhere numba loads it.
-    """
-    layout = f"{family.__name__} {list(family.FIELDS.items())}"
-    identity = f"C function {kind} {layout} {source_hash(function)}"
-    name = hashlib.sha256(f"{identity} {compiler_versions()}".encode()).hexdigest()[:40]
-    if KNOWN and (address := _load(name)) is not None:
-        return address
-    _register_kernels()
-    from .compiled_code import c_function, object_code_of
-
-    made = c_function(function, _signature(family, kind), None if KNOWN else identity)
-    _kept.append(made)
-    if KNOWN and (found := object_code_of(made)) is not None and not missing_symbols(found[1]):
-        disk.store(name, found[0].encode() + b"\n" + found[1])
-    return int(made.address)
-
-
-def _load(name: str) -> int | None:
-    """Bring the C function of an entry of the cache into memory; None if there is none."""
-    data = disk.load(name)
-    if data is None:
-        return None
-    symbol, _, code = data.partition(b"\n")
-    if missing_symbols(code):
-        return None
-    with disk.loading(name):
-        engine = kernel_engine(code)
-        address = engine.get_function_address(symbol.decode())
-    _kept.append(engine)
-    return int(address) or None
 
 
 # ---------------------------------------------------------------------- what code depends on

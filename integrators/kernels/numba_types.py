@@ -13,9 +13,11 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.imputils import lower_setattr_generic
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import (
     NativeValue,
@@ -29,7 +31,9 @@ from numba.extending import (
 )
 from numba.np.arrayobj import make_array, populate_array
 
+from .elementary import exp, log, quotient
 from .pointers import call, call_lanes, invoke
+from .record import Record
 from .workspace import WORDS, Workspace
 
 # -------------------------------------------------------------------- calls through an address
@@ -85,6 +89,82 @@ def _compiled_call_lanes(f, t, x, p, out):
     return through_pointer
 
 
+@overload(exp)
+def _exp(x):
+    return lambda x: np.exp(x)
+
+
+@overload(log)
+def _log(x):
+    return lambda x: np.log(x)
+
+
+@overload(quotient)
+def _quotient(a, b):
+    def by_c(a, b):
+        return a / b
+
+    return by_c
+
+
+# -------------------------------------------------------------------- records
+
+WORD, DOUBLE = ir.IntType(64), ir.DoubleType()
+
+
+class RecordType(types.Type):
+    """The numba type of a record: a pointer to its numbers."""
+
+    def __init__(self, record: str) -> None:
+        self.record = record
+        fields = repr(Record.records[record].FIELDS)
+        super().__init__(name=f"Record({record}, {_short_hash(fields)})")
+
+    def field(self, name: str) -> tuple[int, Any] | None:
+        """Place and numba type of a number."""
+        fields = Record.records[self.record].FIELDS
+        if name not in fields:
+            return None
+        return list(fields).index(name), types.float64 if fields[name] == "f" else types.int64
+
+
+def _short_hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+@register_model(RecordType)
+class _RecordModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, record_type: Any) -> None:
+        super().__init__(manager, record_type, WORD)
+
+
+@infer_getattr
+class _RecordAttributes(AttributeTemplate):
+    key = RecordType
+
+    def generic_resolve(self, record_type: Any, name: str) -> Any:
+        found = record_type.field(name)
+        return None if found is None else found[1]
+
+
+def _number(builder: Any, record_type: Any, record: Any, name: str) -> Any:
+    """Pointer to a number of a record."""
+    place, kind = record_type.field(name)
+    element = DOUBLE if kind == types.float64 else WORD
+    start = builder.inttoptr(record, element.as_pointer())
+    return builder.gep(start, [ir.Constant(WORD, place)])
+
+
+@lower_getattr_generic(RecordType)
+def _record_number(context: Any, builder: Any, record_type: Any, value: Any, name: str) -> Any:
+    return builder.load(_number(builder, record_type, value, name))
+
+
+@lower_setattr_generic(RecordType)
+def _set_record_number(context: Any, builder: Any, sig: Any, args: Any, name: str) -> None:
+    builder.store(args[1], _number(builder, sig.args[0], args[0], name))
+
+
 # -------------------------------------------------------------------- workspaces
 
 ELEMENTS = {"f": types.float64, "i": types.int64, "c": types.complex128}
@@ -96,7 +176,7 @@ class WorkspaceType(types.Type):
     def __init__(self, family: str) -> None:
         self.family = family
         # The layout is part of the name, so that cached code for another one is never used.
-        layout = hashlib.sha256(repr(Workspace.families[family].FIELDS).encode()).hexdigest()[:12]
+        layout = _short_hash(Workspace.families[family].layout())
         super().__init__(name=f"Workspace({family}, {layout})")
 
     def field(self, name: str) -> tuple[int, Any] | None:
@@ -108,7 +188,15 @@ class WorkspaceType(types.Type):
         place = WORDS * list(fields).index(name)
         if kind == "a":
             return place, types.intp
+        if isinstance(kind, type):
+            return place, RecordType(kind.__name__)
         return place, types.Array(ELEMENTS[kind[0]], int(kind[1]), "C")
+
+    def record_of(self, name: str) -> tuple[str, Any] | None:
+        """Name and type of the record that holds a number of the workspace."""
+        record = Workspace.families[self.family].numbers.get(name)
+        found = None if record is None else self.field(record)
+        return None if record is None or found is None else (record, found[1])
 
 
 @typeof_impl.register(Workspace)
@@ -135,12 +223,17 @@ class _WorkspaceAttributes(AttributeTemplate):
     key = WorkspaceType
 
     def generic_resolve(self, workspace_type: Any, name: str) -> Any:
+        if (held := workspace_type.record_of(name)) is not None:
+            return held[1].field(name)[1]
         found = workspace_type.field(name)
         return None if found is None else found[1]
 
 
 @lower_getattr_generic(WorkspaceType)
 def _workspace_field(context: Any, builder: Any, workspace_type: Any, value: Any, name: str) -> Any:
+    if (held := workspace_type.record_of(name)) is not None:
+        record = _workspace_field(context, builder, workspace_type, value, held[0])
+        return _record_number(context, builder, held[1], record, name)
     place, kind = workspace_type.field(name)
     word = ir.IntType(64)
     table = builder.inttoptr(value, word.as_pointer())
@@ -151,7 +244,7 @@ def _workspace_field(context: Any, builder: Any, workspace_type: Any, value: Any
         loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
         return loaded
 
-    if kind == types.intp:
+    if kind == types.intp or isinstance(kind, RecordType):
         return entry(0)
     array = make_array(kind)(context, builder)
     item_size = context.get_abi_sizeof(context.get_data_type(kind.dtype))
@@ -168,6 +261,14 @@ def _workspace_field(context: Any, builder: Any, workspace_type: Any, value: Any
         meminfo=None,
     )
     return array._getvalue()
+
+
+@lower_setattr_generic(WorkspaceType)
+def _set_workspace_number(context: Any, builder: Any, sig: Any, args: Any, name: str) -> None:
+    workspace_type, value = sig.args[0], args[0]
+    field, record_type = workspace_type.record_of(name)
+    record = _workspace_field(context, builder, workspace_type, value, field)
+    builder.store(args[1], _number(builder, record_type, record, name))
 
 
 # -------------------------------------------------------------------- the method's kernels

@@ -29,6 +29,7 @@ __all__ = [
     "c_library",
     "compiler_versions",
     "engine_of",
+    "has_llvm",
     "initialised_llvm",
     "kernel_engine",
     "missing_symbols",
@@ -78,6 +79,15 @@ define void @NRT_MemInfo_call_dtor(ptr %memory) {
   ret void
 }
 """
+
+
+@cache
+def has_llvm() -> bool:
+    """Whether there is a compiler for machine code; it is not imported."""
+    try:
+        return importlib.util.find_spec("llvmlite") is not None
+    except (ImportError, ValueError):
+        return False
 
 
 @cache

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .as_python import outside
+
 __all__ = [
     "SIGNATURE",
     "SingularMatrixError",
@@ -32,6 +34,8 @@ SIGNATURE = ctypes.CFUNCTYPE(
     None, ctypes.c_double, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
 )
 
+LANE_SIGNATURE = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)
+
 # A callback needs only the time. C calling conventions let a function ignore arguments at the
 # end, and converting the three pointers to Python would cost as much as the call itself.
 _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_double)
@@ -45,12 +49,14 @@ def call(f: Any, t: float, x: Any, p: Any, out: Any) -> None:
     if callable(f):
         f(t, x, p, out)
     else:
-        SIGNATURE(int(f))(t, x.ctypes.data, p.ctypes.data, out.ctypes.data)
+        with outside():
+            SIGNATURE(int(f))(t, x.ctypes.data, p.ctypes.data, out.ctypes.data)
 
 
 def call_lanes(f: Any, t: Any, x: Any, p: Any, out: Any) -> None:
     """Call the lane function at address f. (Compiled, this is a plain C call.)"""
-    raise TypeError("lane code runs compiled only")
+    places = (array.ctypes.data for array in (t, x, p, out))
+    LANE_SIGNATURE(int(f))(*places)
 
 
 def invoke(w: Any, kernel_of_method: Any, t: Any, h: Any) -> Any:

@@ -3,6 +3,7 @@
 Imports ``solve`` and what is below it.
 """
 
-from .batch import ManySolutions, solve_many
+from .batch import solve_many
+from .results import ManySolutions
 
 __all__ = ["ManySolutions", "solve_many"]

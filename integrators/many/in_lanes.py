@@ -18,23 +18,35 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import compiled
+from ..kernels import OnWorkspace, kernel
 from ..problem import IVP
 from ..runs.endings import LARGE, ending, remarks
-from ..stepping.control import PREDICTIVE, Controller
+from ..stepping.control import Controller
 from ..stepping.state import Status
-from .lanes import LANES, STOP, LaneCode, run_lanes
+from ..stepping.workspace import Common, Lanes
+from .lanes import LANES, LaneCode, run_lanes
 
 if TYPE_CHECKING:
-    from .batch import ManySolutions
+    from .results import ManySolutions
 
 __all__ = ["LaneRuns"]
 
-BLOCK = 512  # runs that a thread takes at a time
+BLOCK = 512  # runs that a thread takes at a time …
+INTERPRETED_BLOCK = 2 * LANES  # … as long as lanes are interpreted: between blocks they go over
 MOST_KEPT = 20_000_000  # numbers of the steps of a block that are kept for a review
 
 Array = NDArray[np.float64]
 OnThreads = Callable[..., bool]
+
+
+@kernel
+def run_block(w: Any, first: Any, last: Any) -> int:
+    """``run_lanes`` as a C function, whose numbers are floats."""
+    run_lanes(w, int(first), int(last))
+    return 0
+
+
+_run_block = OnWorkspace(run_block, Lanes, numbers=True)
 
 
 @dataclass
@@ -82,13 +94,15 @@ class LaneRuns:
         weights = np.zeros(n) + np.asarray(options["atol"], dtype=np.float64)
         weights = np.maximum(weights, np.finfo(float).tiny)
         t0, t1 = self.ivp.t_span
-        first = options["first_step"] or 0.0
-        control = (options["controller"] or Controller()).to_array(order)[:PREDICTIVE]
+        common = Common()
+        common.stages, common.t_start, common.rtol = code.tableau.stages, t0, options["rtol"]
+        common.first_step, common.exponent = options["first_step"] or 0.0, 1 / (order + 1)
+        controller = options["controller"] or Controller()
+        control = controller.to_array(order)[:-1]  # all but `predictive`
         constants = [t1, options["min_step"], options["max_step"], options["max_steps"], *control]
         kept = trail or _Trail.nothing(n)
         shared: dict[str, Any] = dict(
-            switches=code.switches(options["norm"] == "max"),
-            numbers=np.array([t0, first, options["rtol"], 1 / (order + 1)], dtype=np.float64),
+            common=common,
             atol=weights,
             y0=self.states,
             p0=self.parameters,
@@ -104,16 +118,15 @@ class LaneRuns:
             trail_t=kept.t,
             trail_y=kept.y,
         )
-        kernel = compiled(run_lanes, nogil=True)
 
         def integrate(first: int, last: int) -> None:
-            kernel(code.workspace(constants, **shared), first, last)
+            _run_block(code.workspace(constants, **shared), first, last)
 
         def stop() -> None:
-            shared["switches"][STOP] = 1
+            common.stop = 1
 
-        size = max(LANES, min(BLOCK, -(-len(runs) // self.threads)))
-        integrate(0, 0)  # compile before the threads start
+        largest = BLOCK if _run_block.is_compiled else INTERPRETED_BLOCK
+        size = max(LANES, min(largest, -(-len(runs) // self.threads)))
         blocks = pairwise([*range(runs.start, runs.stop, size), runs.stop])
         return on_threads(integrate, blocks, self.threads, stop)
 
@@ -159,8 +172,9 @@ class LaneRuns:
                 if (aside.status[first:last] == Status.INTERRUPTED).any():
                     self._unreviewed(first)
                     return True
+            suspicious = self._screened(first, last, trail)
             for k in range(first, last):
-                if result.status[k] == Status.INTERRUPTED:
+                if result.status[k] == Status.INTERRUPTED or not suspicious[k - first]:
                     continue
                 same = trail is not None and _same(result, aside, k)
                 if not same or self._remarks(k, *trail.steps(k, self)):  # type: ignore[union-attr]
@@ -173,6 +187,20 @@ class LaneRuns:
         if again:
             result.engine += f"; {len(again)} of {len(result)} again alone, after a review"
         return False
+
+    def _screened(self, first: int, last: int, trail: _Trail | None) -> NDArray[np.bool_]:
+        """Which runs need a review at all, as far as the problem knows how to tell at a glance."""
+        screen = getattr(self.ivp.review, "screen", None)
+        if screen is None or trail is None:
+            return np.ones(last - first, dtype=bool)
+        counts = np.diff(trail.at)[first:last] + 1  # with the start
+        at = np.concatenate([[0], np.cumsum(counts)])
+        t, y = np.empty(at[-1]), np.empty((at[-1], self.states.shape[1]))
+        steps = np.ones(at[-1], dtype=bool)
+        steps[at[:-1]] = False
+        t[at[:-1]], y[at[:-1]] = self.ivp.t_span[0], self.states[first:last]
+        t[steps], y[steps] = trail.t[: trail.at[-1]], trail.y[: trail.at[-1]]
+        return np.asarray(screen(self.parameters[first:last], at, t, y), dtype=bool)
 
     def _unreviewed(self, first: int) -> None:
         """Ctrl-C came before these runs could be looked at: they are not known to be good."""

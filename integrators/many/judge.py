@@ -1,11 +1,8 @@
 """Accepting, rejecting and the next step length, for all lanes at once.
 
 What ``loop.adaptive_step`` decides for one run is here straight-line code without branches: traced
-like a right-hand side, compiled in lanes, it costs a few nanoseconds a run. Error norm and
-controller are those of the single run (``control.unlimited_factor``), with logarithms in place of
-powers:
-
-    factor = safety · exp(−(β₁ log err_n + β₂ log err_{n−1} + β₃ log err_{n−2})/k).
+like a right-hand side, compiled in lanes, it costs a few nanoseconds a run. The rules themselves
+are those of the single run, ``integrators.stepping.control``.
 
 Its argument is a block of rows, one number for each lane in each; :class:`Block` says where what
 is. Rows from ``f0`` (``h``, if the method is not FSAL) to OUTCOME are the result, written in place.
@@ -14,20 +11,24 @@ is. Rows from ``f0`` (``h``, if the method is not FSAL) to OUTCOME are the resul
 from __future__ import annotations
 
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from ..stepping.control import (
+    NONFINITE_FACTOR,
+    factor_by_errors,
+    log_of_error,
+    reach,
+    shortest_step,
+    within_limits,
+)
 from ..stepping.state import NONFINITE, STEP_TOO_SMALL, TOO_MANY_STEPS
 
 __all__ = ["ROWS", "Block", "judge"]
 
-EPS = 2.220446049250313e-16
 LARGEST = 1.7976931348623157e308
-SMALLEST_ERROR = 1e-10  # as in control
-NONFINITE_FACTOR = 0.25  # as in loop
-STRETCH = 1.01  # as in loop
-LEEWAY = 1 + 1e-9  # as in loop
 FINISHED = 1.0  # outcome of a run that is done; failures are Status codes, 0 goes on
 
 # Rows behind the vectors; those up to OUTCOME change with every attempt …
@@ -41,14 +42,15 @@ ROWS = {name: row for row, name in enumerate(NAMES)}
 
 
 class Block:
-    """Places of the rows: p, rtol, atol, f0, h (the arguments of a fused step), y, then NAMES."""
+    """Places of the rows: the arguments of a fused step (``fused.inputs_size``), y, then NAMES."""
 
     def __init__(self, n: int, k: int) -> None:
         self.p = slice(0, k)
         self.rtol = k
-        self.atol = slice(k + 1, k + 1 + n)
-        self.f0 = slice(k + 1 + n, k + 1 + 2 * n)
-        self.h = k + 1 + 2 * n
+        self.address = k + 1  # of f, in the first lane
+        self.atol = slice(k + 2, k + 2 + n)
+        self.f0 = slice(k + 2 + n, k + 2 + 2 * n)
+        self.h = k + 2 + 2 * n
         self.y = slice(self.h + 1, self.h + 1 + n)
         self.lane = slice(self.y.stop, self.y.stop + len(NAMES))
         self.size = self.lane.stop
@@ -78,12 +80,13 @@ def judge(n: int, k: int, stages: int, fsal: bool) -> Any:
         finite = size <= LARGEST  # not so for NaN
         accepted = finite & (norm <= 1.0)
         # How the step length changes.
-        log_error = np.log(np.maximum(where(finite, norm, 1.0), SMALLEST_ERROR))
-        memory = row["BETA_2"] * row["LOG_LAST"] + row["BETA_3"] * row["LOG_BEFORE"]
-        power = where(accepted, row["BETA_1"] * log_error + memory, log_error)
-        factor = row["SAFETY"] * np.exp(-row["EXPONENT"] * power)
-        most = where(accepted & (row["REJECTED"] == 0.0), row["MAX_FACTOR"], 1.0)
-        factor = np.minimum(most, np.maximum(row["MIN_FACTOR"], factor))
+        log_error = log_of_error(where(finite, norm, 1.0))
+        control = SimpleNamespace(**{name.lower(): value for name, value in row.items()})
+        control.beta_1 = where(accepted, control.beta_1, 1.0)
+        memory = (where(accepted, row[name], 0.0) for name in ("LOG_LAST", "LOG_BEFORE"))
+        factor = factor_by_errors(control, log_error, *memory)
+        most = where(accepted & (row["REJECTED"] == 0.0), control.max_factor, 1.0)
+        factor = within_limits(control, factor, most)
         grown = np.abs(h) * where(finite, factor, NONFINITE_FACTOR)
         # Where the run is now.
         end = row["T_END"]
@@ -92,7 +95,7 @@ def judge(n: int, k: int, stages: int, fsal: bool) -> Any:
         steps = row["NSTEPS"] + where(accepted, 1.0, 0.0)
         rejections = row["NREJECTED"] + where(accepted, 0.0, 1.0)
         remaining = end - time
-        smallest = np.maximum(row["MIN_STEP"], 16 * EPS * np.abs(time))
+        smallest = shortest_step(row["MIN_STEP"], time)
         # Whether it ends here. Next to t = 0 steps may shrink until they vanish, and a run that is
         # not finite at its start has no step length at all.
         vanished = ~(grown > 0.0)  # so for NaN
@@ -104,8 +107,8 @@ def judge(n: int, k: int, stages: int, fsal: bool) -> Any:
         # The next attempt. The last may be shorter than any limit; the end is never passed.
         proposed = np.maximum(np.minimum(grown, row["MAX_STEP"]), smallest)
         inner = where(remaining > 0.0, proposed, -proposed)
-        longest = np.minimum(STRETCH * proposed, LEEWAY * row["MAX_STEP"])
-        length = where(np.abs(remaining) <= longest, remaining, inner)
+        near = np.abs(remaining) <= reach(proposed, row["MAX_STEP"])
+        length = where(near, remaining, inner)
         memory_rows = [
             where(accepted, log_error, row["LOG_LAST"]),
             where(accepted, row["LOG_LAST"], row["LOG_BEFORE"]),

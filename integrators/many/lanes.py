@@ -1,12 +1,12 @@
 """Many runs side by side: explicit Runge–Kutta steps in the lanes of SIMD registers.
 
 Each lane is one run with its own time, step size and error control. Two pieces of machine code
-treat all lanes at once: one takes the step (``fused``, or the right-hand side stage by stage),
-one judges it (``judge``). What is left for the loop here is to give a lane whose run has ended the
-next one from the queue, and to end when it is told to. Arrays have the lane as last axis.
+treat all lanes at once: one takes the step (``fused``), one judges it (``judge``). What is left for
+the loop here is to give a lane whose run has ended the next one from the queue, and to end when it
+is told to. Arrays have the lane as last axis.
 
-The arithmetic of a step and the rules of step-size control are those of the single run in
-``explicit`` and ``loop``; a test holds both to the same numbers of steps.
+The arithmetic of a step and the rules of step-size control are those of the single run: the step
+is traced from ``explicit``, the judge and the first step use ``stepping.control``.
 """
 
 from __future__ import annotations
@@ -21,19 +21,15 @@ from ..kernels import kernel
 from ..kernels.pointers import call_lanes
 from ..methods.runge_kutta.fused import fused_step_function, outputs_size
 from ..problem import IVP
+from ..stepping.control import first_length, reach, shortest_step, trial_length
 from ..stepping.state import Status
 from ..stepping.workspace import Lanes
 from ..tableau import ContinuousExtension, Tableau
 from ..tableau.extension import dense_extension
-from .judge import EPS, LEEWAY, ROWS, STRETCH, Block, judge
+from .judge import ROWS, Block, judge
 
 LANES = 8  # two AVX registers, or one AVX-512 register, of doubles
-
-# Places in `switches`, which all threads share; STOP is set from outside.
-STAGES, FSAL, TWO_ESTIMATES, MAX_NORM, STOP = range(5)
-
-# Places in `numbers`.
-T_START, FIRST_STEP, RTOL, EXPONENT = range(4)
+LARGEST_AROUND = 20_000  # operations of a step around calls of f
 
 # Rows of `lane`.
 T, H, IDLE = ROWS["T"], ROWS["H"], ROWS["IDLE"]
@@ -47,7 +43,7 @@ RUN, STARTING, NEXT_OUTPUT = range(3)
 INTERRUPTED = float(Status.INTERRUPTED)
 
 
-__all__ = ["LANES", "STOP", "LaneCode", "lane_code", "run_lanes"]
+__all__ = ["LANES", "LaneCode", "lane_code", "run_lanes"]
 
 
 @kernel
@@ -69,17 +65,13 @@ def run_lanes(w, first, last):
     if busy > 0:
         start(w)
     while busy > 0:
-        if w.switches[STOP] != 0:
+        if w.stop != 0:
             for l in range(LANES):
                 if w.lane[IDLE, l] == 0.0:
                     w.lane[OUTCOME, l] = INTERRUPTED
                     store(w, l)
             return
-        if w.fused != 0:
-            call_lanes(w.fused, w.lane[T], w.y, w.block, w.results)
-        else:
-            attempt(w)
-            measure(w)
+        call_lanes(w.fused, w.lane[T], w.y, w.block, w.results)
         if w.t_eval.shape[0] > 0:
             outputs(w)
         call_lanes(w.judge, w.lane[T], w.results, w.block, w.judged)
@@ -114,7 +106,7 @@ def load(w, l, run):
         w.y[m, l] = w.y0[run, m]
     for m in range(w.p.shape[0]):
         w.p[m, l] = w.p0[run, m]
-    w.lane[T, l] = w.numbers[T_START]
+    w.lane[T, l] = w.t_start
     w.lane[LOG_LAST, l] = 0.0
     w.lane[LOG_BEFORE, l] = 0.0
     w.lane[NSTEPS, l] = 0.0
@@ -178,13 +170,14 @@ def start(w):
         for m in range(n):
             if new:
                 w.f0[m, l] = w.dx[m, l]
-            weight = w.atol[m] + w.numbers[RTOL] * abs(w.y[m, l])
-            d0 += (w.y[m, l] / weight) ** 2
-            d1 += (w.dx[m, l] / weight) ** 2
+            weight = w.atol[m] + w.rtol * abs(w.y[m, l])
+            state = w.y[m, l] / weight
+            slope = w.dx[m, l] / weight
+            d0 += state * state
+            d1 += slope * slope
         d0 = np.sqrt(d0 / n)
         d1 = np.sqrt(d1 / n)
-        h = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
-        h = min(h, length)
+        h = trial_length(d0, d1, length)
         w.first[0, l] = w.lane[T, l] + direction * h
         w.first[1, l] = h
         w.first[2, l] = d1
@@ -199,26 +192,20 @@ def start(w):
         h = w.first[1, l]
         d2 = 0.0
         for m in range(n):
-            weight = w.atol[m] + w.numbers[RTOL] * abs(w.y[m, l])
-            d2 += ((w.dx[m, l] - w.f0[m, l]) / weight) ** 2
+            weight = w.atol[m] + w.rtol * abs(w.y[m, l])
+            change = (w.dx[m, l] - w.f0[m, l]) / weight
+            d2 += change * change
         d2 = np.sqrt(d2 / n) / h
-        greatest = max(w.first[2, l], d2)
-        if not np.isfinite(d2):
-            guess = 1e-3 * h
-        elif greatest <= 1e-15:
-            guess = max(1e-6, h * 1e-3)
-        else:
-            guess = (0.01 / greatest) ** w.numbers[EXPONENT]
-        guess = min(100 * h, guess, length)
-        if w.numbers[FIRST_STEP] > 0.0:
-            guess = w.numbers[FIRST_STEP]
-        smallest = max(w.lane[MIN_STEP, l], 16 * EPS * abs(w.lane[T, l]))
+        guess = first_length(h, w.first[2, l], d2, w.exponent, length)
+        if w.first_step > 0.0:
+            guess = w.first_step
+        smallest = shortest_step(w.lane[MIN_STEP, l], w.lane[T, l])
         guess = max(min(guess, w.lane[MAX_STEP, l]), smallest)
         remaining = w.lane[T_END, l] - w.lane[T, l]
         if not np.isfinite(w.first[2, l]) and not finite_slope(w, l):
             w.h[l] = np.nan  # the judge ends the run, by an attempt that does not count
             w.lane[NREJECTED, l] = -1.0
-        elif length <= min(STRETCH * guess, LEEWAY * w.lane[MAX_STEP, l]):
+        elif length <= reach(guess, w.lane[MAX_STEP, l]):
             w.h[l] = remaining
         else:
             w.h[l] = guess if remaining > 0.0 else -guess
@@ -234,23 +221,6 @@ def finite_slope(w, l):
 
 
 @kernel
-def attempt(w):
-    """One step of every lane with its own length, stage by stage."""
-    if w.switches[FSAL] == 1:
-        copy_lanes(w.f0, w.K[0])
-    else:
-        call_lanes(w.f, w.lane[T], w.y, w.p, w.dx)
-        copy_lanes(w.dx, w.K[0])
-    for i in range(1, w.switches[STAGES]):
-        weigh(w.A[i], i, w.h, w.y, w.K, w.x, 1.0)
-        for l in range(LANES):
-            w.first[0, l] = w.lane[T, l] + w.c[i] * w.h[l]
-        call_lanes(w.f, w.first[0], w.x, w.p, w.dx)
-        copy_lanes(w.dx, w.K[i])
-    weigh(w.b, w.switches[STAGES], w.h, w.y, w.K, w.y_new, 1.0)
-
-
-@kernel
 def copy_lanes(source, target):
     """target = source."""
     for m in range(target.shape[0]):
@@ -259,8 +229,8 @@ def copy_lanes(source, target):
 
 
 @kernel
-def weigh(weights, count, h, y, K, out, share):
-    """out = share·y + h Σ weights[j]·K[j], lane by lane."""
+def weigh(weights, count, h, y, K, out):
+    """out = y + h Σ weights[j]·K[j], lane by lane."""
     n = y.shape[0]
     for m in range(n):
         for l in range(LANES):
@@ -273,41 +243,7 @@ def weigh(weights, count, h, y, K, out, share):
                     out[m, l] += a * K[j, m, l]
     for m in range(n):
         for l in range(LANES):
-            out[m, l] = share * y[m, l] + h[l] * out[m, l]
-
-
-@kernel
-def measure(w):
-    """Error norm of each lane into the first row of the results."""
-    weigh(w.e, w.switches[STAGES], w.h, w.y, w.K, w.x, 0.0)
-    norms(w.switches, w.numbers, w.atol, w.y, w.y_new, w.x, w.results[0])
-    if w.switches[TWO_ESTIMATES] == 1:  # combined as in DOP853
-        weigh(w.e_low, w.switches[STAGES], w.h, w.y, w.K, w.x, 0.0)
-        norms(w.switches, w.numbers, w.atol, w.y, w.y_new, w.x, w.first[0])
-        for l in range(LANES):
-            high = w.results[0, l]
-            low = w.first[0, l]
-            if high != 0.0:
-                w.results[0, l] = high * high / np.sqrt(high * high + 0.01 * low * low)
-
-
-@kernel
-def norms(switches, numbers, atol, y, y_new, error, out):
-    """Weighted norm of the error of each lane."""
-    n = y.shape[0]
-    for l in range(LANES):
-        out[l] = 0.0
-    for m in range(n):
-        for l in range(LANES):
-            weight = atol[m] + numbers[RTOL] * max(abs(y[m, l]), abs(y_new[m, l]))
-            scaled = abs(error[m, l]) / weight
-            if switches[MAX_NORM] == 1:
-                out[l] = scaled if scaled > out[l] or scaled != scaled else out[l]
-            else:
-                out[l] += scaled * scaled
-    if switches[MAX_NORM] == 0:
-        for l in range(LANES):
-            out[l] = np.sqrt(out[l] / n)
+            out[m, l] = y[m, l] + h[l] * out[m, l]
 
 
 @kernel
@@ -343,8 +279,8 @@ def holds_output(w, l):
 @kernel
 def further_slopes(w):
     """Slopes that only dense output needs, of all lanes."""
-    for i in range(w.switches[STAGES], w.P.shape[0]):
-        weigh(w.A[i], i, w.h, w.y, w.K, w.x, 1.0)
+    for i in range(w.stages, w.P.shape[0]):
+        weigh(w.A[i], i, w.h, w.y, w.K, w.x)
         for l in range(LANES):
             w.first[0, l] = w.lane[T, l] + w.c[i] * w.h[l]
         call_lanes(w.f, w.first[0], w.x, w.p, w.dx)
@@ -387,7 +323,7 @@ def dense_weight(coefficients, theta):
 
 @dataclass
 class LaneCode:
-    """Machine code in lanes: the right-hand side, a whole step (or None), and its judge.
+    """Machine code in lanes: the right-hand side, a whole step, and its judge.
 
     `dense` is the continuous extension, if it is needed; `kept` is the number of stages that a
     step leaves behind.
@@ -408,19 +344,14 @@ class LaneCode:
         assert embedded is not None
         return order - 1 if self.tableau.low_error_weights is not None else min(order, embedded)
 
-    def switches(self, max_norm: bool) -> NDArray[np.int64]:
-        """What the kernels ask for, with STOP not set."""
-        t = self.tableau
-        two = t.low_error_weights is not None
-        return np.array([t.stages, t.fsal, two, max_norm, 0], dtype=np.int64)
-
     def workspace(self, constants: list[float], **shared: Any) -> Lanes:
         """Return the arrays of one thread; `constants` are the rows of a lane from T_END on."""
         tableau, rows, kept = self.tableau, self.block, self.kept
-        A, b, c = tableau.arrays
+        A, _, c = tableau.arrays
         n, s = shared["atol"].size, tableau.stages
         block = np.zeros((rows.size, LANES))
-        block[rows.rtol] = shared["numbers"][RTOL]
+        block[rows.rtol] = shared["common"].rtol
+        block[rows.address].view(np.int64)[0] = self.f.address
         block[rows.atol] = shared["atol"][:, None]
         lane = block[rows.lane]
         lane[T_END:] = np.array(constants, dtype=np.float64)[:, None]
@@ -433,16 +364,12 @@ class LaneCode:
             c = np.append(c, self.dense.c_extra)
         room = max(kept, len(P))  # for the slopes that dense output adds, behind the others
         results = np.zeros((outputs_size(n, room), LANES))
-        low = tableau.low_error_weights
         return Lanes(
             f=self.f.address,
-            fused=0 if self.fused is None else self.fused.address,
+            fused=self.fused.address,
             judge=self.judge.address,
             A=A.copy(),
-            b=b.copy(),
             c=c.copy(),
-            e=np.array(tableau.error_weights),
-            e_low=np.zeros(s) if low is None else np.array(low),
             P=P,
             **shared,
             run=np.zeros((3, LANES), dtype=np.int64),
@@ -478,13 +405,13 @@ def lane_code(ivp: IVP, method: Any, t_eval: NDArray[np.float64], max_norm: bool
     n, k = ivp.n, ivp.params.size
     f = traced(ivp.f, n=n, params=k or None)
     kept = method.stages if t_eval.size else int(method.fsal)
-    step = fused_step_function(f, method, k, max_norm, kept)
+    step = fused_step_function(f, method, k, max_norm, kept, around=LARGEST_AROUND)
     if step is None:
-        kept = method.stages
+        return f"a step of {method.name} with {n} states is too long for machine code"
     return LaneCode(
         method,
         f.machine_code(LANES),
-        None if step is None else step.machine_code(LANES),
+        step.machine_code(LANES),
         judge(n, k, kept, method.fsal).machine_code(LANES),
         dense_extension(method) if t_eval.size else None,
         kept,

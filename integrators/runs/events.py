@@ -12,6 +12,7 @@ reset. Several zeros in one step are handled in order of time, those of one inst
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from ..problem import Event
 from ..stepping import watch
+from .zeno import LONGEST_MEMORY, accumulates
 
 __all__ = ["Occurrence", "Tracker"]
 
@@ -30,8 +32,6 @@ SAMPLES = np.array(watch.SAMPLES)
 FROM_ZERO = np.array([0.0, 1e-8, 1e-6, 1e-4, 1e-2, 0.1, 0.25, 0.5, 0.75, 1.0])
 EARLIEST = 1e-15  # part of a step below which a flight from the surface and back is not resolved
 TOUCH = 1e-10  # |g| below this fraction of its size in the step counts as touching zero
-ZENO_GAP = 1e-9  # resets closer together than this fraction of the time elapsed …
-ZENO_COUNT = 8  # … so many times in a row are an accumulation point
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,8 @@ class Tracker:
         self.y: list[list[NDArray[Any]]] = [[] for _ in events]
         self.t0 = t0
         self.reset_times: list[float] = []
+        self.reset_states: deque[NDArray[Any]] = deque(maxlen=LONGEST_MEMORY)
+        self.raised = [0.0] * len(events)
         self.values = np.array([self.value(k, t0, y0) for k in range(len(events))])
         self.departs = np.zeros(len(events))  # where g goes from a value of 0; 0: not known
         self.quiet_until = np.full(len(events), t0)  # zeros up to then have been dealt with
@@ -82,10 +84,15 @@ class Tracker:
                 f"event {self.label(k)} returned {result!r}; expected one real number g(t, y) "
                 "that passes through zero (y[0] - 0.5, not y[0] < 0.5)"
             )
-        value = float(result.reshape(()))
+        value = float(result.reshape(())) + self.raised[k]
         if np.isnan(value):
             raise ValueError(f"event {self.label(k)} is NaN at t = {t:.9g}")
         return value
+
+    def raise_by(self, k: int, t: float, y: NDArray[Any], amount: float) -> None:
+        """Look for zeros of g + amount from here on; (t, y) is where the motion is."""
+        self.raised[k] = amount
+        self.values[k] = self.value(k, t, y)
 
     def label(self, k: int) -> str:
         """Name of an event, or its number."""
@@ -133,19 +140,16 @@ class Tracker:
         if len(self.t[k]) > 1 and self.t[k][-1] == self.t[k][-2]:
             del self.t[k][-1], self.y[k][-1]
 
-    def note_reset(self, t: float) -> float | None:
+    def note_reset(self, t: float, y: NDArray[Any]) -> float | None:
         """Note an instant with resets; returns the time since the last one, None for the first."""
         gap = abs(t - self.reset_times[-1]) if self.reset_times else None
         self.reset_times.append(t)
+        self.reset_states.append(y.copy())
         return gap
 
     def accumulates(self) -> bool:
         """Whether the resets pile up at one time (Zeno)."""
-        recent = self.reset_times[-ZENO_COUNT - 1 :]
-        if len(recent) <= ZENO_COUNT:
-            return False
-        gaps = np.abs(np.diff(recent))
-        return bool(np.all(gaps <= ZENO_GAP * abs(recent[-1] - self.t0)))
+        return accumulates(self.reset_times, self.t0)
 
 
 def _zeros(

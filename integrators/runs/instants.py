@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..hybrid import Exit, Resumed, Transition
 from ..problem import IVP
 from ..stepping.state import Status
 from ..stepping.stepper import Stepper
@@ -105,6 +106,18 @@ class Motion:
         change = later - rate
         return int(np.sign(change)) if abs(change) > doubt + more_doubt else 0
 
+    def blur(self, k: int, t: float, y: NDArray[Any], rtol: float, atol: Any = 0.0) -> float:
+        """How far g may be off if each component is by atol + rtol |y|: Σ |∂g/∂yᵢ| times that."""
+        here, total = self.tracker.value(k, t, y), 0.0
+        allowed = np.broadcast_to(atol if np.size(atol) in (1, y.size) else np.min(atol), y.shape)
+        for i in range(y.size):
+            change = 1e-6 * max(abs(y[i]), 1e-6 * float(np.max(np.abs(y))), 1e-12)
+            moved = y.copy()
+            moved[i] += change
+            rate = abs(self.tracker.value(k, t, moved) - here) / change
+            total += rate * (float(allowed[i]) + rtol * abs(y[i]))
+        return total
+
     def _difference(self, y: NDArray[Any], slope: NDArray[Any]) -> float:
         """Time in which the state changes a little."""
         size, speed = float(np.max(np.abs(y))), float(np.max(np.abs(slope)))
@@ -139,8 +152,8 @@ class Instant:
         The state after the instant.
     changed
         Whether there was a reset.
-    status, message
-        How the run ends here, if it does.
+    status, message, ended_by
+        How the run ends here, if it does, and the number of the event that ends it.
     remark
         What may not be what was meant, but is no failure.
     """
@@ -179,6 +192,7 @@ class Instant:
         self.through: set[int] = set()
         self.changed = False
         self.status: Status | None = None
+        self.ended_by: int | None = None
         self.message = self.remark = ""
 
     def _reach(self, k: int) -> float:
@@ -215,7 +229,7 @@ class Instant:
             )
         self._settle()
         if ended is not None:
-            self.status = Status.EVENT
+            self.status, self.ended_by = Status.EVENT, ended
             self.message = f"stopped by event {self.tracker.label(ended)} at t = {self.t:.9g}"
 
     def _has_resets(self) -> bool:
@@ -350,33 +364,48 @@ def at_the_start(
 ) -> tuple[Instant | None, str]:
     """The instant of a start on a surface, if the motion leads into it, and a remark.
 
-    Only events with a reset and a direction happen at the start: for others it is where they have
-    been left, as after a run that they have ended.
+    Only events with a reset and a direction happen at the start, and transitions that are guards:
+    for others it is where they have been left, as after a run that they have ended.
     """
-    on_surface = []
+    due = []
     remark = ""
     slope: NDArray[Any] | None = None
     rounding = ROUNDING * max(abs(t), motion.length)
     for k, event in enumerate(motion.ivp.events):
-        if event.reset is None:
+        if event.reset is None and not isinstance(event, Transition | Resumed):
+            continue
+        side = -np.sign(event.direction)
+        guard = isinstance(event, Transition) and event.at_entry
+        if isinstance(event, Exit):
+            floor = event.floor
+            if floor is None:
+                slope = motion.slope(t, y) if slope is None else slope
+                speed = 0.0 if slope is None else abs(motion.rate(k, t, y, slope)[0])
+                floor = max(rounding * speed, motion.blur(k, t, y, ROUNDING))
+            tracker.raise_by(k, t, y, side * floor)
+            if tracker.values[k] * side < 0:
+                due.append(Occurrence(k, t, y, float(side)))
             continue
         slope = motion.slope(t, y) if slope is None else slope
-        if slope is None:
-            return None, ""
-        rate, _ = motion.rate(k, t, y, slope)
-        if abs(tracker.values[k]) > rounding * abs(rate):
-            continue
-        heading = motion.heading(k, t, y, slope)
-        tracker.values[k], tracker.departs[k] = 0.0, heading
-        side = -np.sign(event.direction)
-        if side * heading < 0:
-            on_surface.append(Occurrence(k, t, y, float(side)))
-        elif side == 0 and heading != 0:
+        g, heading = float(tracker.values[k]), 0
+        if slope is not None:
+            rate, _ = motion.rate(k, t, y, slope)
+            near = max(rounding * abs(rate), motion.blur(k, t, y, ROUNDING))
+            on_surface = abs(g) <= near
+            if guard and g * side < 0 and not on_surface:
+                options = motion.engine.options
+                on_surface = abs(g) <= motion.blur(k, t, y, options.rtol, options.atol)
+            if on_surface:
+                heading = motion.heading(k, t, y, slope)
+                tracker.values[k], tracker.departs[k], g = 0.0, heading, 0.0
+        if (side * heading < 0 and (event.reset is not None or guard)) or (guard and g * side < 0):
+            due.append(Occurrence(k, t, y, float(side)))
+        elif side == 0 and heading != 0 and event.reset is not None:
             remark = (
                 f"the run starts on the surface of event {tracker.label(k)} and leaves it to the "
                 f"side where g {'>' if heading > 0 else '<'} 0; its reset was not applied, since "
                 "it has no direction"
             )
-    if not on_surface:
+    if not due:
         return None, remark
-    return Instant(tracker, motion, t, y.copy(), motion.length * EPS, on_surface, False), remark
+    return Instant(tracker, motion, t, y.copy(), motion.length * EPS, due, False), remark

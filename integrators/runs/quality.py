@@ -235,6 +235,12 @@ class Quality:
 def _watches(solution: Solution, rtol: float | None) -> tuple[Watch, ...]:
     problem = solution.problem
     watch = getattr(problem, "watch", None) or watched_invariants
+    if solution.parts and not hasattr(problem, "invariants"):  # each mode has its own
+        return tuple(
+            replace(found, name=f"{found.name} in mode {stay.mode!r}")
+            for stay, part in zip(solution.modes, solution.parts)
+            for found in part.quality.watches
+        )
     if not solution.t.size or not hasattr(problem, "invariants"):
         return ()
     allowed = FIXED if rtol is None else float(np.clip(PROPORTION * rtol, ROUNDING, ALWAYS))

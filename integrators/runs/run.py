@@ -25,6 +25,7 @@ from .instants import Instant, Motion, at_the_start
 from .interrupts import Interrupts, quiet_interrupts
 from .mistakes import first_slope
 from .solution import DenseOutput, Solution, polynomials
+from .zeno import limit
 
 __all__ = ["Run"]
 
@@ -82,6 +83,8 @@ class Run:
         self.after_jump: tuple[float, NDArray[Any]] | None = None  # the last one
         self.exception: BaseException | None = None
         self.ended: Status | None = None
+        self.ended_by: int | None = None
+        self.zeno: tuple[float, NDArray[Any]] | None = None
         self.reporter: _Progress | None = None
         self.message = self.remark = ""
         self.first_slope: NDArray[Any] | None = None
@@ -288,7 +291,7 @@ class Run:
         instant.resolve()
         t, y, h = instant.t, instant.y, engine.h
         if instant.changed:
-            gap = tracker.note_reset(t)
+            gap = tracker.note_reset(t, y)
             # A new flight may be as short as the last: look at it closely.
             engine.restart(t, y, h if gap is None or gap == 0 else min(h, gap))
             self._jump(t, y)
@@ -296,12 +299,14 @@ class Run:
             engine.restart(t, y)
         self.remark = self.remark or instant.remark
         if instant.status is None and instant.changed and tracker.accumulates():
+            self.zeno = limit(tracker.reset_times, tracker.reset_states)
+            at = t if self.zeno is None else self.zeno[0]
             self.message = (
-                f"events accumulate at t = {t:.9g} (Zeno): "
+                f"events accumulate at t = {at:.9g} (Zeno): "
                 f"{len(tracker.reset_times)} resets, ever closer together"
             )
             return Status.ZENO
-        self.message = instant.message
+        self.message, self.ended_by = instant.message, instant.ended_by
         return instant.status
 
     def _projected(self, t: float, y: NDArray[Any]) -> NDArray[Any]:
@@ -443,6 +448,8 @@ class Run:
             status=status,
             message=self._message(status, y),
             reached=(engine.t, engine.y),
+            ended_by=self.ended_by,
+            zeno=self.zeno,
             error_estimate=engine.estimate,
             dense_order=engine.dense_order,
             problem=self.ivp,

@@ -17,6 +17,7 @@ from ..manifold import kept, lost
 from ..notebook_html import solution_table
 from ..stepping.state import Status
 from . import solution_file
+from .modes import ModeInterval, key_of, stays, totals, written, written_key
 from .quality import Quality
 from .solution_file import COUNTERS, TEXTS
 
@@ -150,6 +151,18 @@ class Solution:
         What a user's function raised, with its traceback.
     reached : tuple
         Time and state at which the run ended, also where ``t_eval`` leaves them out.
+    ended_by : int or None
+        Number of the event that ended the run.
+    zeno : tuple or None
+        Where infinitely many events lead (time and state), if that has ended the run.
+    modes : list of ModeInterval
+        For a :class:`Hybrid` problem or a :class:`Switch`: which mode held from when to when, and
+        what it took. :meth:`mode` asks for a time, :attr:`by_mode` sums. States of modes with
+        fewer components end in NaN.
+    event_names : list of tuple
+        For the same: mode (None for all) and name of the events of ``t_events``.
+    parts : list of Solution
+        For the same: the run in each interval, as it was; left out of files and pickles.
     """
 
     t: NDArray[np.float64]
@@ -175,6 +188,11 @@ class Solution:
         self.reached: tuple[float, NDArray[Any]] | None = fields.pop("reached", None)
         if self.reached is None and t.size:
             self.reached = float(t[-1]), y[:, -1]
+        self.ended_by: int | None = fields.pop("ended_by", None)
+        self.zeno: tuple[float, NDArray[Any]] | None = fields.pop("zeno", None)
+        self.modes: list[ModeInterval] = fields.pop("modes", [])
+        self.event_names: list[tuple[Any, Any]] = fields.pop("event_names", [])
+        self.parts: list[Solution] = fields.pop("parts", [])
         if fields:
             raise TypeError(f"unknown field {sorted(fields)[0]!r}")
 
@@ -241,6 +259,27 @@ class Solution:
             )
         return observe(self)
 
+    def mode(self, t: ArrayLike) -> Any:
+        """Mode at a time, or an array of them for several; at a transition the one after it."""
+        if not self.modes:
+            raise ValueError(f"{self!r} has no modes: expected the solution of a Hybrid problem")
+        times = np.atleast_1d(np.asarray(t, dtype=np.float64))
+        starts = np.array([stay.start for stay in self.modes])
+        if not np.all((times >= starts[0]) & (times <= self.modes[-1].end)):
+            raise ValueError(
+                f"t must lie in the integrated interval [{starts[0]:.9g}, "
+                f"{self.modes[-1].end:.9g}], got {t!r}"
+            )
+        found = np.empty(len(times), dtype=object)
+        for i, k in enumerate(np.searchsorted(starts, times, side="right") - 1):
+            found[i] = self.modes[k].mode
+        return found[0] if np.ndim(t) == 0 else found
+
+    @property
+    def by_mode(self) -> dict[Any, dict[str, float]]:
+        """Visits, time and counters of each mode, in the order in which they were entered."""
+        return totals(self.modes)
+
     def raise_for_status(self) -> Solution:
         """Raise :class:`IntegrationError` if the run failed, else return the solution itself."""
         if self.success:
@@ -255,7 +294,8 @@ class Solution:
         end = f"t = {self.t[-1]:.6g}" if self.t.size else "nothing"
         return (
             f"<Solution of {name} by {self.method}: {self.status.name} at {end}, "
-            f"{self.nsteps} steps ({self.nrejected} rejected), {self.nfev} evaluations>"
+            f"{self.nsteps} steps ({self.nrejected} rejected), {self.nfev} evaluations"
+            + (f", {len(self.modes)} stays in {len(self.by_mode)} modes>" if self.modes else ">")
         )
 
     def _repr_html_(self) -> str:
@@ -265,6 +305,7 @@ class Solution:
         """Leave out what often cannot be pickled: the problem's functions and tracebacks."""
         name = getattr(self.problem, "name", self.problem)
         said = {"_message": self.message, "_asked": None, "problem": name, "exception": None}
+        said["parts"] = []
         state = {**self.__dict__, **said}
         for made in ("observed", "quality"):  # they hold on to the problem
             state.pop(made, None)
@@ -310,11 +351,17 @@ class Solution:
         for k, (t, y) in enumerate(zip(self.t_events, self.y_events)):
             arrays[f"t_events_{k}"], arrays[f"y_events_{k}"] = t, y
         if self.sol is not None:
+            if not isinstance(self.sol, DenseOutput):
+                raise ValueError(
+                    f"{self.sol!r} is made of pieces on manifolds, which no file holds; solve "
+                    "without dense_output, with t_eval at the times of interest"
+                )
             for name in ("t", "h", "y", "Q"):
                 arrays[f"sol_{name}"] = getattr(self.sol, name)
             arrays["sol_end"] = np.array(self.sol.end)
-        if self.reached is not None:
-            arrays["reached_t"], arrays["reached_y"] = map(np.asarray, self.reached)
+        for single in ("reached", "zeno"):
+            if (point := getattr(self, single)) is not None:
+                arrays[f"{single}_t"], arrays[f"{single}_y"] = map(np.asarray, point)
         header: dict[str, Any] = {"status": int(self.status)}
         header |= {name: getattr(self, name) for name in (*COUNTERS, *TEXTS)}
         header["problem"] = str(getattr(self.problem, "name", self.problem or ""))
@@ -322,6 +369,11 @@ class Solution:
         header["events"] = len(self.t_events)
         if self.sol is not None and self.sol.move is not operator.add:
             header["manifold"] = True
+        if self.ended_by is not None:
+            header["ended_by"] = self.ended_by
+        if self.modes:
+            header["modes"], arrays["modes_t"] = written(self.modes)
+            header["event_names"] = [list(map(written_key, name)) for name in self.event_names]
         solution_file.write(path, arrays, header)
         return path
 
@@ -351,8 +403,16 @@ class Solution:
             t, h, y, Q = (arrays[f"sol_{name}"] for name in ("t", "h", "y", "Q"))
             end = float(arrays["sol_end"])
             sol = DenseOutput(t, h, y, Q, header["dense_order"], end=end, move=move)
-        if "reached_t" in arrays:
-            header["reached"] = float(arrays["reached_t"]), arrays["reached_y"]
+        for single in ("reached", "zeno"):
+            if f"{single}_t" in arrays:
+                header[single] = float(arrays[f"{single}_t"]), arrays[f"{single}_y"]
+        try:
+            if rows := header.pop("modes"):
+                header["modes"] = stays(rows, arrays["modes_t"], len(arrays["y"]))
+            names = header.pop("event_names")
+            header["event_names"] = [tuple(map(key_of, name)) for name in names]
+        except (ValueError, RecursionError) as error:
+            raise solution_file.refusal(path, str(error)) from None
         return cls(
             arrays["t"],
             arrays["y"],

@@ -26,7 +26,7 @@ from ..errors import FileError
 from ..files import replacing
 from ..stepping.state import Status
 
-__all__ = ["COUNTERS", "FORMAT", "LARGEST", "TEXTS", "read", "write"]
+__all__ = ["COUNTERS", "FORMAT", "LARGEST", "TEXTS", "read", "refusal", "write"]
 
 #: Version of the format.
 FORMAT = 1
@@ -37,8 +37,12 @@ LARGEST = 2**30
 COUNTERS: Sequence[str] = ("nfev", "njev", "nlu", "nnewton", "nsteps", "nrejected")
 TEXTS: Sequence[str] = ("message", "error_estimate", "method")
 
-_ARRAYS = re.compile(r"(?:t|y|h|header|reached_[ty]|sol_(?:t|h|y|Q|end)|[ty]_events_\d{1,6})\.npy")
+_ARRAYS = re.compile(
+    r"(?:t|y|h|header|(?:reached|zeno)_[ty]|modes_t|sol_(?:t|h|y|Q|end)|[ty]_events_\d{1,6})\.npy"
+)
 _HEADER_KEYS = {"format", "status", "problem", "dense_order", "events", *COUNTERS, *TEXTS}
+#: What only some solutions have.
+_OPTIONAL: dict[str, Any] = {"manifold": False, "ended_by": None, "modes": [], "event_names": []}
 #: What zipfile, zlib, NumPy and json raise for files that somebody spoiled.
 _DAMAGE = (
     EOFError,
@@ -90,11 +94,12 @@ def read(
     except (FileError, FileNotFoundError, IsADirectoryError, PermissionError):
         raise
     except _DAMAGE as error:
-        raise _refusal(path, str(error) or type(error).__name__) from None
+        raise refusal(path, str(error) or type(error).__name__) from None
     return arrays, header
 
 
-def _refusal(path: str | PathLike[str], received: str) -> FileError:
+def refusal(path: str | PathLike[str], received: str) -> FileError:
+    """What is raised of a file that holds something else."""
     return FileError(
         path,
         "not a saved Solution: expected a .npz file that Solution.save wrote, received "
@@ -107,14 +112,14 @@ def _refusal(path: str | PathLike[str], received: str) -> FileError:
 
 def _expand(stream: Any, largest: int, path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
     if not zipfile.is_zipfile(stream):
-        raise _refusal(path, "another kind of file")
+        raise refusal(path, "another kind of file")
     stream.seek(0)
     arrays: dict[str, NDArray[Any]] = {}
     try:
         with zipfile.ZipFile(stream) as archive:
             members = archive.infolist()
             if not {"t.npy", "y.npy", "header.npy"} <= {member.filename for member in members}:
-                raise _refusal(path, "an archive of other data")
+                raise refusal(path, "an archive of other data")
             total = sum(member.file_size for member in members)
             if total > largest:
                 raise FileError(
@@ -125,15 +130,15 @@ def _expand(stream: Any, largest: int, path: str | PathLike[str]) -> dict[str, N
                 )
             for member in members:
                 if not _ARRAYS.fullmatch(member.filename):
-                    raise _refusal(path, f"an archive with {member.filename[:60]!r} in it")
+                    raise refusal(path, f"an archive with {member.filename[:60]!r} in it")
                 name = member.filename.removesuffix(".npy")
                 if name in arrays:
-                    raise _refusal(path, f"an archive with {name!r} twice")
+                    raise refusal(path, f"an archive with {name!r} twice")
                 arrays[name] = _array(archive.read(member), name)
     except FileError:
         raise
     except (EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
-        raise _refusal(path, f"a damaged archive ({error})") from None
+        raise refusal(path, f"a damaged archive ({error})") from None
     return arrays
 
 
@@ -164,10 +169,10 @@ def _header(arrays: dict[str, Any], path: str | PathLike[str]) -> dict[str, Any]
         raise ValueError("a header that is no text")
     header = json.loads(str(text))
     if not isinstance(header, dict) or "format" not in header:
-        raise _refusal(path, "an archive of other data")
+        raise refusal(path, "an archive of other data")
     if header["format"] != FORMAT:
         raise FileError(path, "it was written by a newer version; update featherstep")
-    manifold = header.pop("manifold", False)
+    further = {key: header.pop(key, absent) for key, absent in _OPTIONAL.items()}
     if missing := sorted(_HEADER_KEYS - set(header)):
         raise ValueError(f"a header without {missing[0]!r}")
     if unknown := sorted(set(header) - _HEADER_KEYS):
@@ -180,9 +185,16 @@ def _header(arrays: dict[str, Any], path: str | PathLike[str]) -> dict[str, Any]
             raise ValueError(f"a header whose {key} is {header[key]!r:.60}, no text")
     if type(header["status"]) is not int or header["status"] not in [int(s) for s in Status]:
         raise ValueError(f"a header whose status is {header['status']!r:.60}")
-    if not isinstance(manifold, bool):
-        raise ValueError(f"a header whose manifold is {manifold!r:.60}")
-    return {**header, "manifold": manifold}
+    if not isinstance(further["manifold"], bool):
+        raise ValueError(f"a header whose manifold is {further['manifold']!r:.60}")
+    ended_by, names = further["ended_by"], further["event_names"]
+    if ended_by is not None and not (type(ended_by) is int and 0 <= ended_by < header["events"]):
+        raise ValueError(f"a header whose ended_by is {ended_by!r:.60}")
+    if not isinstance(names, list) or len(names) not in (0, header["events"]):
+        raise ValueError(f"a header whose event_names are {names!r:.60}")
+    if any(not isinstance(name, list) or len(name) != 2 for name in names):
+        raise ValueError(f"a header whose event_names are {names!r:.60}")
+    return {**header, **further}
 
 
 def _check_arrays(arrays: dict[str, Any], header: dict[str, Any]) -> None:
@@ -192,13 +204,21 @@ def _check_arrays(arrays: dict[str, Any], header: dict[str, Any]) -> None:
     if arrays["h"].ndim != 1 or arrays["h"].dtype != np.float64:
         raise ValueError(f"step lengths of shape {arrays['h'].shape}")
     names = {"t", "y", "h"}
-    if "reached_t" in arrays:
-        if arrays["reached_t"].shape != () or arrays["reached_y"].shape != (len(y),):
-            raise ValueError("a run that reached no single state")
-        names |= {"reached_t", "reached_y"}
+    lengths = range(1, len(y) + 1) if header["modes"] else [len(y)]  # modes may have fewer
+    for single in ("reached", "zeno"):
+        if f"{single}_t" in arrays:
+            time, state = arrays[f"{single}_t"], arrays[f"{single}_y"]
+            if time.shape != () or state.ndim != 1 or state.size not in lengths:
+                raise ValueError(f"a run that {single} no single state")
+            names |= {f"{single}_t", f"{single}_y"}
+    if header["modes"]:
+        if "modes_t" not in arrays:
+            raise ValueError("modes without times")
+        names.add("modes_t")
     for k in range(header["events"]):
         times, states = _times(arrays[f"t_events_{k}"], f"t_events_{k}"), arrays[f"y_events_{k}"]
-        if len(states) != len(times) or states.shape not in ((0,), (len(times), len(y))):
+        shapes = [(0,), *((len(times), n) for n in lengths)]
+        if len(states) != len(times) or states.shape not in shapes:
             raise ValueError(f"{len(times)} occurrences of event {k}, states {states.shape}")
         names |= {f"t_events_{k}", f"y_events_{k}"}
     if "sol_t" in arrays:

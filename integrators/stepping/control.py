@@ -6,7 +6,9 @@ The next step is h·factor with
 
 where err is the error norm (1 = tolerance) and k = 1 + the order of the error estimate
 (:cite:`soderlind2003`). The controllers are data: an entry of :class:`Controller` for each of the
-numbers. Implicit methods use :class:`Predictive` (:cite:`gustafsson1994`), which extrapolates how
+numbers, used by the loop of a single run and, traced, by the judge of many in lanes
+(``integrators.many.judge``): whatever is not a matter of Newton's iteration is decided by the same
+functions. Implicit methods use :class:`Predictive` (:cite:`gustafsson1994`), which extrapolates how
 the error grew in the last two steps.
 """
 
@@ -18,22 +20,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import kernel
-from .state import (
-    ERROR,
-    ERROR_BEFORE,
-    H_LAST,
-    LAST_REJECTED,
-    MAX_NEWTON,
-    NEWTON_LAST,
-    NSTEPS,
-)
+from ..kernels.elementary import exp, log
+from ..kernels.record import Record
 
 __all__ = ["PI", "PID", "Controller", "I", "Predictive"]
 
-SMALLEST_ERROR = 1e-10  # an error norm of zero would ask for an infinite step
+EPS = 2.220446049250313e-16
+RESOLVED = 16 * EPS  # steps shorter than this fraction of |t| are not told apart from rounding
+SMALLEST_ERROR = 1e-10
+LOG_NO_LESS = -4.605170185988091  # log 0.01: as if the last error had been no less
+NONFINITE_FACTOR = 0.25  # a step that gave NaN or Inf is shortened by this much
+STRETCH = 1.01  # a step that ends just short of t_stop is stretched to it …
+LEEWAY = 1 + 1e-9  # … unless it becomes longer than max_step, but for the rounding of times
 
-# Places in the controller's array.
-BETA_1, BETA_2, BETA_3, SAFETY, MIN_FACTOR, MAX_FACTOR, EXPONENT, PREDICTIVE = range(8)
+
+class Control(Record):
+    """What the time loop knows of a controller."""
+
+    beta_1: float
+    beta_2: float
+    beta_3: float
+    safety: float
+    min_factor: float
+    max_factor: float
+    exponent: float  # 1/k
+    predictive: float  # 1: Gustafsson's prediction is applied, too
 
 
 @dataclass(frozen=True)
@@ -101,47 +112,77 @@ def Predictive(safety: float = 0.9, min_factor: float = 0.2, max_factor: float =
 
 
 @kernel
-def pid_factor(control, error, last, before, steps, rejected):
-    """Return the factor of the formula above, within its limits; at most 1 after a rejection."""
-    factor = unlimited_factor(control, error, last, before, steps)
-    factor = min(control[MAX_FACTOR], max(control[MIN_FACTOR], factor))
-    return min(factor, 1.0) if rejected == 1 else factor
+def factor_by_errors(c, log_error, log_last, log_before):
+    """Return the factor of the formula above, from the logarithms of the errors."""
+    memory = c.beta_2 * log_last + c.beta_3 * log_before
+    return c.safety * exp(-c.exponent * (c.beta_1 * log_error + memory))
 
 
 @kernel
-def unlimited_factor(control, error, last, before, steps):
-    """Return the factor of the formula above."""
-    k = control[EXPONENT]
-    factor = control[SAFETY] * max(error, SMALLEST_ERROR) ** (-control[BETA_1] * k)
-    if steps >= 1 and control[BETA_2] != 0.0:
-        factor *= last ** (-control[BETA_2] * k)
-    if steps >= 2 and control[BETA_3] != 0.0:
-        factor *= before ** (-control[BETA_3] * k)
-    return factor
+def within_limits(c, factor, most):
+    """Return a factor that is neither too small nor larger than `most`."""
+    return np.minimum(most, np.maximum(c.min_factor, factor))
 
 
 @kernel
-def factor_after_success(clock, count, control, error, h):
+def factor_after_success(w, log_error, h):
     """Return the factor for the next step after an accepted one of length h."""
-    k = control[EXPONENT]
-    error = max(error, SMALLEST_ERROR)
-    factor = unlimited_factor(control, error, clock[ERROR], clock[ERROR_BEFORE], count[NSTEPS])
-    if control[PREDICTIVE] != 0.0:
+    factor = factor_by_errors(w, log_error, w.log_error, w.log_before)
+    if w.predictive != 0.0:
         # RADAU5: many Newton iterations ask for a shorter step (Hairer & Wanner, IV.8).
-        allowed = 2 * count[MAX_NEWTON] + 1
-        factor *= allowed / (2 * count[MAX_NEWTON] + count[NEWTON_LAST])
-        if count[NSTEPS] >= 1:
-            growth = (error * error / max(clock[ERROR], 1e-2)) ** k
-            prediction = control[SAFETY] * abs(h / clock[H_LAST]) / growth
-            factor = min(factor, prediction)
-    factor = min(control[MAX_FACTOR], max(control[MIN_FACTOR], factor))
-    if count[LAST_REJECTED] == 1:
-        factor = min(factor, 1.0)
-    return factor
+        allowed = 2 * w.max_newton + 1
+        factor *= allowed / (2 * w.max_newton + w.newton_last)
+        if w.nsteps >= 1:
+            growth = exp(w.exponent * (2.0 * log_error - max(w.log_error, LOG_NO_LESS)))
+            factor = min(factor, w.safety * abs(h / w.h_last) / growth)
+    return within_limits(w, factor, w.max_factor if w.last_rejected == 0 else 1.0)
 
 
 @kernel
-def factor_after_rejection(control, error):
+def factor_after_rejection(w, log_error):
     """Factor after a step whose error was too large: only that error counts."""
-    factor = control[SAFETY] * error ** (-control[EXPONENT])
-    return min(1.0, max(control[MIN_FACTOR], factor))
+    return within_limits(w, w.safety * exp(-w.exponent * log_error), 1.0)
+
+
+# -------------------------------------------------------------------- lengths of steps
+
+
+@kernel
+def log_of_error(norm):
+    """Logarithm of an error norm; one of zero would ask for an infinite step."""
+    return log(np.maximum(norm, SMALLEST_ERROR))
+
+
+@kernel
+def shortest_step(min_step, t):
+    """Return the shortest step that is tried at t: shorter ones are lost in its rounding."""
+    return np.maximum(min_step, RESOLVED * np.abs(t))
+
+
+@kernel
+def reach(proposed, max_step):
+    """How far the end may be for a step of the proposed length to be stretched to it."""
+    return np.minimum(STRETCH * proposed, LEEWAY * max_step)
+
+
+@kernel
+def trial_length(state, slope, length):
+    """Length of the Euler step by which :func:`first_length` feels its way.
+
+    `state` and `slope` are norms of y and f in units of the tolerance.
+    """
+    h = 1e-6 if state < 1e-5 or slope < 1e-5 else 0.01 * state / slope
+    return min(h, length)
+
+
+@kernel
+def first_length(h, slope, curvature, exponent, length):
+    """First guess of the step (Hairer, Nørsett & Wanner II.4): an Euler step changes little there.
+
+    `curvature` is the norm of the change of f over the trial of length h, divided by h.
+    """
+    if not np.isfinite(curvature):
+        return 1e-3 * h
+    largest = max(slope, curvature)
+    guess = (0.01 / largest) ** exponent if largest > 1e-15 else max(1e-6, h * 1e-3)
+    return min(100 * h, guess, length)

@@ -1,4 +1,4 @@
-"""Kernels that every family of methods shares: evaluating f, measuring errors, dense output.
+"""Kernels that every family of methods shares: evaluating f, dense output.
 
 ``w`` is a method's workspace; ``integrators.stepping.workspace`` lists its arrays.
 """
@@ -11,30 +11,13 @@ from numpy.typing import NDArray
 from ..kernels import kernel
 from ..kernels.pointers import call
 from ..tableau.extension import HIGHEST_EXPLICIT, Extension, in_powers
+from .norms import all_finite
 from .state import (
-    DIRECTION,
-    F0_CURRENT,
-    F0_KNOWN,
-    FIXED,
     FUNCTION_RAISED,
-    H_LAST,
-    HAVE_F1,
-    MAX_NORM,
-    NATIVE,
-    NEXT_OUTPUT,
-    NFEV,
     OK,
-    PAIRS,
-    RTOL,
-    T_LIMIT,
-    T_PREVIOUS,
-    WANT_DENSE,
-    T,
 )
 
 Array = NDArray[np.float64]
-
-TINY = 1e-300  # keeps a state of zeros from dividing by zero
 
 
 @kernel
@@ -48,12 +31,12 @@ def copy(source, target):
 def evaluate(w, t):
     """dx = f(t, x). FUNCTION_RAISED if the Python function behind it failed.
 
-    A step that ends where f jumps (a tstop) must not look beyond the jump: T_LIMIT.
+    A step that ends where f jumps (a tstop) must not look beyond the jump: t_limit.
     """
-    if (w.clock[T_LIMIT] - t) * w.clock[DIRECTION] < 0.0:
-        t = w.clock[T_LIMIT]
-    w.count[NFEV] += 1
-    w.flag[0] = w.count[NATIVE]
+    if w.limited == 1 and (w.t_limit - t) * w.direction < 0.0:
+        t = w.t_limit
+    w.nfev += 1
+    w.flag[0] = w.f_native
     call(w.f, t, w.x, w.p, w.dx)
     return OK if w.flag[0] == 1 else FUNCTION_RAISED
 
@@ -61,109 +44,53 @@ def evaluate(w, t):
 @kernel
 def slope_at_start(w, t):
     """f0 = f(t, y), unless it is known from the last step or the last attempt."""
-    if w.count[F0_CURRENT] == 1:
+    if w.f0_current == 1:
         return OK
-    if w.count[HAVE_F1] == 1:
+    if w.have_f1 == 1:
         copy(w.f1, w.f0)
-        w.count[HAVE_F1] = 0
+        w.have_f1 = 0
     else:
         copy(w.y, w.x)
         if evaluate(w, t) != OK:
             return FUNCTION_RAISED
         copy(w.dx, w.f0)
-    w.count[F0_CURRENT] = 1
+    w.f0_current = 1
     return OK
 
 
 @kernel
 def slope_at_end(w):
     """f1 = f at the end of the last accepted step; the next step starts with it."""
-    if w.count[HAVE_F1] == 1:
+    if w.have_f1 == 1:
         return OK
     copy(w.y, w.x)
-    if evaluate(w, w.clock[T]) != OK:
+    if evaluate(w, w.t) != OK:
         return FUNCTION_RAISED
     copy(w.dx, w.f1)
-    w.count[HAVE_F1] = 1
+    w.have_f1 = 1
     return OK
-
-
-@kernel
-def error_norm(w, e, h):
-    """Weighted norm of e; 1 means: just the tolerance.
-
-    Weights are atol + rtol·max(|y|, |y_new|). Components of differentiation index k > 1 are
-    multiplied by h^(k-1), since they cannot be computed any better (as RADAU5 does). With fixed
-    steps the norm only serves Newton's iteration, which goes down to the round-off of y as a
-    whole.
-    """
-    if w.count[FIXED] == 1:
-        size = max(largest(e), largest(w.y), largest(w.x))
-        return largest(e) / (w.clock[RTOL] * size + TINY)
-    n = e.shape[0]
-    rtol = w.clock[RTOL]
-    stride = 2 if w.count[PAIRS] == 1 else 1
-    total = 0.0
-    greatest = 0.0
-    for i in range(0, n, stride):
-        if stride == 2:  # a complex component is measured by its modulus
-            size = max(np.hypot(w.y[i], w.y[i + 1]), np.hypot(w.y_new[i], w.y_new[i + 1]))
-            value = np.hypot(e[i], e[i + 1])
-        else:
-            size = max(abs(w.y[i]), abs(w.y_new[i]))
-            value = abs(e[i])
-        if w.index.shape[0] > 0:
-            for _ in range(1, w.index[i]):
-                value *= abs(h)
-        scaled = value / (w.atol[i] + rtol * size)
-        if not np.isfinite(scaled):
-            return np.inf
-        total += scaled * scaled
-        greatest = max(greatest, scaled)
-    return greatest if w.count[MAX_NORM] == 1 else np.sqrt(total * stride / n)
-
-
-@kernel
-def largest(x):
-    """Largest modulus of a component; infinite if one is NaN."""
-    result = 0.0
-    for i in range(x.shape[0]):
-        size = abs(x[i])
-        if not np.isfinite(size):
-            return np.inf
-        result = max(result, size)
-    return result
-
-
-@kernel
-def all_finite(x):
-    """Whether no component is NaN or infinite."""
-    for i in range(x.shape[0]):
-        if not np.isfinite(x[i]):
-            return False
-    return True
 
 
 @kernel
 def output_is_due(w):
     """Whether dense output of the last step is wanted: everywhere, or it holds an output time."""
-    if w.count[WANT_DENSE] == 0:
+    if w.want_dense == 0:
         return False
-    k = w.count[NEXT_OUTPUT]
+    k = w.next_output
     if w.outputs.shape[0] == 0:
         return True
     if k >= w.outputs.shape[0]:
         return False
-    return (w.clock[T] - w.outputs[k]) * w.clock[DIRECTION] >= 0.0
+    return (w.t - w.outputs[k]) * w.direction >= 0.0
 
 
 @kernel
 def outputs_done(w):
     """Pass over the output times that the last step holds."""
-    k = w.count[NEXT_OUTPUT]
-    while k < w.outputs.shape[0] and (w.clock[T] - w.outputs[k]) * w.clock[DIRECTION] >= 0.0:
+    k = w.next_output
+    while k < w.outputs.shape[0] and (w.t - w.outputs[k]) * w.direction >= 0.0:
         k += 1
-    w.count[NEXT_OUTPUT] = k
+    w.next_output = k
 
 
 @kernel
@@ -196,9 +123,9 @@ def hermite_dense(w):
     (but the first) that the second half step has left in K, and for the higher degrees
     slopes at interior points of lower interpolants (``integrators.tableau.extension``).
     """
-    h = w.clock[H_LAST]
-    t = w.clock[T_PREVIOUS]
-    if w.count[F0_KNOWN] == 0:  # the method itself had no use for it
+    h = w.h_last
+    t = w.t_previous
+    if w.f0_known == 0:  # the method itself had no use for it
         copy(w.y_old, w.x)
         if evaluate(w, t) != OK:
             return FUNCTION_RAISED
@@ -283,10 +210,8 @@ def hermite_tables(extension: Extension, n: int) -> dict[str, Array]:
 
 
 __all__ = [
-    "all_finite",
     "combine",
     "copy",
-    "error_norm",
     "evaluate",
     "hermite_dense",
     "hermite_order",

@@ -6,7 +6,6 @@ sees, wraps the problem's functions as pointers, and restarts the method after a
 
 from __future__ import annotations
 
-import ctypes
 import operator
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -16,17 +15,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import address_of, interpreting
+from ..kernels import interpreting
 from ..kernels.pointers import SIGNATURE, SlopeTrampoline, Trampoline
 from ..problem import IVP
 from ..processors import available_processors
 from ..tableau.extension import Extension, hermite_extension
 from . import state as at
-from .control import Controller
+from .control import Control, Controller
 from .dense import hermite_order, hermite_tables
+from .state import State
 from .stepper import Options, Stepper, Take, checked_slope
 from .watch import SAMPLES
-from .workspace import Steps
 
 __all__ = ["Engine", "Options", "Stepper", "Take", "checked_slope"]
 
@@ -34,13 +33,11 @@ Array = NDArray[np.float64]
 
 BUFFER_BYTES = 4_000_000  # output of one call of the loop
 # What a problem and its options set, in the order of `Engine._prepare_state`.
-_TIMES = np.array(
-    [
-        *(at.T, at.T_PREVIOUS, at.T_BASE, at.T_STOP, at.T_LIMIT, at.DIRECTION, at.H_FIXED),
-        *(at.ERROR, at.ERROR_BEFORE, at.RTOL, at.MIN_STEP, at.MAX_STEP),
-    ]
+_TIMES = State.places(
+    *("t", "t_previous", "t_base", "t_stop", "direction", "h_fixed"),
+    *("log_error", "log_before", "rtol", "min_step", "max_step"),
 )
-_SWITCHES = np.array([at.MAX_STEPS, at.FIXED, at.MAX_NORM, at.PAIRS, at.WANT_DENSE])
+_SWITCHES = State.places("max_steps", "fixed", "max_norm", "pairs", "want_dense")
 
 MOST_WAITING = available_processors()  # engines kept for other runs with the same f and method
 MAX_CHUNK = 4096  # steps between two looks at the keyboard
@@ -65,8 +62,7 @@ class Engine(Stepper):
         n = self.n
         self.flag = np.zeros(1, dtype=np.int64)
         self.x, self.dx = np.zeros(n), np.zeros(n)
-        self.clock = np.zeros(at.CLOCK_SIZE)
-        self.count = np.zeros(at.COUNT_SIZE, dtype=np.int64)
+        self.state = State()
         self.trampolines: list[Trampoline] = []
         self.interpreted = interpreting()
         self._prepare_state()
@@ -78,11 +74,10 @@ class Engine(Stepper):
         self.ys = np.zeros((self.chunk, n))
         self.Qs = np.zeros((self.chunk if options.want_dense else 1, self.degree, n))
         self.w = self._workspace(self._shared())
-        self._advance = self._callable(_loop().advance)
-        self._first_step = self._callable(_loop().first_step)
+        self.loop = _loop_kernels()(self.w, calls_python=bool(self.trampolines))
         self._f = SIGNATURE(self.f_address)
         self._f_arguments = tuple(a.ctypes.data for a in (self.x, self.w.p, self.dx))
-        self._fresh = self.clock.copy(), self.count.copy()
+        self._fresh = self.state.words.copy()
 
     # ------------------------------------------------------------ for subclasses
 
@@ -112,13 +107,13 @@ class Engine(Stepper):
     def rebind(self, problem: IVP, options: Options) -> None:
         """Start again with a problem and options that differ in numbers only."""
         self.problem, self.options = problem, options
-        self.clock[:], self.count[:] = self._fresh
+        self.state.words[:] = self._fresh
         self._prepare_state()
         w = self.w
         w.y[:] = problem.y0
         w.p[:] = problem.params
         w.atol[:] = options.atol
-        w.control[:] = self._control()
+        w.control.floats[:] = self._control()
         if problem.nonnegative.size or w.nonnegative.size:
             w.replace("nonnegative", problem.nonnegative)
         if w.outputs is not options.outputs:
@@ -144,9 +139,11 @@ class Engine(Stepper):
             engine = waiting.pop()
         except IndexError:
             engine = make()
-            engine.waiting = waiting
+            if not engine.trampolines:  # these know the parameters of their own run
+                engine.waiting = waiting
             return engine
         engine.rebind(problem, options)
+        engine.loop.begin_run()
         return engine
 
     def release(self) -> None:
@@ -158,46 +155,37 @@ class Engine(Stepper):
         controller = self.options.controller or self.default_controller
         return _controller_array(controller, self.estimate_order)
 
-    def _callable(self, kernel: Callable[..., Any]) -> Callable[[Any, float, float], int]:
-        """A kernel(w, …) of the loop, to be called from Python."""
-        address = address_of(kernel, Steps)
-        if callable(address):
-            return kernel  # interpreted
-        # While no Python function can be called, other threads may run.
-        kind = ctypes.PYFUNCTYPE if self.trampolines else ctypes.CFUNCTYPE
-        function = kind(ctypes.c_int64, ctypes.c_int64, ctypes.c_double, ctypes.c_double)(address)
-        return lambda w, *numbers: function(w.address, *numbers)
-
     def _prepare_state(self) -> None:
         problem, options = self.problem, self.options
         t0, t1 = problem.t_span
         forward = 1.0 if t1 >= t0 else -1.0
         fixed = forward * (options.step or 0.0)
-        limits = (options.rtol, options.min_step, options.max_step)
-        self.clock[_TIMES] = (t0, t0, t0, t1, forward * np.inf, forward, fixed, 1.0, 1.0, *limits)
+        times = (t0, t0, t0, t1, forward, fixed, 0.0, 0.0)
+        self.state.floats[_TIMES] = (*times, options.rtol, options.min_step, options.max_step)
         switches = (options.fixed, options.max_norm, self.complex, options.want_dense)
-        self.count[_SWITCHES] = (options.max_steps, *switches)
+        self.state.words[_SWITCHES] = (options.max_steps, *switches)
         at_start = options.outputs.size > 0 and options.outputs[0] == t0
-        self.count[at.NEXT_OUTPUT] = int(at_start)
+        self.state.next_output = int(at_start)
 
     def _shared(self) -> dict[str, Any]:
         problem, n = self.problem, self.n
-        stages = int(self.count[at.STAGES] + self.count[at.EXTRA_STAGES])
+        stages = int(self.state.stages + self.state.extra_stages)
         index = np.zeros(0, dtype=np.int64) if problem.index is None else problem.index
         vectors = ("y", "y_old", "y_new", "f0", "f1", "error", "error_low", "big", "saved")
         shared: dict[str, Any] = {name: np.zeros(n) for name in vectors}
         shared["y"][:] = self._first_vector()
+        control = Control()
+        control.floats[:] = self._control()
         self.f_address = self._rhs_address()
-        family, attempt, accepted, dense, refine = self._kernels()
+        _, attempt, accepted, dense, refine = self._kernels()
         shared.update(
-            attempt=address_of(attempt, family),
-            accepted=address_of(accepted, family),
-            dense=address_of(dense, family),
-            refine=address_of(refine, family),
+            attempt=attempt,
+            accepted=accepted,
+            dense=dense,
+            refine=refine,
             f=self.f_address,
-            clock=self.clock,
-            count=self.count,
-            control=self._control().copy(),
+            state=self.state,
+            control=control,
             flag=self.flag,
             x=self.x,
             dx=self.dx,
@@ -220,22 +208,22 @@ class Engine(Stepper):
         return shared
 
     def _use_hermite(self) -> None:
-        self.count[at.DENSE] = at.DENSE_HERMITE
+        self.state.dense_kind = at.DENSE_HERMITE
         self.dense_order = hermite_order(self.order)
         self.degree = max(3, self.dense_order)
         if self.options.want_dense:
             self.hermite = hermite_extension(self.dense_order)
 
     def _use_doubling(self) -> None:
-        self.count[at.ESTIMATE] = at.ESTIMATE_DOUBLING
-        self.clock[at.DOUBLING_DIVISOR] = 2.0**self.order - 1.0
+        self.state.estimate_kind = at.ESTIMATE_DOUBLING
+        self.state.doubling_divisor = 2.0**self.order - 1.0
         self.estimate_order = self.order
         self.estimate = "step doubling"
 
     def _rhs_address(self) -> int:
         code = self._machine_code(self.problem.f)
         if code is not None:
-            self.count[at.NATIVE] = 1
+            self.state.f_native = 1
             return code
         f = self.problem.bind(self.problem.f)
         made = SlopeTrampoline(f, *self.buffer_views(), checked_slope, self.flag)
@@ -266,7 +254,7 @@ class Engine(Stepper):
     @property
     def t(self) -> float:
         """Current time."""
-        return float(self.clock[at.T])
+        return float(self.state.t)
 
     @property
     def point(self) -> Array:
@@ -286,45 +274,46 @@ class Engine(Stepper):
     @property
     def h(self) -> float:
         """Magnitude proposed for the next step."""
-        return float(self.clock[at.H])
+        return float(self.state.h)
 
     def initial_step(self, slope: NDArray[Any], order: int, rtol: float) -> float:
         """Hairer's first guess, as a kernel; on a manifold as everywhere else."""
         if self.move is not operator.add or self.problem.mass is not None:
             return super().initial_step(slope, order, rtol)
-        outcome = self._first_step(self.w, self.t, 1.0 / (order + 1))
+        outcome = self.loop.first_step(self.w, self.t, 1.0 / (order + 1))
         error = self.error()  # a trial outside f's domain is no failure of the run
         if outcome != at.OK and error is None:
             raise KeyboardInterrupt  # it hit the callback's entry, where nothing catches it
         if error is not None and not isinstance(error, Exception):
             raise error
-        return float(self.clock[at.H])
+        return float(self.state.h)
 
     def begin(self, slope: NDArray[Any], first_step: float | None) -> None:
         """Remember the first slope; choose the first step."""
         self.w.f0[:] = self.to_real(slope)
-        self.count[at.F0_CURRENT] = 1
+        self.state.f0_current = 1
         if not self.options.fixed:
-            rtol = float(self.clock[at.RTOL])
+            rtol = float(self.state.rtol)
             h = first_step or self.initial_step(slope, self.estimate_order, rtol)
             t0, t1 = self.problem.t_span
-            self.clock[at.H] = min(h, self.options.max_step, abs(t1 - t0))
+            self.state.h = min(h, self.options.max_step, abs(t1 - t0))
 
     def march(self, t_stop: float, take: Take, one_by_one: bool) -> int:
         """Run the loop up to ``t_stop``, a buffer of steps at a time."""
-        forward = float(self.clock[at.DIRECTION])
+        forward = float(self.state.direction)
         is_end = t_stop == self.problem.t_span[1]
-        self.clock[at.T_LIMIT] = forward * np.inf if is_end else np.nextafter(t_stop, self.t)
+        self.state.limited = int(not is_end)
+        self.state.t_limit = np.nextafter(t_stop, self.t)
         while True:
             t, y = self.t, self.point.copy()
             code, taken = self.advance(t_stop, 1 if one_by_one else self.chunk)
             self.look = one_by_one or code == at.LOOK
             if taken:
-                kept = self.count[at.KEPT]
+                kept = self.state.kept
                 Q = self.Qs[:kept].copy() if self.options.want_dense else None
                 if take(t, y, self.ts[:taken].copy(), self.points[:taken].copy(), Q):
                     return at.OK
-            if code == at.REACHED or code < 0:
+            if code in (at.REACHED, at.SWITCH) or code < 0:
                 return code
             if (self.t - t_stop) * forward >= 0:
                 return at.REACHED
@@ -332,7 +321,7 @@ class Engine(Stepper):
     def watch(self, functions: Sequence[Any], values: Array) -> bool:
         """Watch for zeros of event functions while marching, if they are machine code."""
         n, k = self.problem.n, self.problem.params.size
-        if self.complex or self.move is not operator.add or self.count[at.VARIABLE_ORDER] == 1:
+        if self.complex or self.move is not operator.add or self.state.variable_order == 1:
             return False
         for g in functions:
             if not hasattr(g, "machine_code") or g.n != n or g.m != 1 or g.k not in (0, k):
@@ -342,13 +331,17 @@ class Engine(Stepper):
         self.w.replace("event_codes", np.array(addresses, dtype=np.int64))
         self.w.replace("event_values", values)
         self.w.replace("event_samples", np.zeros((len(addresses), len(SAMPLES))))
-        self.count[at.EVENTS] = len(addresses)
+        self.state.watched = len(addresses)
         return True
 
     def advance(self, t_stop: float, wanted: int) -> tuple[int, int]:
         """Run the loop; returns (status, number of accepted steps in ts, ys, Qs)."""
-        status = self._advance(self.w, t_stop, min(wanted, self.chunk))
-        return int(status), int(self.count[at.TAKEN])
+        status = self.loop.advance(self.w, t_stop, min(wanted, self.chunk))
+        return int(status), int(self.state.taken)
+
+    def stop(self) -> None:
+        """End before the next step; the loop looks at this flag."""
+        self.state.stop = 1
 
     def error(self) -> BaseException | None:
         """Return what a Python function raised, once."""
@@ -361,8 +354,8 @@ class Engine(Stepper):
     def slope(self, t: float, y: NDArray[Any]) -> NDArray[Any]:
         """f(t, y) through the same pointer as the loop, counted; raises what f raises."""
         self.x[:] = self.to_real(y)
-        self.count[at.NFEV] += 1
-        self.flag[0] = self.count[at.NATIVE]
+        self.state.nfev += 1
+        self.flag[0] = self.state.f_native
         self._f(t, *self._f_arguments)
         if (error := self.error()) is not None:
             raise error
@@ -372,35 +365,28 @@ class Engine(Stepper):
 
     def typical_size(self) -> Array:
         """Size below which a component does not matter: atol/rtol."""
-        rtol = float(self.clock[at.RTOL])
+        rtol = float(self.state.rtol)
         return self.w.atol / rtol if rtol > 0 else np.zeros(self.n)
 
     def replace_state(self, y: NDArray[Any]) -> None:
         """Put another state in place of the current one (projection): no slope survives."""
         self.w.y[:] = self.to_real(y)
-        self.count[at.F0_CURRENT] = self.count[at.HAVE_F1] = 0
+        self.state.f0_current = self.state.have_f1 = 0
 
     def restart(self, t: float, y: NDArray[Any], h: float | None = None) -> None:
         """Start afresh from (t, y) after a jump; nothing known about the past is used."""
         self.replace_state(y)
-        self.clock[at.T] = self.clock[at.T_BASE] = t
-        for place in (at.STEP_INDEX, at.HAVE_START, at.HAVE_JACOBIAN, at.LAST_REJECTED):
-            self.count[place] = 0
-        self.clock[at.H_FACTORED] = 0.0
+        self.state.t = self.state.t_base = t
+        state = self.state
+        state.step_index = state.have_start = state.have_jacobian = state.last_rejected = 0
+        self.state.h_factored = 0.0
         if h is not None:
-            self.clock[at.H] = h
+            self.state.h = h
 
     def statistics(self) -> dict[str, int]:
         """Counters under their public names."""
-        places = {
-            "nfev": at.NFEV,
-            "njev": at.NJEV,
-            "nlu": at.NLU,
-            "nsteps": at.NSTEPS,
-            "nrejected": at.NREJECTED,
-            "nnewton": at.NNEWTON,
-        }
-        return {name: int(self.count[place]) for name, place in places.items()}
+        names = ("nfev", "njev", "nlu", "nsteps", "nrejected", "nnewton")
+        return {name: int(getattr(self.state, name)) for name in names}
 
 
 @cache
@@ -408,7 +394,7 @@ def _controller_array(controller: Controller, estimate_order: int) -> Array:
     return controller.to_array(estimate_order)
 
 
-def _loop() -> Any:
-    from . import loop  # imported late: it needs the controllers, which need the state
+def _loop_kernels() -> Any:
+    from .tiers import LoopKernels  # imported late: it needs the controllers, which need the state
 
-    return loop
+    return LoopKernels

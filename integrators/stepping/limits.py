@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from .control import RESOLVED
+
 __all__ = ["RESOLVED", "attempts", "step_limits", "step_size"]
 
-EPS = float(np.finfo(float).eps)
-RESOLVED = 16 * EPS  # steps shorter than this fraction of |t| are not told apart from rounding
 MAX_STEPS = 1_000_000
 MOST_FIXED_STEPS = 1_000_000_000
 

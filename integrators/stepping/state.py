@@ -1,97 +1,116 @@
-"""The state of a run, as the compiled loop sees it: a few arrays with named places.
+"""The state of a run, as the time loop and the methods' kernels see it: numbers with names.
 
-Kernels cannot hold Python objects, so times live in one array of floats (``clock``) and counters
-and switches in one array of integers (``count``). The names of the places are the constants here.
+A kernel says ``w.t`` and ``w.nsteps += 1``; behind it is a :class:`State`, one for each run.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
-from itertools import count as _count
 
-# Places in `clock`.
-_place = _count()
-T = next(_place)  # current time
-T_PREVIOUS = next(_place)  # start of the last accepted step
-T_STOP = next(_place)  # the loop stops here: end of the span, or the next tstop
-T_LIMIT = next(_place)  # f is not asked beyond: the last moment before a jump of f
-T_BASE = next(_place)  # fixed step: t = T_BASE + STEP_INDEX * H_FIXED
-H_FIXED = next(_place)
-H = next(_place)  # proposed magnitude of the next step
-H_LAST = next(_place)  # signed length of the last accepted step
-H_FACTORED = next(_place)  # signed step for which the linear systems are factorised
-DIRECTION = next(_place)  # +1 or -1
-MIN_STEP = next(_place)
-MAX_STEP = next(_place)
-RTOL = next(_place)
-ERROR = next(_place)  # error norm of the last accepted step (1 = tolerance)
-ERROR_BEFORE = next(_place)  # of the one before
-NEWTON_FACTOR = next(_place)  # by how much to shorten a step on which Newton failed
-NEWTON_RATE = next(_place)  # contraction of the last Newton iteration
-NEWTON_MEMORY = next(_place)  # theta/(1-theta), carried from step to step
-NEWTON_TOLERANCE = next(_place)
-ESTIMATE_WEIGHT = next(_place)  # weight of h f(t, y) in the estimate of implicit methods
-H_TRIED = next(_place)  # step that a method written in Python is asked to take
-DOUBLING_DIVISOR = next(_place)  # 2^p - 1
-DENSE_WEIGHT = next(_place)  # γ of further implicit stages for dense output
-NORM = next(_place)  # norm of the error estimate, if NORM_KNOWN
-CLOCK_SIZE = next(_place)
+from ..kernels.record import Record
 
-# Places in `count`.
-_place = _count()
-NFEV = next(_place)
-NJEV = next(_place)
-NLU = next(_place)
-NNEWTON = next(_place)
-NSERIES = next(_place)  # Taylor series computed
-NSTEPS = next(_place)
-NREJECTED = next(_place)
-MAX_STEPS = next(_place)  # allowed attempts, accepted or not
-NEXT_OUTPUT = next(_place)  # first output time that has not been reached
-TAKEN = next(_place)  # steps taken by the last call of `advance` …
-KEPT = next(_place)  # … and how many of them left their dense output in Qs
-STEP_INDEX = next(_place)
-FIXED = next(_place)  # 1: fixed step, no error control
-NATIVE = next(_place)  # 1: the right-hand side is machine code
-JACOBIAN_NATIVE = next(_place)  # 1: the Jacobian is machine code
-F0_CURRENT = next(_place)  # 1: `f0` is the slope at (t, y)
-F0_KNOWN = next(_place)  # 1: `f0` is the slope at the start of the last accepted step
-HAVE_F1 = next(_place)  # 1: `f1` is the slope at the end of the last step
-LAST_REJECTED = next(_place)
-LAST_REASON = next(_place)  # Status code of the last rejection
-STAGES = next(_place)
-NORM_KNOWN = next(_place)  # 1: the attempt has measured its error itself
-EXTRA_STAGES = next(_place)  # stages that only dense output needs
-EXTRA_IS_SLOPE = next(_place)  # 1: the first extra stage is the slope at the end of the step
-FSAL = next(_place)
-OWN_LENGTH = next(_place)  # 1: the method itself proposes the next step when it is told of success
-ESTIMATE = next(_place)  # one of the ESTIMATE_… below
-DENSE = next(_place)  # one of the DENSE_… below
-WANT_DENSE = next(_place)
-EVENTS = next(_place)  # how many events the loop watches
-MAX_NORM = next(_place)  # 1: largest component, 0: root mean square
-PAIRS = next(_place)  # 1: components are (real, imaginary) pairs
-JACOBIAN_CURRENT = next(_place)  # 1: the Jacobian was evaluated at the current (t, y)
-HAVE_JACOBIAN = next(_place)
-JACOBIAN_AGE = next(_place)  # accepted steps since it was evaluated
-CONSTANT_JACOBIAN = next(_place)
-HAVE_START = next(_place)  # 1: stage slopes of the previous step are there to extrapolate
-MAX_NEWTON = next(_place)
-NEWTON_LAST = next(_place)  # iterations of the last attempt
-HAS_MASS = next(_place)
-EXTERNAL_ALGEBRA = next(_place)  # 1: linear systems are solved by a Python callback
-COUPLING = next(_place)  # one of the COUPLING_… below
-VARIABLE_ORDER = next(_place)  # 1: the order may change from step to step
-ORDER_WISH = next(_place)  # +1 or -1: a higher or lower order would serve better
-LOWEST_ORDER = next(_place)  # of a Taylor method with variable order …
-HIGHEST_ORDER = next(_place)  # … and the highest
-STEPS_AT_ORDER = next(_place)  # accepted steps since the last change of order
-ESTIMATE_BLOCK = next(_place)  # which real block filters the error estimate; -1: none
-HALF_ROWS = next(_place)  # step doubling: stages of the first half that dense output needs, too
-DENSE_BLOCK = next(_place)  # which real block solves for further stages for dense output
-KINKS = next(_place)  # 1: f is known to have kinks; Taylor methods look inside their steps, too
-END_BLOCK = next(_place)  # which one filters the slope at the end, if that is looked at; else -1
-COUNT_SIZE = next(_place)
+
+class State(Record):
+    """Times, counters and switches of a run. Switches are 1 or 0."""
+
+    # Time.
+    t: float  # current time
+    t_previous: float  # start of the last accepted step
+    t_stop: float  # the loop stops here: end of the span, or the next tstop
+    limited: int  # 1: f is not asked beyond …
+    t_limit: float  # … this, the last moment before a jump of f
+    direction: float  # +1 or -1
+
+    # Step lengths.
+    h: float  # proposed magnitude of the next step
+    h_last: float  # signed length of the last accepted step
+    min_step: float
+    max_step: float
+    fixed: int  # 1: fixed step, no error control: t = t_base + step_index * h_fixed
+    h_fixed: float
+    t_base: float
+    step_index: int
+    own_length: int  # 1: the method itself proposes the next step when it is told of success
+
+    # What the loop was asked for, and what it left.
+    stop: int  # 1: end before the next step (set from another thread)
+    max_steps: int  # allowed attempts, accepted or not
+    taken: int  # steps taken by the last call of `advance` …
+    kept: int  # … and how many of them left their dense output in Qs
+    want_dense: int
+    next_output: int  # first output time that has not been reached
+    watched: int  # how many events the loop watches
+
+    # Counters.
+    nfev: int
+    njev: int
+    nlu: int
+    nnewton: int
+    nseries: int  # Taylor series computed
+    nsteps: int
+    nrejected: int
+
+    # Error control.
+    rtol: float
+    max_norm: int  # 1: largest component, 0: root mean square
+    pairs: int  # 1: components are (real, imaginary) pairs
+    estimate_kind: int  # one of the ESTIMATE_… below
+    norm: float  # norm of the error estimate, if the attempt has measured it itself …
+    norm_known: int  # … as this says
+    log_error: float  # logarithm of the error norm of the last accepted step (0 = tolerance)
+    log_before: float  # of the one before
+    last_rejected: int
+    last_reason: int  # Status code of the last rejection
+    doubling_divisor: float  # step doubling: 2^p - 1 …
+    half_rows: int  # … and stages of the first half that dense output needs, too
+
+    # What is known of f.
+    f_native: int  # 1: the right-hand side is machine code
+    kinks: int  # 1: f is known to have kinks; Taylor methods look inside their steps, too
+    f0_current: int  # 1: `f0` is the slope at (t, y)
+    f0_known: int  # 1: `f0` is the slope at the start of the last accepted step
+    have_f1: int  # 1: `f1` is the slope at the end of the last step
+    h_tried: float  # step that a method written in Python is asked to take
+
+    # The tableau.
+    stages: int
+    fsal: int
+    dense_kind: int  # one of the DENSE_… below
+    extra_stages: int  # stages that only dense output needs
+    extra_is_slope: int  # 1: the first extra stage is the slope at the end of the step
+
+    # Variable order.
+    variable_order: int  # 1: the order may change from step to step
+    order_wish: int  # +1 or -1: a higher or lower order would serve better
+    lowest_order: int  # of a Taylor method …
+    highest_order: int  # … and the highest
+    steps_at_order: int  # accepted steps since the last change of order
+
+    # Implicit methods: Newton's iteration …
+    max_newton: int  # allowed iterations
+    newton_last: int  # iterations of the last attempt
+    newton_tolerance: float
+    newton_rate: float  # contraction of the last iteration
+    newton_memory: float  # theta/(1-theta), carried from step to step
+    newton_factor: float  # by how much to shorten a step on which it failed
+    have_start: int  # 1: stage slopes of the previous step are there to extrapolate
+    # … its matrices …
+    jacobian_native: int  # 1: the Jacobian is machine code
+    have_jacobian: int
+    jacobian_current: int  # 1: it was evaluated at the current (t, y)
+    jacobian_age: int  # accepted steps since it was evaluated
+    constant_jacobian: int
+    has_mass: int
+    h_factored: float  # signed step for which the linear systems are factorised
+    external_algebra: int  # 1: linear systems are solved by a Python callback
+    coupling: int  # one of the COUPLING_… below
+    # … and what else uses them.
+    estimate_block: int  # which real block filters the error estimate; -1: none
+    estimate_weight: float  # weight of h f(t, y) in the estimate
+    end_block: int  # which one filters the slope at the end, if that is looked at; else -1
+    dense_block: int  # which one solves for further stages for dense output …
+    dense_weight: float  # … and their γ
+
 
 ESTIMATE_NONE, ESTIMATE_EMBEDDED, ESTIMATE_TWO, ESTIMATE_DOUBLING = range(4)
 DENSE_NATIVE, DENSE_HERMITE = range(2)
@@ -99,7 +118,7 @@ COUPLING_DIAGONAL, COUPLING_TRANSFORMED, COUPLING_FULL = range(3)
 
 # Outcomes of a kernel; negative ones end the run unless a shorter step helps.
 OK = 0
-REACHED = 1  # T_STOP was reached
+REACHED = 1  # t_stop was reached
 FULL = 2  # as many steps were taken as asked for
 SWITCH = 3  # another order would serve better
 LOOK = 4  # an event may have occurred in the last step
@@ -132,5 +151,6 @@ NONFINITE = int(Status.NONFINITE)
 NEWTON_FAILED = int(Status.NEWTON_FAILED)
 SINGULAR_MATRIX = int(Status.SINGULAR_MATRIX)
 TOO_MANY_STEPS = int(Status.TOO_MANY_STEPS)
+INTERRUPTED = int(Status.INTERRUPTED)
 NEGATIVE = int(Status.NEGATIVE)
 FUNCTION_RAISED = int(Status.FUNCTION_RAISED)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..problem import IVP, has_text
-from .control import Controller
+from .control import Controller, first_length, trial_length
 
 __all__ = ["Options", "Stepper", "Take", "checked_slope"]
 
@@ -184,6 +184,10 @@ class Stepper(ABC):
     def restart(self, t: float, y: NDArray[Any], h: float | None = None) -> None:
         """Start afresh from (t, y) after a jump; nothing known about the past is used."""
 
+    def stop(self) -> None:
+        """Asked from another thread to end before the next step, if the method can."""
+        return
+
     @abstractmethod
     def error(self) -> BaseException | None:
         """Return what a Python function raised, once."""
@@ -205,21 +209,13 @@ class Stepper(ABC):
         size = self.size(y0)
         scale = self.options.atol + rtol * size
         d0, d1 = _rms(size / scale), _rms(slope / scale)
-        h0 = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
-        h0 = min(h0, length)
+        h0 = trial_length(d0, d1, length)
         try:
             ahead = self.slope(t0 + forward * h0, self.move(y0, forward * h0 * slope))
         except Exception:  # a trial outside f's domain is no failure of the run
             return float(max(min(1e-3 * h0, length), 1e-12 * length))
         d2 = _rms((ahead - slope) / scale) / h0
-        if not np.isfinite(d2):
-            return 1e-3 * h0
-        largest = max(d1, d2)
-        if largest <= 1e-15:
-            h1 = max(1e-6, h0 * 1e-3)
-        else:
-            h1 = (0.01 / largest) ** (1 / (order + 1))
-        return float(min(100 * h0, h1, length))
+        return float(first_length(h0, d1, d2, 1 / (order + 1), length))
 
     def size(self, y: NDArray[Any]) -> Array:
         """Sizes of the components at y that relative tolerances refer to."""

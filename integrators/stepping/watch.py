@@ -14,7 +14,6 @@ import numpy as np
 from ..kernels import kernel
 from ..kernels.pointers import call
 from .dense import copy
-from .state import H_LAST, T_PREVIOUS
 
 __all__ = ["SAMPLES", "zero_possible"]
 
@@ -27,8 +26,8 @@ def zero_possible(w):
 
     If not, ``event_values`` are those at its end.
     """
-    t = w.clock[T_PREVIOUS]
-    h = w.clock[H_LAST]
+    t = w.t_previous
+    h = w.h_last
     values = w.event_samples
     last = len(SAMPLES) - 1
     for i in range(1, last + 1):

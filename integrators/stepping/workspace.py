@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from ..kernels.record import Record
 from ..kernels.workspace import Workspace
+from .control import Control
+from .state import State
 
-__all__ = ["Custom", "Explicit", "Implicit", "Lanes", "Series", "Steps"]
+__all__ = ["Common", "Custom", "Explicit", "Implicit", "Lanes", "Series", "Steps"]
 
-SHARED = {
+SHARED: dict[str, Any] = {
     "attempt": "a",  # the method's kernels, see integrators.stepping.loop
     "accepted": "a",
     "dense": "a",
     "refine": "a",
     "f": "a",  # the right-hand side
-    "clock": "f1",  # times and tolerances, see integrators.stepping.state
-    "count": "i1",  # counters and switches
-    "control": "f1",  # step-size controller, see integrators.stepping.control
+    "state": State,  # times, counters and switches
+    "control": Control,  # numbers of the step-size controller
     "flag": "i1",  # set by a Python callback that succeeded
     "x": "f1",  # argument of f …
     "dx": "f1",  # … and its value
@@ -61,13 +63,13 @@ TABLEAU = {
 class Steps(Workspace):
     """What the time loop knows of every method: the fields with which each family begins."""
 
-    FIELDS: ClassVar[dict[str, str]] = SHARED
+    FIELDS: ClassVar[dict[str, Any]] = SHARED
 
 
 class Explicit(Workspace, begins_as=Steps):
     """Arrays of an explicit Runge–Kutta method."""
 
-    FIELDS: ClassVar[dict[str, str]] = {
+    FIELDS: ClassVar[dict[str, Any]] = {
         **SHARED,
         **TABLEAU,
         "e_low": "f1",  # weights of the second estimate
@@ -80,7 +82,7 @@ class Explicit(Workspace, begins_as=Steps):
 class Implicit(Workspace, begins_as=Steps):
     """Arrays of an implicit Runge–Kutta method; K holds the stage increments W = h k."""
 
-    FIELDS: ClassVar[dict[str, str]] = {
+    FIELDS: ClassVar[dict[str, Any]] = {
         **SHARED,
         **TABLEAU,
         "solve_stages": "a",  # kernel that solves for the stage increments
@@ -121,7 +123,7 @@ class Implicit(Workspace, begins_as=Steps):
 class Series(Workspace, begins_as=Steps):
     """Arrays of a Taylor method; K holds the coefficients."""
 
-    FIELDS: ClassVar[dict[str, str]] = {
+    FIELDS: ClassVar[dict[str, Any]] = {
         **SHARED,
         "series": "a",  # machine code that fills K
         "fused": "a",  # a whole step as machine code, see integrators.methods.taylor.fused …
@@ -130,18 +132,28 @@ class Series(Workspace, begins_as=Steps):
     }
 
 
+class Common(Record):
+    """What all lanes of all threads share."""
+
+    stop: int  # 1: store what there is and end (set from outside)
+    stages: int
+    t_start: float
+    first_step: float  # 0: a guess
+    rtol: float
+    exponent: float  # of the first guess
+
+
 class Lanes(Workspace):
     """Arrays of many runs side by side (``integrators.many.lanes``), which has its own loop."""
 
-    FIELDS: ClassVar[dict[str, str]] = {
+    FIELDS: ClassVar[dict[str, Any]] = {
         "f": "a",  # the right-hand side in lanes
-        "fused": "a",  # a whole step in lanes, or 0
+        "fused": "a",  # a whole step in lanes
         "judge": "a",  # what follows from it
-        **TABLEAU,
-        "e_low": "f1",
+        "A": "f2",  # with the rows of stages that dense output adds
+        "c": "f1",
         "P": "f2",
-        "switches": "i1",
-        "numbers": "f1",
+        "common": Common,
         "atol": "f1",
         "y0": "f2",  # initial states and parameters, a row for each run
         "p0": "f2",
@@ -176,7 +188,7 @@ class Lanes(Workspace):
 class Custom(Workspace, begins_as=Steps):
     """Arrays of a method written in Python."""
 
-    FIELDS: ClassVar[dict[str, str]] = {
+    FIELDS: ClassVar[dict[str, Any]] = {
         **SHARED,
         "stepper": "a",  # callback that fills y_new and error
     }

@@ -33,7 +33,7 @@ from .simplify import RULES, add, div, mul, neg, power, sub
 if TYPE_CHECKING:
     import scipy.sparse
 
-__all__ = ["hvp", "jacobian", "jvp", "replay", "sparsity", "vjp"]
+__all__ = ["hvp", "jacobian", "jvp", "replay", "sparse_jacobian", "sparsity", "vjp"]
 
 FLAT = CONDITIONS | {"sign", "floor", "const", "input"}
 
@@ -303,6 +303,39 @@ def jacobian(program: Program, columns: Sequence[int]) -> Program:
     zero = g.const(0.0)
     nodes = [derivatives[o].get(c, zero) for o in program.outputs for c in range(len(columns))]
     return Program.from_graph(g, nodes, program.inputs, (len(program.outputs), len(columns)))
+
+
+def sparse_jacobian(
+    program: Program, columns: Sequence[int]
+) -> tuple[Program, list[int], list[int]]:
+    """∂(outputs)/∂(inputs listed in columns): the entries that may not vanish, and where they are.
+
+    Returns
+    -------
+    program, rows, columns
+        A program whose outputs are the entries, row by row, and the place of each.
+
+    Examples
+    --------
+    >>> from integrators.tracing import trace
+    >>> J, rows, columns = sparse_jacobian(trace(lambda x: [x[0] * x[1], 3 * x[1]], 2), [0, 1])
+    >>> rows, columns, [float(v) for v in J.evaluate([5.0, 7.0])]
+    ([0, 0, 1], [0, 1, 1], [7.0, 5.0, 3.0])
+    """
+    g = Graph()
+    tape = _Tape(g, program)
+    seeds: list[dict[int, int]] = [{} for _ in program.inputs]
+    for c, k in enumerate(columns):
+        seeds[k] = {c: _one(g)}
+    derivatives = _forward(tape, seeds)
+    entries = [
+        (row, c, derivatives[o][c])
+        for row, o in enumerate(program.outputs)
+        for c in sorted(derivatives[o])
+    ]
+    nodes = [node for _, _, node in entries]
+    made = Program.from_graph(g, nodes, program.inputs)
+    return made, [row for row, _, _ in entries], [c for _, c, _ in entries]
 
 
 def sparsity(program: Program) -> scipy.sparse.csr_array:

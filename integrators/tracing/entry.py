@@ -20,7 +20,7 @@ it is not known to hold, :func:`available` says so and callers take their ordina
 from __future__ import annotations
 
 import ctypes
-import importlib.util
+import importlib
 import platform
 import sys
 from collections.abc import Callable, Sequence
@@ -28,6 +28,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+
+from ..kernels.object_code import has_llvm
 
 __all__ = ["available", "slope_entry", "workspace_entry"]
 
@@ -69,7 +71,7 @@ def available() -> bool:
         _numpy_function(NEW_ARRAY)
     except (ImportError, AttributeError, ValueError):
         return False
-    return importlib.util.find_spec("llvmlite") is not None
+    return has_llvm()
 
 
 def slope_entry(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..kernels.object_code import has_llvm
 from . import derivative, printing
 from . import entry as native
 from .arrays import SymbolArray
@@ -26,6 +27,7 @@ from .trace import program_on_symbols
 if TYPE_CHECKING:
     import scipy.sparse
 
+    from .interpreted_code import InterpretedCode
     from .llvm.codegen import MachineCode
 
 __all__ = ["Function", "Jacobian", "Series"]
@@ -51,7 +53,7 @@ class Function:
         self._n = n
         self._k = k
         self.extra = tuple(extra)
-        self._codes: dict[int, MachineCode] = {}
+        self._codes: dict[int, MachineCode | InterpretedCode] = {}
         self._broken = False
         self._entry: Any = None
 
@@ -123,7 +125,7 @@ class Function:
         values = self.graph.evaluate([t, *(float(e) for a in arrays for e in a)])
         return np.array(values, dtype=float).reshape(self.graph.shape)
 
-    def _code(self) -> MachineCode | None:
+    def _code(self) -> MachineCode | InterpretedCode | None:
         """Scalar machine code, or None where there is no compiler or the graph is too large."""
         if 1 not in self._codes and not self._broken:
             try:
@@ -133,7 +135,7 @@ class Function:
                 self._broken = True
         return self._codes.get(1)
 
-    def machine_code(self, lanes: int = 1) -> MachineCode:
+    def machine_code(self, lanes: int = 1) -> MachineCode | InterpretedCode:
         """Machine code, compiled at the first call and cached on disk.
 
         Parameters
@@ -152,7 +154,11 @@ class Function:
             self._codes[lanes] = self._compile(lanes)
         return self._codes[lanes]
 
-    def _compile(self, lanes: int) -> MachineCode:
+    def _compile(self, lanes: int) -> MachineCode | InterpretedCode:
+        if not has_llvm() and lanes == 1:
+            from .interpreted_code import InterpretedCode
+
+            return InterpretedCode(self.graph, self.n)
         from .llvm.codegen import compile_program
 
         return compile_program(self.graph, self.n, lanes)
@@ -238,8 +244,8 @@ class Series(Function):
         """All coefficients as one straight-line program (large, where there are loops)."""
         return self._program
 
-    def _compile(self, lanes: int) -> MachineCode:
-        if self.unrolled:
+    def _compile(self, lanes: int) -> MachineCode | InterpretedCode:
+        if self.unrolled or not has_llvm():
             return super()._compile(lanes)
         from .series_loop import compile_series
 

@@ -106,7 +106,7 @@ class Graph:
     True
     """
 
-    __slots__ = ("_index", "args", "ops", "simplify", "values")
+    __slots__ = ("_index", "args", "decisions", "ops", "simplify", "values")
 
     def __init__(self, simplify: bool = True) -> None:
         self.simplify = simplify
@@ -114,6 +114,7 @@ class Graph:
         self.args: list[tuple[Any, ...]] = []
         self.values: list[float | None] = []  # the number, where the node is a constant
         self._index: dict[tuple[Any, ...], int] = {}
+        self.decisions: Any = None  # who answers what depends on values: `tracing.decisions`
 
     def __len__(self) -> int:
         return len(self.ops)

@@ -23,7 +23,16 @@ from .errors import TracingError, too_large, tracing_error, user_location
 from .graph import CONDITIONS, FLOATS, Graph
 from .simplify import RULES, add, div, mul, neg, power, sub
 
-__all__ = ["Condition", "PythonBool", "PythonFloat", "Symbol", "apply", "as_number", "symbol"]
+__all__ = [
+    "Condition",
+    "PythonBool",
+    "PythonFloat",
+    "Symbol",
+    "apply",
+    "as_node",
+    "as_number",
+    "symbol",
+]
 
 #: A trace stops when it has made so many nodes: more than twice as many as become machine code,
 #: because some of them may turn out not to be needed.
@@ -180,6 +189,8 @@ class Symbol:
         value = self.graph.values[self.index]
         if value is not None:
             return bool(value)
+        if self.graph.decisions is not None:
+            return bool(self.graph.decisions.truth(self.index))
         raise tracing_error(
             "a traced value has no truth value: it was used in `if`, `while`, `and`, `or`, "
             "`not`, min(), max() or a comparison of several values",
@@ -208,6 +219,11 @@ class Symbol:
             f"math, or stored in an array of floats. Remedy: {remedy}."
         )
 
+    def __round__(self, digits: int | None = None) -> int:
+        if self.graph.decisions is not None and digits is None:
+            return int(self.graph.decisions.whole(self))
+        self._whole()
+
     def _whole(self, *_: Any) -> NoReturn:
         raise tracing_error(
             "a traced value cannot become an integer: it was used in int(), round(), range() or "
@@ -215,7 +231,7 @@ class Symbol:
             "take sizes and indices from constants, or leave the function untraced",
         )
 
-    __int__ = __index__ = __trunc__ = __round__ = _whole
+    __int__ = __index__ = __trunc__ = _whole
 
     def __complex__(self) -> complex:
         raise tracing_error(
@@ -380,6 +396,14 @@ def _as_condition(g: Graph, i: int) -> int:
     if g.ops[i] in CONDITIONS or g.values[i] is not None:
         return i
     return RULES["ne"](g, i, g.const(0.0))
+
+
+def as_node(g: Graph, x: Any) -> int:
+    """Return the node of a number or a symbol."""
+    node = _operand(g, x)
+    if node is None:
+        raise TracingError(f"expected a number or a traced value, got {x!r}")
+    return node
 
 
 def _operand(g: Graph, x: Any) -> int | None:

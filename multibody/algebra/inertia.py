@@ -18,8 +18,11 @@ from ..checks import (
     INERTIA_TOLERANCE,
     Array,
     ArrayLike,
+    assume,
     check_symmetric,
     exact_array,
+    has_symbols,
+    number,
     real_scalar,
 )
 from ..kernels import inertia as _k
@@ -63,6 +66,9 @@ def check_central_inertia(value: ArrayLike, name: str = "I_C") -> Array:
 received [1. 1. 3.]; no distribution of mass has these, check units and axes
     """
     I = check_symmetric(value, name, 3)
+    if has_symbols(I):
+        assume(_is_possible, I)
+        return (I + I.T) / 2
     moments = np.linalg.eigvalsh(I)
     slack = INERTIA_TOLERANCE * max(float(np.abs(moments).max()), 0.0)
     if moments[0] < -slack:
@@ -76,6 +82,16 @@ received [1. 1. 3.]; no distribution of mass has these, check units and axes
             f"received {moments}; no distribution of mass has these, check units and axes"
         )
     return (I + I.T) / 2
+
+
+def _is_possible(I: Array) -> Array:
+    """Whether each of many central inertias passes the check above."""
+    finite = np.isfinite(I).all(axis=(1, 2))
+    moments = np.linalg.eigvalsh(np.where(finite[:, None, None], I, 0.0))
+    slack = INERTIA_TOLERANCE * np.abs(moments).max(axis=1)
+    positive = moments[:, 0] >= -slack
+    triangle = moments[:, 2] <= moments[:, 0] + moments[:, 1] + slack
+    return np.asarray(finite & positive & triangle)
 
 
 def _check_mass(m: ArrayLike) -> float:
@@ -147,7 +163,7 @@ class RigidInertia(Transformable):
     def from_parameters(cls, parameters: ArrayLike) -> RigidInertia:
         """Ten numbers (m, m c, Ixx, Iyx, Iyy, Izx, Izy, Izz), inertia at the origin."""
         p = exact_array(parameters, "parameters", (10,))
-        return cls(float(p[0]), p[1:4], _full(p[4:]))
+        return cls(number(p[0]), p[1:4], _full(p[4:]))
 
     @classmethod
     def from_matrix(cls, matrix: ArrayLike) -> RigidInertia:
@@ -171,7 +187,7 @@ class RigidInertia(Transformable):
     @property
     def mass(self) -> float:
         """Mass m."""
-        return float(self.array[0])
+        return number(self.array[0])
 
     @property
     def moment(self) -> Array:
@@ -198,7 +214,7 @@ class RigidInertia(Transformable):
 
     def matrix(self) -> Array:
         """6×6 matrix [I, h×; −h×, m 1] (Eq 2.63)."""
-        out = np.empty((6, 6))
+        out = np.empty((6, 6), dtype=self.array.dtype)
         _k.rigid_to_matrix(self.array, out)
         return out
 
@@ -265,12 +281,12 @@ class RigidInertia(Transformable):
         return InverseInertia(np.block([[inner, lower.T], [lower, (corner + corner.T) / 2]]))
 
     def _transformed(self, E: Array, r: Array) -> RigidInertia:
-        out = np.empty(10)
+        out = np.empty(10, dtype=np.result_type(E, r, self.array))
         _k.rigid_transform(E, r, self.array, out)
         return self._of(out)
 
     def _transformed_back(self, E: Array, r: Array) -> RigidInertia:
-        out = np.empty(10)
+        out = np.empty(10, dtype=np.result_type(E, r, self.array))
         _k.rigid_transform_inverse(E, r, self.array, out)
         return self._of(out)
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..checks import Array, ArrayLike, check_rotation, one_of, real_array
+from ..checks import Array, ArrayLike, check_rotation, floats, one_of, real_array
 from ..kernels import spatial as _k
 from .rotations import primitive, skew, vex
 from .spatial import Motion, SpatialVector
@@ -80,8 +80,8 @@ class Plucker:
     __array_ufunc__ = None
 
     def __init__(self, E: ArrayLike, r: ArrayLike = (0.0, 0.0, 0.0)) -> None:
-        self.E: Array = check_rotation(E, "E").astype(float)
-        self.r: Array = real_array(r, "r", (3,)).astype(float)
+        self.E: Array = floats(check_rotation(E, "E"))
+        self.r: Array = floats(real_array(r, "r", (3,)))
         if self.E.shape != (3, 3) or self.r.shape != (3,):
             raise ValueError(
                 f"Plucker: expected E of shape (3, 3) and r of shape (3,), received "
@@ -135,7 +135,8 @@ class Plucker:
 
     def inverse(self) -> Plucker:
         """Transform X_AB back to A coordinates."""
-        E, r = np.empty((3, 3)), np.empty(3)
+        dtype = np.result_type(self.E, self.r)
+        E, r = np.empty((3, 3), dtype=dtype), np.empty(3, dtype=dtype)
         _k.invert(self.E, self.r, E, r)
         return Plucker._of(E, r)
 
@@ -147,7 +148,8 @@ class Plucker:
             kernel(self.E, self.r, quantity.array, out)
             return type(quantity)._of(out)
         if isinstance(quantity, Plucker):
-            E, r = np.empty((3, 3)), np.empty(3)
+            dtype = np.result_type(self.E, self.r, quantity.E, quantity.r)
+            E, r = np.empty((3, 3), dtype=dtype), np.empty(3, dtype=dtype)
             _k.compose(self.E, self.r, quantity.E, quantity.r, E, r)
             return Plucker._of(E, r)
         if isinstance(quantity, Transformable):

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import Array, ArrayLike, check_rotation, real_array
+from ..checks import Array, ArrayLike, check_rotation, floats, real_array
 from . import rotations
 from .half_angle import c_cos2, c_mix, c_sin2
 from .inertia import CentralInertia
@@ -63,8 +63,8 @@ class Pose:
     __array_ufunc__ = None
 
     def __init__(self, R: ArrayLike, p: ArrayLike = (0.0, 0.0, 0.0)) -> None:
-        self.R: Array = check_rotation(R).astype(float)
-        self.p: Array = real_array(p, "p", (3,)).astype(float)
+        self.R: Array = floats(check_rotation(R))
+        self.p: Array = floats(real_array(p, "p", (3,)))
         if self.R.shape != (3, 3) or self.p.shape != (3,):
             raise ValueError(
                 f"Pose: expected R of shape (3, 3) and p of shape (3,), received {self.R.shape} "

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cached_property
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..algebra.plucker import Plucker
-from ..checks import Array
+from ..checks import Array, blank
 from ..joints import Joint
 from ..kernels.axial import axial_inverse, axial_screw
 from ..kernels.inertia import rigid_transform
@@ -44,13 +44,15 @@ from .tables import (
     cos_sin,
     decompose,
     doubtful_pivots,
+    is_symbolic,
     joint_elements,
     joint_turn,
+    numbers,
     quarter_turns,
     reference_points,
     starts,
 )
-from .workspace import TreeWorkspace, variables
+from .workspace import STRUCTURE, TreeWorkspace, variables
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -65,12 +67,26 @@ class Tree:
     """A model's arrays, with workspaces to compute on them.
 
     A workspace holds one computation; each thread has its own (:attr:`workspace`).
+
+    Parameters
+    ----------
+    model
+        The model.
+    general
+        Bodies (counted from 0) whose joints are not to be taken as axial, though they are.
+    every_element
+        Whether every freedom has a row in the table of springs, dampers and stops, though none
+        has any: such tables of several models can be compared (``multibody.runs.family``).
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(
+        self, model: Model, *, general: Collection[int] = (), every_element: bool = False
+    ) -> None:
         self.model = model
+        self._general = general
         bodies = model.bodies
         nb, nv = len(bodies), model.nv
+        symbols = is_symbolic(model)  # then the tables are of objects, see multibody.runs.family
         self.turn = np.array([joint_turn(b.joint, b.reverse) for b in bodies])  # C of each body
         self._kept: list[Any] = []  # callbacks and machine code must outlive their addresses
         self._local = threading.local()
@@ -82,26 +98,26 @@ class Tree:
         a["q_at"] = starts(b.joint.nq for b in bodies)
         a["v_at"] = starts(b.joint.nv for b in bodies)
         a["p_at"] = starts(len(b.joint.parameters) for b in bodies)
-        a["p"] = np.array([x for b in bodies for x in b.joint.parameters], dtype=float)
+        a["p"] = numbers(x for b in bodies for x in b.joint.parameters)
         a["armature"] = np.concatenate([np.zeros(0), *[b.armature for b in bodies]])
         a["gravity"] = np.concatenate([np.zeros(3), -model.gravity])
-        a["inertia"] = np.empty((nb, 10))
-        a["E_T"], a["r_T"] = np.empty((nb, 3, 3)), np.empty((nb, 3))
-        a["offset"] = np.zeros((nb, 2))
+        a["inertia"] = blank((nb, 10), symbols)
+        a["E_T"], a["r_T"] = blank((nb, 3, 3), symbols), blank((nb, 3), symbols)
+        a["offset"] = blank((nb, 2), symbols)
         for name in ("axial", "pre", "bend", "z_free", "quarters"):
             a[name] = np.zeros(nb, dtype=np.int64)
         a["unit"] = np.full(nv, -1)
-        a["angle"], a["shift"] = np.zeros(model.nq), np.zeros(model.nq)
-        self.S = np.zeros((nv, 6))
-        self.screws = np.zeros((nb, 3, 7))
+        a["angle"], a["shift"] = blank((model.nq,), symbols), blank((model.nq,), symbols)
+        self.S = blank((nv, 6), symbols)
+        self.screws = blank((nb, 3, 7), symbols)
         for i, body in enumerate(bodies):
             self._place(i, body, a)
         a["doubtful"], a["frail"] = doubtful_pivots(a)
         a["reach"], a["moments"] = reference_points(a)
-        a["elements"] = joint_elements(model)
+        a["elements"] = joint_elements(model, every_element)
         a["springs"], a["spring_bodies"] = self._springs(model)
         self.is_driven = any(b.joint.is_rheonomic for b in bodies)
-        self.has_elements = len(a["elements"]) + len(a["springs"]) > 0
+        self.has_elements = len(joint_elements(model)) + len(a["springs"]) > 0
         self._loops(model, a)
         parents, freedoms = [b.parent for b in bodies], [b.joint.nv for b in bodies]
         a["parent_v"] = expanded_parents(parents, freedoms) - 1
@@ -120,7 +136,7 @@ class Tree:
         parent_C = self.turn[body.parent - 1] if body.parent else np.eye(3)
         X = Plucker._of(self.turn[i] @ body.placement.E @ parent_C.T, parent_C @ body.placement.r)
         joint, at = body.joint, a["v_at"][i]
-        screws = decompose(X) if joint.is_axial else None
+        screws = decompose(X) if joint.is_axial and i not in self._general else None
         rigid_transform(self.turn[i], np.zeros(3), body.inertia.array, a["inertia"][i])
         if joint.units and not (body.reverse and not joint.is_axial):
             a["unit"][at : at + joint.nv] = joint.units
@@ -130,7 +146,7 @@ class Tree:
             return
         (theta2, d2), (alpha, shift), (theta1, d1) = screws
         a["axial"][i] = 1
-        a["z_free"][i] = joint.units == (2,) and body.armature[0] == 0.0
+        a["z_free"][i] = bool(joint.units == (2,) and body.armature[0] == 0.0)
         a["quarters"][i], theta = quarter_turns(theta2)
         a["offset"][i] = theta, d2
         a["pre"][i], a["bend"][i] = (theta1, d1) != (0.0, 0.0), (alpha, shift) != (0.0, 0.0)
@@ -148,7 +164,7 @@ class Tree:
 
     def _springs(self, model: Model) -> tuple[Array, Array]:
         """Springs between points, with the points in internal body coordinates."""
-        numbers = np.empty((len(model.springs), 9))
+        numbers = blank((len(model.springs), 9), is_symbolic(model))
         bodies = np.empty((len(model.springs), 2), dtype=np.int64)
         for s, spring in enumerate(model.springs):
             ends = ((spring.body_a, spring.point_a), (spring.body_b, spring.point_b))
@@ -166,10 +182,10 @@ class Tree:
         a["loop_s"] = np.array([c.successor - 1 for c in loops], dtype=np.int64)
         a["loop_at"] = starts(constraint_count(c.joint) for c in loops)
         a["loop_q_at"] = starts(len(c.joint.parameters) for c in loops)
-        a["loop_q"] = np.array([x for c in loops for x in c.joint.parameters], dtype=float)
+        a["loop_q"] = numbers(x for c in loops for x in c.joint.parameters)
         for name in ("P", "S"):
-            a[f"loop_E_{name}"] = np.empty((len(loops), 3, 3))
-            a[f"loop_r_{name}"] = np.empty((len(loops), 3))
+            a[f"loop_E_{name}"] = blank((len(loops), 3, 3), is_symbolic(model))
+            a[f"loop_r_{name}"] = blank((len(loops), 3), is_symbolic(model))
         for k, loop in enumerate(loops):
             sides = (
                 ("P", loop.predecessor, loop.placement_predecessor),
@@ -180,6 +196,12 @@ class Tree:
                 a[f"loop_E_{name}"][k] = loop.joint.frame @ X.E @ C.T
                 a[f"loop_r_{name}"][k] = C @ X.r
         self.loop_functions = [loop_function(c.joint) for c in loops]
+
+    @staticmethod
+    def whole_numbers() -> list[str]:
+        """Names of the tables of whole numbers that models of one structure share."""
+        made = {"by_screws", "laws", "rates", "switches", "loop_laws", "rows"}  # by workspaces
+        return [name for name in STRUCTURE if name not in made]
 
     # ------------------------------------------------------------------ workspaces
 

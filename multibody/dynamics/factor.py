@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from integrators.kernels import compiled, kernel
+from integrators.kernels import OnArrays, kernel
 
 from ..checks import Array, ArrayLike
 from ..model.topology import expanded_parents
@@ -153,6 +153,12 @@ def _rows(x: ArrayLike, n: int) -> Array:
     return out
 
 
+_run_ltl, _run_ltdl = OnArrays(ltl_kernel), OnArrays(ltdl_kernel)
+_run_l_solve, _run_lt_solve = OnArrays(l_solve_kernel), OnArrays(lt_solve_kernel)
+_run_l_multiply, _run_lt_multiply = OnArrays(l_multiply_kernel), OnArrays(lt_multiply_kernel)
+_run_multiply = OnArrays(inertia_multiply_kernel)
+
+
 def _check_pivots(pivots: Array, diagonal: Array) -> None:
     """Raise if H is not positive definite, as far as its digits can tell.
 
@@ -175,7 +181,7 @@ def ltl(H: ArrayLike, parent: ArrayLike) -> Array:
     """
     L, tree = _inputs(H, parent)
     diagonal = np.diag(L).copy()
-    compiled(ltl_kernel)(L, tree)
+    _run_ltl(L, tree)
     _check_pivots(np.diag(L) ** 2, diagonal)
     return np.tril(L)
 
@@ -184,7 +190,7 @@ def ltdl(H: ArrayLike, parent: ArrayLike) -> tuple[Array, Array]:
     """Unit lower L and the diagonal of D, with H = LᵀDL; no square roots."""
     L, tree = _inputs(H, parent)
     diagonal = np.diag(L).copy()
-    compiled(ltdl_kernel)(L, tree)
+    _run_ltdl(L, tree)
     d = np.diag(L).copy()
     _check_pivots(d, diagonal)
     L = np.tril(L)
@@ -198,29 +204,29 @@ def _in_place(operation: Any, L: Array, parent: ArrayLike, x: ArrayLike, unit: b
     columns = out if out.ndim == 2 else out[:, None]
     for k in range(columns.shape[1]):
         column = np.ascontiguousarray(columns[:, k])
-        compiled(operation)(matrix, tree, column, unit)
+        operation(matrix, tree, column, unit)
         columns[:, k] = column
     return out
 
 
 def l_solve(L: Array, parent: ArrayLike, x: ArrayLike, *, unit: bool = False) -> Array:
     """L⁻¹ x for a vector or the columns of a matrix; `unit` for a unit diagonal."""
-    return _in_place(l_solve_kernel, L, parent, x, unit)
+    return _in_place(_run_l_solve, L, parent, x, unit)
 
 
 def lt_solve(L: Array, parent: ArrayLike, x: ArrayLike, *, unit: bool = False) -> Array:
     """L⁻ᵀ x."""
-    return _in_place(lt_solve_kernel, L, parent, x, unit)
+    return _in_place(_run_lt_solve, L, parent, x, unit)
 
 
 def l_multiply(L: Array, parent: ArrayLike, x: ArrayLike, *, unit: bool = False) -> Array:
     """L x."""
-    return _in_place(l_multiply_kernel, L, parent, x, unit)
+    return _in_place(_run_l_multiply, L, parent, x, unit)
 
 
 def lt_multiply(L: Array, parent: ArrayLike, x: ArrayLike, *, unit: bool = False) -> Array:
     """Lᵀ x."""
-    return _in_place(lt_multiply_kernel, L, parent, x, unit)
+    return _in_place(_run_lt_multiply, L, parent, x, unit)
 
 
 def inertia_multiply(H: ArrayLike, parent: ArrayLike, x: ArrayLike) -> Array:
@@ -230,7 +236,7 @@ def inertia_multiply(H: ArrayLike, parent: ArrayLike, x: ArrayLike) -> Array:
     if vector.ndim != 1:
         raise ValueError(f"x: expected a vector, received shape {vector.shape}")
     out = np.empty_like(vector)
-    compiled(inertia_multiply_kernel)(matrix, tree, vector, out)
+    _run_multiply(matrix, tree, vector, out)
     return out
 
 

@@ -185,10 +185,14 @@ def _shortest_way(model: Model) -> Any:
     compiled = compiled and all(body.joint.is_traceable for body in model.bodies)
     # Forces of springs are gathered in f_ext, which the long way clears.
     if compiled and not model.springs:
-        w = model.tree.make_workspace()  # at time 0, without external forces
+        w = model.tree.traced.get("FD workspace")
+        if w is None:  # at time 0, without external forces
+            w = model.tree.traced["FD workspace"] = model.tree.make_workspace()
         function = _run_as_given if len(w.quaternions) else _run_forward_dynamics
         if model.loops:
             function = constrained_function(w)
+        if not function.is_compiled:
+            return ordinary  # for the time being
         inputs = (w.q, w.v, w.tau)
         run = native.workspace_entry(function.address, w.address, inputs, w.a_q, ordinary, w)
     model.tree.traced["FD"] = run

@@ -20,6 +20,19 @@ if TYPE_CHECKING:
 __all__ = ["Fresh", "law_callback", "law_code", "law_function", "loop_function", "rate_function"]
 
 
+class Fresh:
+    """Something that a cache must not compare."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fresh)
+
+    def __hash__(self) -> int:
+        return 0
+
+
 def law_function(body: Any) -> Callable[..., None]:
     """jcalc as a function that writes E, r, v_J, c_J, S one after the other into `out`."""
     joint = body.joint
@@ -91,28 +104,19 @@ def rate_function(joint: Joint) -> Callable[..., None]:
 
 def loop_function(joint: Joint) -> Callable[..., None]:
     """Law of a loop joint as a function that writes its values into `out`."""
-    law: list[Any] = []  # made when first needed: it has to be traced
 
     def function(t: Any, x: Any, p: Any, out: Any) -> None:
-        if not law:
-            law.append(loop_law(joint))
-        for k, value in enumerate(law[0](t, x, p)):
+        law = _loop_law(joint.law_key(), Fresh(joint))  # made when first needed: it is traced
+        for k, value in enumerate(law(t, x, p)):
             out[k] = value
 
     return function
 
 
-class Fresh:
-    """A function that a cache must not compare."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Fresh)
-
-    def __hash__(self) -> int:
-        return 0
+@cache
+def _loop_law(key: Any, joint: Fresh) -> Callable[..., Any]:
+    """Law of a loop joint; joints with the same key share it, and its parameters are arguments."""
+    return loop_law(joint.function)
 
 
 @cache

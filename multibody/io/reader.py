@@ -13,6 +13,7 @@ import numpy as np
 from ..checks import one_of
 from ..model import Model
 from ..model.builder import ModelBuilder
+from .contacts import add_contact
 from .parts import FORCES, forces_from, inertia_from, joint_from, placement_from
 from .source import FORMATS, KeyPath, Source, read_text
 from .table import Table, reference, said
@@ -111,7 +112,7 @@ def _model(source: Source) -> Model:
         source,
         (),
         source.data,
-        ("format", "name", "units", "gravity", "bodies", "joints", "loops", "springs"),
+        ("format", "name", "units", "gravity", "bodies", "joints", "loops", "springs", "contacts"),
     )
     if top.take("format", FORMAT) != FORMAT:
         raise top.error(
@@ -139,12 +140,15 @@ def _model(source: Source) -> Model:
     _names(source, top.items("springs"))
     for path, data in top.items("springs"):
         _add_spring(source, builder, path, data, names)
+    touching = _names(source, top.items("contacts"))
+    for path, data in top.items("contacts"):
+        add_contact(source, builder, path, data, names)
     try:
         return builder.build()
     except (TypeError, ValueError) as error:
         # The message names what is wrong; the line is that of the first name in it.
         quoted = re.findall(r"'([^']*)'", str(error)) + re.split(r"[: ,→]+", str(error))
-        known = {**taken, **names}
+        known = {**touching, **taken, **names}
         raise source.error(
             next((known[word] for word in quoted if word in known), ()), str(error)
         ) from error

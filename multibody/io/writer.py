@@ -21,6 +21,7 @@ from ..checks import Array, one_of
 from ..joints import REGISTRY, Joint
 from ..model import Body, Model
 from ..model.graph import BASE
+from .contacts import contact_data
 from .parts import is_fileable
 from .reader import FORMAT, format_of
 from .source import FORMATS
@@ -107,6 +108,8 @@ def _data(model: Model) -> dict[str, Any]:
             }
             for spring in model.springs
         ]
+    if model.contacts:
+        data["contacts"] = [contact_data(contact, names) for contact in model.contacts]
     return data
 
 

@@ -375,9 +375,9 @@ def _frame_of(axis: Array) -> Array:
         if abs(axis[k]) == 1.0:
             C = np.eye(3)[rows]
             return C if axis[k] > 0 else np.diag([1.0, -1.0, -1.0]) @ C + 0.0
-    helper = np.eye(3)[int(np.argmin(np.abs(axis)))]
+    helper = np.eye(3)[min(range(3), key=lambda k: abs(axis[k]))]
     x = np.cross(helper, axis)
-    x /= np.linalg.norm(x)
+    x = x / np.linalg.norm(x)
     return np.array([x, np.cross(axis, x), axis])
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..algebra.inertia import RigidInertia
-from ..checks import Array, ArrayLike, one_of, real_array, real_scalar
+from ..checks import Array, ArrayLike, floats, one_of, real_array, real_scalar
 from ..joints import Prismatic, Revolute, Spherical, Universal
 from ..model import Model
 from ..model.builder import ModelBuilder
@@ -28,7 +28,7 @@ def _link(links: str, mass: float, length: float) -> RigidInertia:
 
 def _each(value: ArrayLike, n: int, name: str) -> Array:
     """One positive number for each of n links, from one number or n."""
-    array = real_array(value, name).astype(float)
+    array = floats(real_array(value, name))
     if array.shape not in ((), (n,)) or np.any(array <= 0.0):
         raise ValueError(f"{name}: expected a positive number, or {n} of them, received {value!r}")
     return np.broadcast_to(array, (n,))

@@ -8,6 +8,7 @@ a start and an end time, so that tests, pictures and examples can iterate over a
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from integrators.docstrings import documentation
 
 from ..checks import Array, ArrayLike
 from ..model import Model
+from ..runs.family import NAMED_FACTORIES
 
 if TYPE_CHECKING:
     from integrators import IVP
@@ -208,3 +210,14 @@ def get(name: str, **parameters: Any) -> Model:
     ValueError: unknown mechanism 'cart pool'; did you mean cart_pole?
     """
     return entry(name).model(**parameters)
+
+
+def _named_factory(name: str) -> Callable[..., Model] | None:
+    """How :class:`~multibody.ModelFamily` finds a mechanism: its function, settings filled in."""
+    if _fold(name) not in _ENTRIES:
+        return None
+    found = entry(name)
+    return functools.partial(found.build, **found.settings) if found.settings else found.build
+
+
+NAMED_FACTORIES.append(_named_factory)

@@ -14,6 +14,7 @@ from ..algebra.se3 import Pose
 from ..checks import ArrayLike
 from ..joints import Joint
 from .connect import Connection, Entry, connect, moved
+from .contacts import Contact
 from .graph import BASE, regular_order
 from .model import Body, Loop, Model, PointSpring
 from .rules import (
@@ -66,6 +67,7 @@ class ModelBuilder:
         self._joints: dict[str, Connection] = {}
         self._loops: dict[str, Connection] = {}
         self._springs: dict[str, tuple[Any, ...]] = {}
+        self._contacts: dict[str, tuple[str, str, dict[str, Any]]] = {}
 
     def add_body(
         self,
@@ -274,6 +276,55 @@ class ModelBuilder:
             *spring_numbers(name, point_a, point_b, stiffness, damping, rest),
         )
 
+    def add_contact(
+        self,
+        name: str,
+        body_a: str | int = 0,
+        shape_a: Any = None,
+        body_b: str | int = 0,
+        shape_b: Any = None,
+        *,
+        restitution: float = 0.0,
+        friction: float = 0.0,
+        law: Any = None,
+        gap: Any = None,
+    ) -> None:
+        """Let a surface of one body touch a surface of another; see ``docs/contact.md``.
+
+        Parameters
+        ----------
+        name
+            Any name that no other contact has.
+        body_a, shape_a, body_b, shape_b
+            Bodies, and the shapes that they touch with, in the coordinates of the bodies:
+            `HalfSpace` with `Vertex`, `Ball`, `BoxCorners`, `Capsule` or `Disc`; balls and
+            capsules with each other; what is round in a `Bowl`.
+        restitution
+            e of Newton's law: 0 ≤ e ≤ 1.
+        friction
+            μ of Coulomb's law.
+        law
+            None for rigid bodies; `SpringDamper` or `HuntCrossley` for surfaces that yield.
+        gap
+            In place of shapes a function φ(q) of all position variables, positive apart.
+
+        Examples
+        --------
+        >>> from multibody import Ball, Free, HalfSpace, ModelBuilder, sphere
+        >>> b = ModelBuilder(name="ball")
+        >>> _ = b.add_body("ball", 0, Free(), inertia=sphere(mass=1.0, radius=0.1))
+        >>> b.add_contact("floor", 0, HalfSpace(), "ball", Ball(0.1), restitution=0.9)
+        >>> print(b.build())
+        ball: 1 body, nq = 7, nv = 6
+        0 base
+        └─ 1 ball: Free(), 1 kg
+        contact floor: base with ball
+        """
+        check_name(name, self._contacts, "contact")
+        given = {"shape_a": shape_a, "shape_b": shape_b, "law": law, "gap": gap}
+        given |= {"restitution": restitution, "friction": friction}
+        self._contacts[name] = (self._reference(body_a), self._reference(body_b), given)
+
     def build(self) -> Model:
         """Number the bodies regularly, check everything, and return the model.
 
@@ -318,7 +369,18 @@ class ModelBuilder:
                 shifts[body].E @ (p - shifts[body].r) for body, p in zip(ends, points, strict=True)
             )
             springs.append(PointSpring(name, a, at_a, b, at_b, stiffness, damping, rest))
-        return Model(tuple(bodies), tuple(closing), tuple(springs), self.gravity, self.name)
+        contacts = []
+        for name, (first_body, second_body, given) in self._contacts.items():
+            a, b = (find(body, f"contact {name!r}") for body in (first_body, second_body))
+            for body in (first_body, second_body):
+                if not _is_identity(shifts[body]):
+                    raise ValueError(
+                        f"contact {name!r}: the frame of body {body!r} was moved by add_joint; "
+                        "place its joint at its origin (X_S), or add it by add_body"
+                    )
+            contacts.append(Contact(name, body_a=a, body_b=b, **given))
+        parts = (tuple(bodies), tuple(closing), tuple(springs))
+        return Model(*parts, self.gravity, self.name, tuple(contacts))
 
     # ------------------------------------------------------------------ helpers
 
@@ -349,3 +411,7 @@ class ModelBuilder:
         near = difflib.get_close_matches(name, known, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {known}"
         raise ValueError(f"{where}: no body is named {name!r}; {hint}")
+
+
+def _is_identity(X: Plucker) -> bool:
+    return bool((np.eye(3) == X.E).all() and (X.r == 0.0).all())

@@ -20,6 +20,7 @@ from ..algebra.inertia import RigidInertia
 from ..algebra.plucker import Plucker
 from ..checks import QUATERNION_TOLERANCE, Array, ArrayLike, real_array, unit_quaternion
 from ..joints import Joint
+from .contacts import Contact, check_duplicates, checked_contact
 from .rules import (
     FORCES,
     FROM_DYNAMICS,
@@ -37,7 +38,7 @@ from .rules import (
 if TYPE_CHECKING:
     from ..dynamics.arrays import Tree
 
-__all__ = ["Body", "Loop", "Model", "PointSpring"]
+__all__ = ["Body", "Contact", "Loop", "Model", "PointSpring"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +126,7 @@ class Model:
     springs: tuple[PointSpring, ...] = ()
     gravity: Any = (0.0, 0.0, -9.81)
     name: str = "model"
+    contacts: tuple[Contact, ...] = ()
 
     def __post_init__(self) -> None:
         """Check everything, whoever made the parts, and keep copies that nobody can change."""
@@ -136,7 +138,9 @@ class Model:
             "loops": _checked(self.loops, Loop, _loop, len(bodies)),
             "springs": _checked(self.springs, PointSpring, _spring, len(bodies)),
             "gravity": gravity_vector(self.gravity),
+            "contacts": _checked(self.contacts, Contact, checked_contact, len(bodies)),
         }
+        check_duplicates(given["contacts"])
         for name, value in given.items():
             object.__setattr__(self, name, value)
         for i, body in enumerate(self.bodies, 1):
@@ -353,6 +357,8 @@ class Model:
         for s in self.springs:
             parts += [s.name, s.body_a, s.point_a.tobytes(), s.body_b, s.point_b.tobytes()]
             parts += [s.stiffness, s.damping, s.rest]
+        for contact in self.contacts:
+            parts += contact.identity()
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -372,6 +378,10 @@ class Model:
         for loop in self.loops:
             names = [self._name(loop.predecessor), self._name(loop.successor)]
             lines.append(f"loop {loop.name}: {names[0]} to {names[1]} by {loop.joint!r}")
+        for contact in self.contacts:
+            names = [self._name(contact.body_a), self._name(contact.body_b)]
+            pair = "by a function" if contact.gap else f"{names[0]} with {names[1]}"
+            lines.append(f"contact {contact.name}: {pair}")
         return "\n".join(lines)
 
     def _name(self, i: int) -> str:
@@ -399,7 +409,7 @@ class Model:
 
 def _checked(parts: Any, kind: Any, check: Callable[[Any, int], Any], n: int) -> tuple[Any, ...]:
     """Parts of one kind, checked, under names that differ."""
-    what = {Body: "body", Loop: "loop", PointSpring: "spring"}[kind]
+    what = {Body: "body", Loop: "loop", PointSpring: "spring", Contact: "contact"}[kind]
     names: set[str] = set()
     found = []
     for part in parts:

@@ -7,6 +7,7 @@ of the part, what was expected and what came.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,10 @@ from ..checks import (
     ROTATION_TOLERANCE,
     Array,
     ArrayLike,
+    assume,
     exact_array,
+    floats,
+    has_symbols,
     real_array,
     real_scalar,
 )
@@ -54,6 +58,9 @@ NO_STOPS = (-np.inf, np.inf, 0.0, 0.0)
 
 #: Stiffness and damping of stops of which only the places are given.
 STOP_STIFFNESS, STOP_DAMPING = 1e4, 1e2
+
+#: Part of the largest moment of inertia (or of the mass) that is no result of rounding.
+BEYOND_DOUBT = 1e-6
 
 #: Times at which a prescribed motion is looked at; a mistake shows at any of them.
 SAMPLE_TIMES = (0.0, 0.3, 1.0)
@@ -145,9 +152,9 @@ def force_elements(
 
 
 def _per_freedom(value: ArrayLike, joint: Joint, key: str, name: str) -> Array:
-    array = real_array(value, f"{name}: {key}").astype(float)
+    array = floats(real_array(value, f"{name}: {key}"))
     if array.ndim == 0:
-        array = np.full(joint.nv, float(array))
+        array = np.full(joint.nv, array[()])
     if array.shape != (joint.nv,):
         raise ValueError(
             f"{name}: expected one number or {joint.nv} as {key}, received shape {array.shape}"
@@ -159,7 +166,7 @@ def _limits(limits: Any, joint: Joint, name: str) -> Array:
     """Rows (lower, upper, stiffness, damping)."""
     if limits is None:
         return np.tile(NO_STOPS, (joint.nv, 1))
-    rows = np.atleast_2d(real_array(limits, f"{name}: limits", finite=False)).astype(float)
+    rows = floats(np.atleast_2d(real_array(limits, f"{name}: limits", finite=False)))
     if rows.shape not in ((joint.nv, 2), (joint.nv, 4)) or np.isnan(rows).any():
         if not joint.rate_is_velocity:
             _refuse_limits(joint, name)
@@ -253,6 +260,8 @@ def spring_numbers(
 
 def check_masses(model: Model) -> None:
     """Raise if some freedom moves nothing: then no equation determines its acceleration."""
+    if _every_body_has_inertia(model):
+        return
     find_singular_body = FROM_DYNAMICS["singular body"]
     rng = np.random.default_rng(0)
     # A singular position is possible by chance in one configuration, not in two.
@@ -275,6 +284,37 @@ def check_masses(model: Model) -> None:
         "that direction, and neither have the bodies that it carries; give it mass or "
         "rotational inertia, an armature, or a Fixed joint"
     )
+
+
+def _every_body_has_inertia(model: Model) -> bool:
+    """Whether each body by itself resists the motions that its joint allows, beyond any doubt.
+
+    What it carries only adds to that, as long as no inertia is negative; so there is no need to
+    compute anything at some position, which takes longer than all other checks.
+    """
+    for body in model.bodies:
+        inertia, resists = body.inertia.matrix(), partial(_resists, body.joint)
+        if has_symbols(inertia):
+            assume(resists, inertia)
+        elif not resists(inertia[None])[0]:
+            return False
+    return True
+
+
+def _resists(joint: Joint, inertias: Array) -> Array:
+    """Whether each of some inertias is not negative, and positive in the freedoms of a joint."""
+    finite = np.isfinite(inertias).all(axis=(1, 2))
+    inertias = np.where(finite[:, None, None], inertias, 0.0)
+    sizes = np.linalg.eigvalsh(inertias)
+    good = finite & (sizes[:, 0] >= -INERTIA_TOLERANCE * sizes[:, -1])
+    if joint.nv == 0:
+        return good
+    if len(joint.units) == joint.nv == 1:
+        half = slice(0, 3) if joint.units[0] < 3 else slice(3, 6)
+        axis, part = joint.frame[joint.units[0] % 3], inertias[:, half, half]
+        own = np.einsum("a,mab,b->m", axis, part, axis)
+        return np.asarray(good & (own > BEYOND_DOUBT * np.abs(part).max(axis=(1, 2))))
+    return np.asarray(good & (sizes[:, 0] > BEYOND_DOUBT * sizes[:, -1]))
 
 
 def _carried(model: Model, body: int) -> list[int]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..algebra.inertia import RigidInertia, mcI
 from ..algebra.rotations import skew
-from ..checks import ArrayLike, direction, exact_array, real_array, real_scalar
+from ..checks import ArrayLike, direction, exact_array, floats, number, real_array, real_scalar
 
 __all__ = ["Inertia", "box", "cylinder", "point_mass", "rod", "sphere"]
 
@@ -39,7 +39,7 @@ def Inertia(
     >>> Inertia(2.0, (0.5, 0, 0), (0.01, 0.02, 0.02)).array[:4]
     array([2., 1., 0., 0.])
     """
-    I = np.asarray(real_array(I_com, "I_com"), dtype=float)
+    I = floats(real_array(I_com, "I_com"))
     if I.ndim == 0:
         I = I * np.eye(3)
     elif I.shape == (3,):
@@ -123,7 +123,7 @@ def rod(
     array([ 3.,  0.,  0., -3.,  4.,  0.,  4.,  0.,  0.,  0.])
     """
     p, q = exact_array(start, "rod: start", (3,)), exact_array(end, "rod: end", (3,))
-    length = float(np.linalg.norm(q - p))
+    length = number(np.linalg.norm(q - p))
     if length == 0.0:
         raise ValueError("rod: expected two different points, received the same twice")
     m = _mass(length, mass, density, "rod")

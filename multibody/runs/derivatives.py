@@ -169,6 +169,8 @@ def _shortest_way(model: Model) -> Any:
     # Springs between points need external forces that are cleared, quaternions are checked.
     plain = not (model.springs or model.loops or model.quaternion_places)
     if compiled and plain and model.nv:
+        if not _run.is_compiled:
+            return ordinary  # for the time being
         w = derivative_tree(model).make_workspace()
         address, inputs = _run.address, (w.q, w.v, w.tau)
         run = native.workspace_entry(address, w.address, inputs, w.result, ordinary, w)
@@ -259,7 +261,7 @@ class StateJacobian:
     model
         A tree, with or without loops.
     tau_law, force_law
-        Joint forces (t, q, v, p) and external forces (t, q, v), or None.
+        Joint forces and external forces as functions of (t, q, v, p), or None.
     depends
         Whether they depend on q and v.
     gain
@@ -268,6 +270,8 @@ class StateJacobian:
         Whether laws may be traced; otherwise they are differentiated numerically.
     keep
         How loops are kept closed; None for a tree.
+    n_params
+        Number of the parameters p.
 
     Examples
     --------
@@ -287,6 +291,7 @@ class StateJacobian:
         gain: float = 0.0,
         trace: bool = True,
         keep: Stabilisation | None = None,
+        n_params: int = 0,
     ) -> None:
         self.model, self.tau_law, self.force_law, self.gain = model, tau_law, force_law, gain
         self.keep = keep
@@ -296,12 +301,18 @@ class StateJacobian:
         if tau_law is not None and depends[0]:
             law = tau_law
             self._tau_slope = _law_slope(
-                lambda t, x: np.asarray(law(t, x[:nq], x[nq:], ())), nx, model.nv, trace
+                lambda t, x, p=(): np.asarray(law(t, x[:nq], x[nq:], p)),
+                (nx, n_params),
+                model.nv,
+                trace,
             )
         if force_law is not None and depends[1]:
             outer = force_law
             self._force_slope = _law_slope(
-                lambda t, x: np.asarray(outer(t, x[:nq], x[nq:])).ravel(), nx, 6 * nb, trace
+                lambda t, x, p=(): np.asarray(outer(t, x[:nq], x[nq:], p)).ravel(),
+                (nx, n_params),
+                6 * nb,
+                trace,
             )
 
     def __call__(self, t: float, x: ArrayLike, *params: Any) -> Array:
@@ -313,7 +324,7 @@ class StateJacobian:
         w.gain[0] = self.gain
         p = params[0] if params else ()
         tau = None if self.tau_law is None else self.tau_law(t, q, v, p)
-        forces = None if self.force_law is None else self.force_law(t, q, v)
+        forces = None if self.force_law is None else self.force_law(t, q, v, p)
         if self.keep is not None:
             _with_loops(model, w, tau, forces, self.keep, GIVEN_BY)
         else:
@@ -327,9 +338,9 @@ class StateJacobian:
         J = w.jacobian.copy()
         more: Any = None
         if self._tau_slope is not None:
-            more = self._tau_slope(t, x)
+            more = self._tau_slope(t, x, p)
         if self._force_slope is not None:
-            along = body_jacobians(model, w) @ self._force_slope(t, x)
+            along = body_jacobians(model, w) @ self._force_slope(t, x, p)
             more = along if more is None else more + along
         if more is not None:
             J[nq:] += w.slope[:, w.slope.shape[1] - model.nv :] @ more
@@ -349,25 +360,31 @@ def body_jacobians(model: Model, w: DerivativeWorkspace) -> Array:
     return table.reshape(model.nv, -1)
 
 
-def _law_slope(law: Callable[..., Any], n: int, outputs: int, trace: bool) -> Callable[..., Any]:
-    """Jacobian of law(t, x): exact where it can be traced, else by central differences."""
+def _law_slope(
+    law: Callable[..., Any], sizes: tuple[int, int], outputs: int, trace: bool
+) -> Callable[..., Any]:
+    """Jacobian of law(t, x, p) by x: exact where it can be traced, else by central differences.
+
+    `sizes` are those of x and p.
+    """
     from integrators import TracingError, traced
 
+    n, k = sizes
     if trace:
         try:
-            exact = traced(law, n=n, outputs=outputs).jacobian()
-            return lambda t, x: np.asarray(exact(t, x)).reshape(outputs, n)
+            exact = traced(law, n=n, params=k, outputs=outputs).jacobian()
+            return lambda t, x, p: np.asarray(exact(t, x, *([p] if k else []))).reshape(outputs, n)
         except TracingError:
             pass
 
-    def slope(t: float, x: Array) -> Array:
+    def slope(t: float, x: Array, p: Any) -> Array:
         J = np.empty((outputs, n))
         for k in range(n):
             ahead, behind = x.copy(), x.copy()
             step = LAW_STEP * max(1.0, abs(float(x[k])))
             ahead[k] += step
             behind[k] -= step
-            J[:, k] = (law(t, ahead) - law(t, behind)) / (ahead[k] - behind[k])
+            J[:, k] = (law(t, ahead, p) - law(t, behind, p)) / (ahead[k] - behind[k])
         return J
 
     return slope

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,42 @@ from ..dynamics.loading import ForcesLike
 if TYPE_CHECKING:
     from ..model import Model
 
-__all__ = ["driven_variables", "external_force_law", "joint_force_law"]
+__all__ = [
+    "driven_variables",
+    "external_force_law",
+    "joint_force_law",
+    "takes_parameters",
+    "with_parameters",
+]
+
+
+def takes_parameters(force: Any) -> bool:
+    """Whether a force is a function of (t, q, v, p) and not of (t, q, v).
+
+    Examples
+    --------
+    >>> takes_parameters(lambda t, q, v, p: -p[0] * v), takes_parameters([0.0, 1.0])
+    (True, False)
+    """
+    if not callable(force):
+        return False
+    try:
+        arguments = inspect.signature(force).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    required = [
+        a
+        for a in arguments
+        if a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD) and a.default is a.empty
+    ]
+    return len(required) == 4
+
+
+def with_parameters(force: Any, p: Any) -> Any:
+    """Return the force with its parameters filled in, if it takes any."""
+    if not takes_parameters(force):
+        return force
+    return lambda t, q, v: force(t, q, v, p)
 
 
 def joint_force_law(model: Model, tau: Any) -> tuple[Callable[..., Any] | None, Array]:
@@ -21,6 +57,8 @@ def joint_force_law(model: Model, tau: Any) -> tuple[Callable[..., Any] | None, 
     none = np.zeros(0)
     if tau is None:
         return None, none
+    if takes_parameters(tau):
+        return lambda t, q, v, p: _joint_forces(model, tau(t, q, v, p)), none
     if callable(tau):
         return lambda t, q, v, p: _joint_forces(model, tau(t, q, v)), none
     if _is_table(model, tau):
@@ -100,9 +138,11 @@ def _table_law(times: Array, values: Array) -> Callable[..., Any]:
 
 
 def external_force_law(model: Model, f_ext: ForcesLike) -> Callable[..., Any] | None:
-    """External forces as a function of t, q, v that returns a row for each body."""
+    """External forces as a function of t, q, v [, p] that returns a row for each body."""
     if f_ext is None:
         return None
+    if takes_parameters(f_ext):
+        return lambda t, q, v, p: _rows(model, f_ext(t, q, v, p))  # type: ignore[operator]
     if callable(f_ext):
         return lambda t, q, v: _rows(model, f_ext(t, q, v))
     constant = _rows(model, f_ext)

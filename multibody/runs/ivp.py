@@ -21,7 +21,13 @@ from ..dynamics.loops.closed_loop import RANK_TOLERANCE
 from .closed import Stabilisation, check_consistent, gap_invariants, loop_projection
 from .conserved import invariants as conserved_quantities
 from .derivatives import FD_derivatives, ID_derivatives, StateJacobian
-from .forces import driven_variables, external_force_law, joint_force_law
+from .forces import (
+    driven_variables,
+    external_force_law,
+    joint_force_law,
+    takes_parameters,
+    with_parameters,
+)
 from .observe import observables
 from .prescribed import drive_review
 from .singular import loop_review
@@ -30,7 +36,7 @@ from .traced import set_forces as _set_forces
 from .watched import mechanism_watch
 
 if TYPE_CHECKING:
-    from integrators import IVP, Solution
+    from integrators import Solution
     from integrators.tracing import Traced
 
     from ..model import Model
@@ -103,6 +109,7 @@ def as_ivp(
     tau: Any = None,
     f_ext: Any = None,
     *,
+    params: ArrayLike = (),
     quaternions: str = "renormalise",
     traced: bool | None = None,
     stabilise: str | None = None,
@@ -112,7 +119,8 @@ def as_ivp(
     step: float | None = None,
     rank: str = "regular",
     rank_tolerance: float = RANK_TOLERANCE,
-) -> IVP:
+    restitution_law: str = "newton",
+) -> Any:
     """Initial value problem ẋ = [q̇; v̇] of a mechanism.
 
     Parameters
@@ -127,14 +135,18 @@ def as_ivp(
     tau
         Joint forces: None for none; nv numbers, which become the problem's parameters; a table
         ``(times, values)`` with a row of nv numbers for each time, interpolated linearly and
-        held constant outside; or a function ``tau(t, q, v)``. A function is traced where
+        held constant outside; or a function ``tau(t, q, v)`` or, with parameters,
+        ``tau(t, q, v, p)``. A function is traced where
         possible: it is run here, on symbols, and what it reads besides its arguments (globals,
         attributes, files) keeps the values that it has now. With ``traced=False`` it is called in
         each evaluation, and sees changes.
     f_ext
         External forces in base coordinates: None, a row of six for each body, a dictionary of
-        rows by names of bodies, or a function ``f_ext(t, q, v)`` that returns either; traced as
-        a function for `tau` is.
+        rows by names of bodies, or a function ``f_ext(t, q, v)`` or ``f_ext(t, q, v, p)`` that
+        returns either; traced as a function for `tau` is.
+    params
+        What functions for forces receive as p: the parameters of the problem, which
+        ``solve(problem, params=…)`` replaces.
     quaternions
         What keeps quaternions unit vectors: "renormalise" after each accepted step, "stabilise"
         by a term in q̇ that pulls them back, or "free" to watch them drift.
@@ -153,11 +165,14 @@ def as_ivp(
     rank, rank_tolerance
         "regular", or "truncate" to look at singular values in each evaluation, as is needed to
         pass through singular positions; slower, and untraced.
+    restitution_law
+        For models with rigid contacts: "newton" or "poisson" (``docs/contact.md``).
 
     Returns
     -------
     IVP
-        With an exact Jacobian ``jac``, the invariants (energy, components of momentum) that the
+        For a model with rigid contacts a :class:`~integrators.Hybrid`. Else with an exact Jacobian
+        ``jac``, the invariants (energy, components of momentum) that the
         mechanism and the forces conserve, names of the states, and the manifold of positions, for
         Munthe-Kaas methods (such as ``method="RKMK4"``), which keep quaternions unit vectors by
         themselves.
@@ -179,8 +194,37 @@ def as_ivp(
     t0, t1 = _time_span(t_span)
     q0 = model.neutral() if q0 is None else model.check("q", q0)
     v0 = np.zeros(model.nv) if v0 is None else model.check("v", v0)
-    tau_law, params = joint_force_law(model, tau)
+    if any(contact.law is None for contact in model.contacts):
+        from .contact.problem import contact_problem
+
+        if params is not None:
+            raise ValueError(
+                "parameters of forces are not known to runs with rigid contact; expected "
+                "params=None (a closure over the numbers does the same)"
+            )
+
+        return contact_problem(
+            model,
+            q0,
+            v0,
+            (t0, t1),
+            tau,
+            f_ext,
+            restitution_law,
+            quaternions=quaternions,
+            traced=traced,
+            stabilise=stabilise,
+            T_stab=T_stab,
+            alpha=alpha,
+            beta=beta,
+            step=step,
+            rank=rank,
+            rank_tolerance=rank_tolerance,
+        )
+    tau_law, params_of_tau = joint_force_law(model, tau)
     force_law = external_force_law(model, f_ext)
+    params = _force_parameters(params, given=params_of_tau, tau=tau, f_ext=f_ext)
+    force_law = _with_all_arguments(force_law, f_ext)
     gain = QUATERNION_GAIN if quaternions == "stabilise" else 0.0
     keep = None
     if model.loops:
@@ -211,6 +255,7 @@ def as_ivp(
                 way * gain,
                 traced is not False,
                 held,
+                len(params),
             ),
         )
         return {"f": f, "jac": jac, "manifold": space}
@@ -223,10 +268,18 @@ def as_ivp(
     if model.loops:
         invariants |= gap_invariants(model)
 
-    def observe(solution: Solution) -> Any:
+    def forces_of(problem: Any) -> tuple[Any, Any]:
         # Constant forces are the parameters of the problem, which may have others by now.
-        forces = solution.problem.params if len(params) else tau
-        return observables(model, solution, forces, f_ext)
+        p = problem.params
+        if len(params_of_tau):
+            return p, f_ext
+        return with_parameters(tau, p), with_parameters(f_ext, p)
+
+    def observe(solution: Solution) -> Any:
+        return observables(model, solution, *forces_of(solution.problem))
+
+    def watch(problem: Any, t: Array, y: Array) -> Any:
+        return mechanism_watch(model, *forces_of(problem))(problem, t, y)
 
     return directed_problem(
         directed,
@@ -241,7 +294,7 @@ def as_ivp(
             model, loop_review(model, "energy" in invariants) if model.loops else None
         ),
         observe=observe,
-        watch=mechanism_watch(model, tau, f_ext),
+        watch=watch,
     )
 
 
@@ -258,6 +311,35 @@ def _check_model(model: Any) -> None:
             f"{model.name!r} has no freedom (nv = 0): time prescribes the whole motion, and there "
             "is nothing to integrate; kinematics(model, [], t=...) tells where the bodies are"
         )
+
+
+def _force_parameters(params: ArrayLike, given: Array, tau: Any, f_ext: Any) -> Array:
+    """Parameters of the problem: those of functions for forces, or constant joint forces."""
+    values = np.atleast_1d(real_array(params, "params")).astype(float)
+    if not (takes_parameters(tau) or takes_parameters(f_ext)):
+        if values.size:
+            raise ValueError(
+                "params: there is nothing that takes parameters; write a force as tau(t, q, v, p)"
+            )
+        return given
+    if given.size:
+        raise ValueError(
+            "tau: constant joint forces are parameters themselves, and f_ext(t, q, v, p) wants "
+            "others; write them as tau(t, q, v, p)"
+        )
+    if values.ndim != 1 or not values.size:
+        raise ValueError(
+            f"params: expected the numbers that forces of (t, q, v, p) receive as p, received "
+            f"{params!r:.80}; give params=[…]"
+        )
+    return values
+
+
+def _with_all_arguments(law: Callable[..., Any] | None, f_ext: Any) -> Callable[..., Any] | None:
+    """External forces as a function of t, q, v, p, whether they take parameters or not."""
+    if law is None or takes_parameters(f_ext):
+        return law
+    return lambda t, q, v, p: law(t, q, v)
 
 
 def _time_span(t_span: Any) -> tuple[float, float]:
@@ -316,7 +398,7 @@ def _right_hand_side(
         w = symbolic_state(model, t, x)
         q, v = x[:nq], x[nq:]
         joint_force = None if tau_law is None else tau_law(t, q, v, p)
-        _set_forces(model, w, joint_force, None if force_law is None else force_law(t, q, v))
+        _set_forces(model, w, joint_force, None if force_law is None else force_law(t, q, v, p))
         position_rates(w)
         accelerate(w, keep)
         return np.concatenate([stabilised(q, w.q_dot), w.a_q])
@@ -324,7 +406,7 @@ def _right_hand_side(
     def numeric(t: float, x: Array, p: Any = ()) -> Array:
         q, v = x[:nq], x[nq:]
         joint_force = None if tau_law is None else tau_law(t, q, v, p)
-        forces = None if force_law is None else force_law(t, q, v)
+        forces = None if force_law is None else force_law(t, q, v, p)
         a = _accelerations(model, q, v, joint_force, forces, t, keep)
         return np.concatenate([stabilised(q, rate_along(model, q, v, t)), a])
 
@@ -397,14 +479,14 @@ def _manifold(
         w = symbolic_state(model, t, x)
         q, v = x[:nq], x[nq:]
         joint_force = None if tau_law is None else tau_law(t, q, v, p)
-        _set_forces(model, w, joint_force, None if force_law is None else force_law(t, q, v))
+        _set_forces(model, w, joint_force, None if force_law is None else force_law(t, q, v, p))
         accelerate(w, keep)
         return np.concatenate([*directions(t, q, v), w.a_q])
 
     def numeric(t: float, x: Array, p: Any = ()) -> Array:
         q, v = x[:nq], x[nq:]
         joint_force = None if tau_law is None else tau_law(t, q, v, p)
-        forces = None if force_law is None else force_law(t, q, v)
+        forces = None if force_law is None else force_law(t, q, v, p)
         a = _accelerations(model, q, v, joint_force, forces, t, keep)
         return np.concatenate([*directions(t, q, v), a])
 

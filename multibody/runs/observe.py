@@ -178,9 +178,11 @@ def observables_of_states(
         gap, speed, multipliers, rank = _constraints_along(model, t, q.T, v.T, tau, f_ext)
         ratios = singular_value_ratios(model, t, q)
         singularity = np.array([row[r - 1] if r else 0.0 for row, r in zip(ratios, rank)])
+    problem = solution.problem
+    bound = {name: problem.bind(g) for name, g in problem.invariants.items()}
     invariants = {
         name: np.array([float(g(float(s), x)) for s, x in zip(t, solution.y.T)])
-        for name, g in solution.problem.invariants.items()
+        for name, g in bound.items()
         if not name.startswith("loop gap")  # that is the drift
     }
     seen = Observables(

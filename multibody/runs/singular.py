@@ -30,6 +30,7 @@ from .singular_places import (
     singular_value_ratios,
     travelled,
 )
+from .singular_screen import LoopScreen
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -98,6 +99,8 @@ def loop_review(
                 return None
             return _remark(model, conservative, rate, t, q, v, rtol)
 
+    if rates is None:  # states are [q; v], and of many runs few need a review
+        review.screen = LoopScreen(model)  # type: ignore[attr-defined]
     return review
 
 

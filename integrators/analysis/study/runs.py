@@ -6,6 +6,7 @@ status in a word or two, and the message.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import statistics
 import time
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ...kernels import compiled_first
 from ...methods.user.plain_function import StepFunction, positional_arguments
 from ...problem import IVP
 from ...runs.solution import Solution, Status
@@ -243,8 +245,10 @@ def attempt(
             return method.solve(problem, options["step"])
         return solve(problem, method=method, on_interrupt="return", **options)
 
+    # Times of kernels that are still interpreted would say nothing of the method.
+    kernels = compiled_first() if repeat != 0 else contextlib.nullcontext()
     # Overflow in a run that diverges is part of the result, not news for the terminal.
-    with np.errstate(all="ignore"), warnings.catch_warnings(record=True) as caught:
+    with kernels, np.errstate(all="ignore"), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             solution = once()

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from ...kernels.pointers import call
 from ...manifold import Manifold, Retraction
 from ...problem import IVP, accepts_params
-from ...stepping import state as at
 from ...stepping.engine import Options
 from ...stepping.workspace import Explicit
 from ...tableau import Tableau
@@ -157,7 +156,7 @@ class Chart(Explicit):
         "velocity": "f1",  # ξ of the last evaluation: f writes it behind dx
         "velocity_end": "f1",  # ξ at the end of the last step, if HAVE_F1
         "scale": "f1",  # sizes of the components at the start of the step
-        "rtol": "f1",  # the loop sees absolute tolerances only, renewed in each step
+        "rtol_given": "f1",  # the loop sees absolute tolerances only, renewed in each step
         "atol_given": "f1",
     }
 
@@ -185,8 +184,8 @@ class LieEngine(ExplicitEngine):
         self.q = np.concatenate([problem.y0, problem.params])
         self.local, self.arrival = _fields(self.manifold, problem)
         self._check_neutral()
-        self.count[at.NATIVE] = int(hasattr(self.local, "machine_code"))
-        if self.count[at.NATIVE] == 1:
+        self.state.f_native = int(hasattr(self.local, "machine_code"))
+        if self.state.f_native == 1:
             self._codes = [self.local.machine_code(), self.arrival.machine_code()]
         self.move = self._retraction()
 
@@ -197,7 +196,7 @@ class LieEngine(ExplicitEngine):
             raise ValueError(f"retract(y0, 0) must be y0 = {y0}, but it is {here}")
 
     def _retraction(self) -> Retraction:
-        if self.count[at.NATIVE] == 0:
+        if self.state.f_native == 0:
             return Retraction(self.manifold.retract)
         arrival, n, p = self.arrival, self.centre_size, self.problem.params
         return Retraction(lambda y, z: arrival(0.0, z, np.concatenate([y, p]))[:n])
@@ -207,7 +206,7 @@ class LieEngine(ExplicitEngine):
         return Chart, lie_step, lie_accept, lie_dense, nothing
 
     def _rhs_address(self) -> int:
-        if self.count[at.NATIVE] == 1:
+        if self.state.f_native == 1:
             return int(self._codes[0].address)
         local, x, q, results = self.local, self.x, self.q, self.results
 
@@ -233,12 +232,12 @@ class LieEngine(ExplicitEngine):
             velocity=self.velocity,
             velocity_end=np.zeros(m),
             scale=np.zeros(m),
-            rtol=np.array([self.options.rtol]),
+            rtol_given=np.array([self.options.rtol]),
             atol_given=atol,
         )
 
     def _arrive_address(self, z: Array) -> int:
-        if self.count[at.NATIVE] == 1:
+        if self.state.f_native == 1:
             return int(self._codes[1].address)
         arrival, q, place = self.arrival, self.q, self.place
 
@@ -262,7 +261,7 @@ class LieEngine(ExplicitEngine):
     def begin(self, slope: NDArray[Any], first_step: float | None) -> None:
         """Remember the first velocity; choose the first step."""
         super().begin(slope, first_step)
-        self.clock[at.RTOL] = 0.0  # from here on it is part of the absolute tolerances
+        self.state.rtol = 0.0  # from here on it is part of the absolute tolerances
 
     def size(self, y: NDArray[Any]) -> Array:
         """Sizes of the tangent components at y that relative tolerances refer to."""
@@ -274,7 +273,7 @@ class LieEngine(ExplicitEngine):
         n = self.centre_size
         centre = self.q[:n].copy()
         self.q[:n], self.x[:] = y, 0.0
-        self.count[at.NFEV] += 1
+        self.state.nfev += 1
         call(self.f_address, t, self.x, self.q, self.results)
         self.q[:n] = centre
         if (error := self.error()) is not None:
@@ -295,7 +294,7 @@ class LieEngine(ExplicitEngine):
         self.w.point[:] = y
         self.place[self.centre_size :] = self.size(y)
         self.w.chart[MOVED] = 1
-        self.count[at.F0_CURRENT] = self.count[at.HAVE_F1] = 0
+        self.state.f0_current = self.state.have_f1 = 0
 
 
 # -------------------------------------------------------------------- the local field

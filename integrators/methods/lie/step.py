@@ -13,17 +13,13 @@ from __future__ import annotations
 
 from ...kernels import kernel
 from ...kernels.pointers import call
-from ...stepping.dense import all_finite, copy, slope_at_end
+from ...stepping.dense import copy, slope_at_end
+from ...stepping.norms import all_finite
 from ...stepping.state import (
-    DENSE,
     DENSE_NATIVE,
-    EXTRA_IS_SLOPE,
     FUNCTION_RAISED,
-    HAVE_F1,
-    NATIVE,
     NONFINITE,
     OK,
-    TAKEN,
 )
 from ..runge_kutta.explicit import explicit_accept, explicit_dense, explicit_step
 
@@ -41,7 +37,7 @@ def recentre(w):
     for i in range(w.y.shape[0]):
         w.y[i] = 0.0
         w.scale[i] = w.arrival[n + i]
-    if w.count[HAVE_F1] == 1:
+    if w.have_f1 == 1:
         copy(w.velocity_end, w.f1)
 
 
@@ -53,7 +49,7 @@ def lie_step(w, t, h):
         return FUNCTION_RAISED
     if not all_finite(w.y_new):
         return NONFINITE
-    w.flag[0] = w.count[NATIVE]
+    w.flag[0] = w.f_native
     call(w.arrive, t, w.y_new, w.p, w.arrival)
     if w.flag[0] != 1:
         return FUNCTION_RAISED
@@ -61,7 +57,7 @@ def lie_step(w, t, h):
         return NONFINITE
     n = w.point.shape[0]
     for i in range(w.y.shape[0]):
-        w.atol[i] = w.atol_given[i] + w.rtol[0] * max(w.scale[i], w.arrival[n + i])
+        w.atol[i] = w.atol_given[i] + w.rtol_given[0] * max(w.scale[i], w.arrival[n + i])
     return OK
 
 
@@ -69,11 +65,11 @@ def lie_step(w, t, h):
 def lie_accept(w, t, h):
     """The point moves on; the last stage of an FSAL method has found the velocity there."""
     explicit_accept(w, t, h)
-    if w.count[HAVE_F1] == 1:
+    if w.have_f1 == 1:
         copy(w.velocity, w.velocity_end)
     for i in range(w.point.shape[0]):
         w.point[i] = w.arrival[i]
-    copy(w.point, w.points[w.count[TAKEN]])
+    copy(w.point, w.points[w.taken])
     w.chart[MOVED] = 1
     return OK
 
@@ -81,8 +77,8 @@ def lie_accept(w, t, h):
 @kernel
 def lie_dense(w, t, h):
     """Coefficients Q of z(θ), still about the centre of the step that was accepted."""
-    needs_end = w.count[DENSE] != DENSE_NATIVE or w.count[EXTRA_IS_SLOPE] == 1
-    if needs_end and w.count[HAVE_F1] == 0:
+    needs_end = w.dense_kind != DENSE_NATIVE or w.extra_is_slope == 1
+    if needs_end and w.have_f1 == 0:
         if slope_at_end(w) != OK:
             return FUNCTION_RAISED
         copy(w.velocity, w.velocity_end)

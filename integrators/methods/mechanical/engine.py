@@ -18,7 +18,6 @@ from ...dae.formulations import formulate
 from ...dae.problem import Formulation
 from ...dae.system import Mechanical
 from ...problem import IVP
-from ...stepping import state as at
 from ...stepping.engine import Engine, Options
 from ..user import CustomEngine
 
@@ -117,7 +116,7 @@ class ConstrainedEngine(CustomEngine):
 
     def statistics(self) -> dict[str, int]:
         """Counters; an evaluation of the system counts as one of f."""
-        return {**super().statistics(), "nfev": int(self.count[at.NFEV]) + self.method.evaluations}
+        return {**super().statistics(), "nfev": int(self.state.nfev) + self.method.evaluations}
 
 
 def _slope(problem: Formulation) -> Any:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels.pointers import SingularMatrixError
-from ...stepping import state as at
 from .implicit import TASK_FACTOR, TASK_MASS, TASK_SOLVE_COMPLEX, TASK_SOLVE_REAL
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ class JacobianSource:
             self.function = problem.bind(jac)
         elif jac is not None:
             self.constant = jac if _is_sparse(jac) else np.asarray(jac)
-            engine.count[at.CONSTANT_JACOBIAN] = 1
+            engine.state.constant_jacobian = 1
             self._check(self.constant)
         sparsity = problem.jac_sparsity
         self.groups: list[NDArray[np.int64]] | None = None
@@ -68,7 +67,7 @@ class JacobianSource:
         """
         engine = self.engine
         problem, f = engine.problem, engine.problem.f
-        if problem.jac is not None or engine.count[at.NATIVE] == 0 or engine.is_fully_coupled:
+        if problem.jac is not None or engine.state.f_native == 0 or engine.is_fully_coupled:
             return None
         sparse = self.pattern is not None or _is_sparse(problem.mass)
         if engine.n <= LARGEST_OWN_LU and not sparse:
@@ -106,13 +105,13 @@ class JacobianSource:
         """Address of a function that evaluates the Jacobian at engine.x."""
         engine = self.engine
         problem = engine.problem
-        if algebra is None and problem.jac is None and engine.count[at.NATIVE] == 1:
-            engine.count[at.JACOBIAN_NATIVE] = 1
+        if algebra is None and problem.jac is None and engine.state.f_native == 1:
+            engine.state.jacobian_native = 1
             f: Any = problem.f
             self._code = f.jacobian().machine_code()
             return int(self._code.address)
         if algebra is None and hasattr(problem.jac, "machine_code") and not engine.complex:
-            engine.count[at.JACOBIAN_NATIVE] = 1
+            engine.state.jacobian_native = 1
             self._code = problem.jac.machine_code()
             return int(self._code.address)
 
@@ -282,7 +281,7 @@ class LinearAlgebra:
         return engine.trampoline(run)
 
     def _factor(self) -> None:
-        h = float(self.engine.clock[at.H_FACTORED])
+        h = float(self.engine.state.h_factored)
         self.real = [self._solver(h * shift) for shift in self.arrays["real_shift"]]
         self.complex = [self._solver(h * shift) for shift in self.arrays["complex_shift"]]
 

@@ -7,26 +7,11 @@ import numpy as np
 from ...kernels import kernel
 from ...stepping.dense import combine, copy, evaluate
 from ...stepping.state import (
-    COUPLING,
     COUPLING_FULL,
-    EXTERNAL_ALGEBRA,
-    FIXED,
     FUNCTION_RAISED,
-    H_LAST,
-    HAVE_START,
-    MAX_NEWTON,
     NEWTON_FAILED,
-    NEWTON_LAST,
-    NEWTON_MEMORY,
-    NEWTON_RATE,
-    NNEWTON,
     OK,
-    ORDER_WISH,
-    STAGES,
     STEP_TOO_SMALL,
-    STEPS_AT_ORDER,
-    VARIABLE_ORDER,
-    H,
 )
 from .implicit import (
     ROUNDING_SAFETY,
@@ -54,15 +39,14 @@ EXTRAPOLATED_STAGES = 8  # polynomials of higher degree are useless beyond their
 @kernel
 def newton_coupled(w, t, h):
     """All stages together."""
-    count = w.count
-    s = count[STAGES]
+    s = w.stages
     n = w.y.shape[0]
     starting_values(w, h)
     remembered = w.newton
     recall_rate(w)
-    for iteration in range(count[MAX_NEWTON]):
-        count[NNEWTON] += 1
-        count[NEWTON_LAST] = iteration + 1
+    for iteration in range(w.max_newton):
+        w.nnewton += 1
+        w.newton_last = iteration + 1
         for i in range(s):
             combine(w.A[i], w.K, s, w.x)
             for m in range(n):
@@ -100,15 +84,15 @@ def stagnated(w, t, h, norm):
     the tolerance of the step; otherwise a shorter step would not help, and the status says that
     the tolerance is to blame.
     """
-    if w.count[FIXED] == 1 or not np.isfinite(norm):
+    if w.fixed == 1 or not np.isfinite(norm):
         return NEWTON_FAILED
     limit = rounding_norm(w, t, h)
     if limit < 0.0:
         return FUNCTION_RAISED
     if not norm <= ROUNDING_SAFETY * limit:
         return NEWTON_FAILED
-    w.clock[NEWTON_RATE] = 0.0  # which says nothing about the Jacobian now
-    w.clock[NEWTON_MEMORY] = 1.0
+    w.newton_rate = 0.0  # which says nothing about the Jacobian now
+    w.newton_memory = 1.0
     return OK if norm <= 1.0 else STEP_TOO_SMALL
 
 
@@ -119,7 +103,7 @@ def rounding_norm(w, t, h):
     f is evaluated twice, so that what it loses by cancellation counts as well; signs alternate,
     or the perturbation would be a mere scaling. Negative if f fails.
     """
-    s = w.count[STAGES]
+    s = w.stages
     n = w.y.shape[0]
     end = t + w.c[s - 1] * h
     combine(w.A[s - 1], w.K, s, w.x)
@@ -147,7 +131,7 @@ def rounding_norm(w, t, h):
 @kernel
 def coupled_norm(w, h):
     """Norm of the change A·ΔW of the stage values, over all stages."""
-    s = w.count[STAGES]
+    s = w.stages
     total = 0.0
     for i in range(s):
         combine(w.A[i], w.increment, s, w.error)
@@ -159,9 +143,9 @@ def coupled_norm(w, h):
 @kernel
 def solve_coupled(w):
     """increment = (I ⊗ M − h A ⊗ J)⁻¹ residual."""
-    s = w.count[STAGES]
+    s = w.stages
     n = w.y.shape[0]
-    if w.count[COUPLING] == COUPLING_FULL:
+    if w.coupling == COUPLING_FULL:
         for i in range(s):
             for m in range(n):
                 w.full_rhs[i * n + m] = w.residual[i, m]
@@ -199,14 +183,14 @@ def solve_coupled(w):
 @kernel
 def starting_values(w, h):
     """W from the stage slopes of the previous step, continued as a polynomial beyond its end."""
-    s = w.count[STAGES]
+    s = w.stages
     n = w.y.shape[0]
     for i in range(s):
         for m in range(n):
             w.K[i, m] = 0.0
-    if w.count[HAVE_START] == 0:
+    if w.have_start == 0:
         return
-    ratio = h / w.clock[H_LAST]
+    ratio = h / w.h_last
     for i in range(s):
         theta = 1.0 + w.c[i] * ratio
         for j in range(s):
@@ -220,7 +204,7 @@ def starting_values(w, h):
 @kernel
 def solve_complex(w, k):
     """complex_rhs ← (M − hλₖJ)⁻¹ complex_rhs."""
-    if w.count[EXTERNAL_ALGEBRA] == 1:
+    if w.external_algebra == 1:
         return ask_algebra(w, TASK_SOLVE_COMPLEX + k)
     lu_solve(w.complex_LU[k], w.complex_pivots[k], w.complex_rhs)
     return OK
@@ -229,10 +213,10 @@ def solve_complex(w, k):
 @kernel
 def coupled_accept(w, t, h):
     """After an accepted step: keep what the next one can use."""
-    for i in range(w.count[STAGES]):
+    for i in range(w.stages):
         copy(w.K[i], w.W_last[i])
-    w.count[HAVE_START] = 1 if w.count[STAGES] <= EXTRAPOLATED_STAGES else 0
-    if w.count[VARIABLE_ORDER] == 1:
+    w.have_start = 1 if w.stages <= EXTRAPOLATED_STAGES else 0
+    if w.variable_order == 1:
         judge_order(w, h)
     keep_jacobian(w)
     return OK
@@ -245,12 +229,12 @@ def judge_order(w, h):
     Fast convergence at a steady step size means that a higher order would allow longer steps;
     slow convergence, that the step is limited by the iteration and a lower order does as well.
     """
-    w.count[STEPS_AT_ORDER] += 1
-    w.count[ORDER_WISH] = 0
-    rate = w.clock[NEWTON_RATE] if w.count[NEWTON_LAST] > 1 else 0.0
-    change = w.clock[H] / abs(h)
+    w.steps_at_order += 1
+    w.order_wish = 0
+    rate = w.newton_rate if w.newton_last > 1 else 0.0
+    change = w.h / abs(h)
     if rate >= LOWER_RATE:
-        w.count[ORDER_WISH] = -1
-    elif w.count[STEPS_AT_ORDER] >= STEPS_BEFORE_CHANGE and rate <= RAISE_RATE:
+        w.order_wish = -1
+    elif w.steps_at_order >= STEPS_BEFORE_CHANGE and rate <= RAISE_RATE:
         if 0.8 < change < 1.2:
-            w.count[ORDER_WISH] = 1
+            w.order_wish = 1

@@ -5,24 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ...kernels import kernel
-from ...stepping.dense import combine, copy, error_norm, evaluate
+from ...stepping.dense import combine, copy, evaluate
+from ...stepping.norms import error_norm
 from ...stepping.state import (
-    ESTIMATE,
     ESTIMATE_DOUBLING,
-    FIXED,
-    FSAL,
     FUNCTION_RAISED,
-    H_LAST,
-    HAVE_F1,
-    HAVE_START,
-    MAX_NEWTON,
     NEWTON_FAILED,
-    NEWTON_LAST,
-    NEWTON_MEMORY,
-    NEWTON_RATE,
-    NNEWTON,
     OK,
-    STAGES,
     STEP_TOO_SMALL,
 )
 from .implicit import (
@@ -39,11 +28,10 @@ from .implicit import (
 @kernel
 def newton_diagonal(w, t, h):
     """Stage after stage; explicit stages (a zero on the diagonal) are just evaluated."""
-    count = w.count
-    s = count[STAGES]
+    s = w.stages
     n = w.y.shape[0]
     remembered = w.newton
-    count[NEWTON_LAST] = 0
+    w.newton_last = 0
     slowest = 0.0
     for i in range(s):
         k = w.block_of[i]
@@ -64,9 +52,9 @@ def newton_diagonal(w, t, h):
         recall_rate(w)
         verdict = 0
         norm = np.inf
-        for iteration in range(count[MAX_NEWTON]):
-            count[NNEWTON] += 1
-            count[NEWTON_LAST] = max(count[NEWTON_LAST], iteration + 1)
+        for iteration in range(w.max_newton):
+            w.nnewton += 1
+            w.newton_last = max(w.newton_last, iteration + 1)
             combine(w.A[i], w.K, i + 1, w.x)
             for m in range(n):
                 w.x[m] += w.y[m]
@@ -88,12 +76,12 @@ def newton_diagonal(w, t, h):
             verdict = converged(w, norm, iteration, remembered)
             if verdict != 0:
                 break
-        slowest = max(slowest, w.clock[NEWTON_RATE])
+        slowest = max(slowest, w.newton_rate)
         if verdict != 1:
             status = stage_stagnated(w, i, t, h, norm)
             if status != OK:
                 return status
-    w.clock[NEWTON_RATE] = slowest
+    w.newton_rate = slowest
     return OK
 
 
@@ -104,7 +92,7 @@ def starting_stage(w, i, h):
     if i > 0:
         combine(w.predictor[i], w.K, i, w.K[i])
         return
-    ratio = h / w.clock[H_LAST] if w.count[HAVE_START] == 1 else 0.0
+    ratio = h / w.h_last if w.have_start == 1 else 0.0
     for m in range(n):
         w.K[0, m] = ratio * w.W_last[0, m]
 
@@ -116,14 +104,14 @@ def stage_stagnated(w, i, t, h, norm):
     As :func:`.coupled.stagnated`: a rounding error of the stage value, in f
     magnified by rates of 10¹¹ a second, say, keeps increments from shrinking further.
     """
-    if w.count[FIXED] == 1 or not np.isfinite(norm):
+    if w.fixed == 1 or not np.isfinite(norm):
         return NEWTON_FAILED
     limit = stage_rounding(w, i, t, h)
     if limit < 0.0:
         return FUNCTION_RAISED
     if not norm <= ROUNDING_SAFETY * limit:
         return NEWTON_FAILED
-    w.clock[NEWTON_MEMORY] = 1.0
+    w.newton_memory = 1.0
     return OK if norm <= 1.0 else STEP_TOO_SMALL
 
 
@@ -160,12 +148,12 @@ def diagonal_accept(w, t, h):
     An ESDIRK method that ends on its last stage takes that stage's slope over. Evaluating f anew
     would be worse: on a stiff problem it magnifies the small error that Newton's iteration left.
     """
-    if w.count[FSAL] == 1 and w.count[ESTIMATE] != ESTIMATE_DOUBLING:
-        last = w.K[w.count[STAGES] - 1]
+    if w.fsal == 1 and w.estimate_kind != ESTIMATE_DOUBLING:
+        last = w.K[w.stages - 1]
         for m in range(w.y.shape[0]):
             w.f1[m] = last[m] / h
-        w.count[HAVE_F1] = 1
-    copy(w.K[w.count[STAGES] - 1], w.W_last[0])
-    w.count[HAVE_START] = 1
+        w.have_f1 = 1
+    copy(w.K[w.stages - 1], w.W_last[0])
+    w.have_start = 1
     keep_jacobian(w)
     return OK

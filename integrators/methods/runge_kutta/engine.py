@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...kernels import address_of
+from ...kernels.object_code import has_llvm
 from ...problem import IVP
 from ...stepping import state as at
 from ...stepping.control import Controller, Predictive
@@ -30,7 +30,7 @@ from .diagonal import diagonal_accept, newton_diagonal
 from .divided import check_damping, divided_by_mass, has_explicit_stage, is_regular
 from .explicit import explicit_accept, explicit_dense, explicit_step
 from .extra_stages import implicit_dense
-from .fused import fused_step, fused_step_function, inputs_size
+from .fused import LARGEST_AROUND, fused_step, fused_step_function, inputs_size
 from .implicit import implicit_refine, implicit_step
 from .predictor import extrapolation_weights, stage_predictor
 from .surprise import checked_accept, checked_step
@@ -83,7 +83,14 @@ def engine_for(tableau: Tableau, problem: IVP, options: Options) -> Engine:
                 f"need a stiffly accurate method of stage order 2 (its stage order is "
                 f"{stage_order}); use RADAU5"
             )
-    return ImplicitEngine(tableau, problem, options)
+    index = None if problem.index is None else tuple(problem.index.tolist())
+    parts = (id(problem.jac), id(problem.mass), id(problem.jac_sparsity), index)
+    return ImplicitEngine.reused(
+        (tableau, id(tableau.dense), options.rtol, *parts),
+        problem,
+        options,
+        lambda: ImplicitEngine(tableau, problem, options),
+    )
 
 
 class ExplicitEngine(Engine):
@@ -94,21 +101,21 @@ class ExplicitEngine(Engine):
         super().__init__(problem, options)
 
     def _setup(self) -> None:
-        tableau, count = self.tableau, self.count
+        tableau, state = self.tableau, self.state
         self.order = tableau.order
-        count[at.STAGES] = tableau.stages
-        count[at.FSAL] = int(tableau.fsal)
+        state.stages = tableau.stages
+        state.fsal = int(tableau.fsal)
         if self.options.fixed:
             self.estimate_order = self.order
             self.estimate = "none (fixed step)"
-            count[at.ESTIMATE] = at.ESTIMATE_NONE
+            state.estimate_kind = at.ESTIMATE_NONE
         elif tableau.b_hat is not None:
             assert tableau.embedded_order is not None
             self.estimate_order = min(tableau.order, tableau.embedded_order)
             self.estimate = "embedded method"
-            count[at.ESTIMATE] = at.ESTIMATE_EMBEDDED
+            state.estimate_kind = at.ESTIMATE_EMBEDDED
             if tableau.b_low is not None:
-                count[at.ESTIMATE] = at.ESTIMATE_TWO
+                state.estimate_kind = at.ESTIMATE_TWO
                 self.estimate_order = tableau.order - 1
                 self.estimate = "two embedded methods, combined as in DOP853"
         else:
@@ -117,9 +124,9 @@ class ExplicitEngine(Engine):
 
     def _choose_dense(self) -> None:
         """A cubic for low orders, else a continuous extension of the method's order."""
-        tableau, count = self.tableau, self.count
+        tableau, state = self.tableau, self.state
         self.extension: ContinuousExtension | None = None
-        doubled = count[at.ESTIMATE] == at.ESTIMATE_DOUBLING
+        doubled = state.estimate_kind == at.ESTIMATE_DOUBLING
         astray = tableau.simplifying_assumptions()[1] < 1  # stages at times that are not theirs
         if doubled or astray or tableau.order <= 3:
             self._use_hermite()
@@ -128,12 +135,12 @@ class ExplicitEngine(Engine):
                 self.degree = min(max(3, tableau.order + 1), HIGHEST_EXPLICIT)
                 self.hermite = doubled_extension(tableau, self.degree)
             return
-        count[at.DENSE] = at.DENSE_NATIVE
+        state.dense_kind = at.DENSE_NATIVE
         self.dense_order = self.degree = min(tableau.order, HIGHEST_EXPLICIT)
         if self.options.want_dense:
             self.extension = dense_extension(tableau)
             self.degree = self.extension.P.shape[1]
-            count[at.EXTRA_STAGES] = len(self.extension.c_extra)
+            state.extra_stages = len(self.extension.c_extra)
 
     def _kernels(self) -> tuple[Any, ...]:
         self._fuse()
@@ -145,21 +152,18 @@ class ExplicitEngine(Engine):
         """With a traced f, make machine code of the whole step, with f inside or called."""
         self.fused: Any = None
         plain = self.problem.index is None
-        if self.count[at.NATIVE] == 1 and self.tableau.stages > 1 and plain:
+        if self.state.f_native == 1 and self.tableau.stages > 1 and plain:
             k, s = self.problem.params.size, self.tableau.stages
             max_norm = self.options.max_norm
-            function = fused_step_function(self.problem.f, self.tableau, k, max_norm, s)
-            if function is None:
-                from .stepcode import step_code
-
-                self.fused = step_code(self.tableau, self.n, k, max_norm)
-            else:
+            around = LARGEST_AROUND if has_llvm() else 0  # Python behind callbacks is not called
+            function = fused_step_function(self.problem.f, self.tableau, k, max_norm, s, around)
+            if function is not None:
                 self.fused = function.machine_code()
 
     def _workspace(self, shared: dict[str, Any]) -> Explicit:
         tableau = self.tableau
         A, b, c = tableau.arrays
-        s, extra = tableau.stages, int(self.count[at.EXTRA_STAGES])
+        s, extra = tableau.stages, int(self.state.extra_stages)
         rows = np.zeros((s + extra, s + extra))
         rows[:s, :s] = A
         nodes = np.zeros(s + extra)
@@ -170,7 +174,7 @@ class ExplicitEngine(Engine):
                 rows[s + i, : len(row)] = row
             nodes[s:] = self.extension.c_extra
             is_slope = nodes[s] == 1.0 and np.array_equal(rows[s, :s], b)
-            self.count[at.EXTRA_IS_SLOPE] = int(is_slope)
+            self.state.extra_is_slope = int(is_slope)
         if self.extension is not None:
             shared["P"] = self.extension.P
             shared["basis"] = in_powers(self.degree)
@@ -192,14 +196,14 @@ class ExplicitEngine(Engine):
         if self.fused is None:
             return {"fused_in": np.zeros(0), "fused_out": np.zeros(0)}
         n, k = self.n, self.problem.params.size
-        fused_in = np.zeros(inputs_size(n, k) + 1)
-        fused_in[-1:].view(np.int64)[0] = shared["f"]  # for steps that call it
+        fused_in = np.zeros(inputs_size(n, k))
+        fused_in[k + 1 : k + 2].view(np.int64)[0] = shared["f"]  # for steps that call it
         fused_out = np.zeros(1 + n + shared["K"].size)
         stages = fused_out[1 + n :].reshape(shared["K"].shape)
-        slope = fused_in[k + 1 + n : k + 1 + 2 * n] if self.tableau.fsal else stages[0]
+        slope = fused_in[k + 2 + n : k + 2 + 2 * n] if self.tableau.fsal else stages[0]
         views = {
             "p": fused_in[:k],
-            "atol": fused_in[k + 1 : k + 1 + n],
+            "atol": fused_in[k + 2 : k + 2 + n],
             "f0": slope,
             "y_new": fused_out[1 : 1 + n],
             "K": stages,
@@ -221,25 +225,35 @@ class ImplicitEngine(Engine):
 
     def __init__(self, tableau: Tableau, problem: IVP, options: Options) -> None:
         self.tableau = tableau
+        asked = options.atol
         super().__init__(problem, options)
+        # The estimate may have changed tolerances; another run with this rtol changes them alike.
+        self._atol_factor = float(options.atol[0] / asked[0])
+        self._rtol_used = float(self.state.rtol)
+
+    def rebind(self, problem: IVP, options: Options) -> None:
+        """Start again with a problem and options that differ in numbers only, but not in rtol."""
+        options.atol = options.atol * self._atol_factor
+        super().rebind(problem, options)
+        self.state.rtol = self._rtol_used
 
     @property
     def is_fully_coupled(self) -> bool:
         """Whether Newton's equations of all stages are solved as one system."""
-        return bool(self.count[at.COUPLING] == at.COUPLING_FULL)
+        return bool(self.state.coupling == at.COUPLING_FULL)
 
     def _setup(self) -> None:
-        tableau, count = self.tableau, self.count
+        tableau, state = self.tableau, self.state
         A, b, c = tableau.arrays
         self.order = tableau.order
-        count[at.STAGES] = tableau.stages
-        count[at.FSAL] = int(tableau.fsal)
-        count[at.HAS_MASS] = int(self.problem.mass is not None)
+        state.stages = tableau.stages
+        state.fsal = int(tableau.fsal)
+        state.has_mass = int(self.problem.mass is not None)
         self._choose_coupling(A)
         self.e = np.zeros(tableau.stages)
-        count[at.ESTIMATE_BLOCK] = -1
+        state.estimate_block = -1
         if self.options.fixed:
-            count[at.ESTIMATE] = at.ESTIMATE_NONE
+            state.estimate_kind = at.ESTIMATE_NONE
             self.estimate_order = self.order
             self.estimate = "none (fixed step)"
         else:
@@ -259,7 +273,7 @@ class ImplicitEngine(Engine):
         self.complex_shift = np.zeros(0, dtype=np.complex128)
         self.block_of = np.full(s, -1, dtype=np.int64)
         if self.tableau.is_dirk:
-            self.count[at.COUPLING] = at.COUPLING_DIAGONAL
+            self.state.coupling = at.COUPLING_DIAGONAL
             shifts: list[float] = []
             for i, shift in enumerate(np.diag(A)):
                 if shift != 0.0:
@@ -270,7 +284,7 @@ class ImplicitEngine(Engine):
         else:
             eigenvalues, T = np.linalg.eig(A)
             if np.linalg.cond(T) < DIAGONALISABLE:
-                self.count[at.COUPLING] = at.COUPLING_TRANSFORMED
+                self.state.coupling = at.COUPLING_TRANSFORMED
                 T_inverse = np.linalg.inv(T)
                 real = np.abs(eigenvalues.imag) <= 1e-13 * np.abs(eigenvalues).max()
                 upper = ~real & (eigenvalues.imag > 0)
@@ -282,7 +296,7 @@ class ImplicitEngine(Engine):
                 self.T_complex = np.ascontiguousarray(T[:, upper], dtype=np.complex128)
                 self.T_complex_inverse = np.ascontiguousarray(T_inverse[upper], dtype=np.complex128)
             else:
-                self.count[at.COUPLING] = at.COUPLING_FULL
+                self.state.coupling = at.COUPLING_FULL
         if self.problem.mass is not None and self._explicit_part():
             raise ValueError(
                 f"{self.tableau.name or 'this tableau'} has an explicit stage (A is singular), "
@@ -291,26 +305,26 @@ class ImplicitEngine(Engine):
             )
 
     def _explicit_part(self) -> bool:
-        if self.count[at.COUPLING] == at.COUPLING_DIAGONAL:
+        if self.state.coupling == at.COUPLING_DIAGONAL:
             return bool(np.any(self.block_of < 0))
         return bool(np.any(np.abs(self.real_shift) < 1e-12))
 
     # ------------------------------------------------------------ error estimate
 
     def _choose_estimate(self, b: Array, c: Array) -> None:
-        tableau, count = self.tableau, self.count
+        tableau, state = self.tableau, self.state
         if tableau.b_hat is not None:
             assert tableau.embedded_order is not None
             self.estimate_order = min(tableau.order, tableau.embedded_order)
             self.estimate = "embedded method"
-            count[at.ESTIMATE] = at.ESTIMATE_EMBEDDED
+            state.estimate_kind = at.ESTIMATE_EMBEDDED
             weights = tableau.error_weights
             assert weights is not None
             self.e = -weights
             if tableau.embedded_order > tableau.order:
                 self._tighten()
-            if count[at.COUPLING] == at.COUPLING_DIAGONAL and len(self.real_shift) == 1:
-                count[at.ESTIMATE_BLOCK] = 0
+            if state.coupling == at.COUPLING_DIAGONAL and len(self.real_shift) == 1:
+                state.estimate_block = 0
                 self.estimate = "embedded method, filtered by (M − hγJ)⁻¹"
         elif self._has_quadrature_estimate(c):
             self._quadrature_estimate(b, c)
@@ -348,8 +362,8 @@ class ImplicitEngine(Engine):
         rtol, options = self.options.rtol, self.options
         if 0 < rtol < LOOSE:
             factor = (rtol / LOOSE) ** (1 / self.order)
-            self.clock[at.RTOL] = max(rtol * factor, SMALLEST_RTOL)
-            options.atol = options.atol * (self.clock[at.RTOL] / rtol)
+            self.state.rtol = max(rtol * factor, SMALLEST_RTOL)
+            options.atol = options.atol * (self.state.rtol / rtol)
 
     def _quadrature_estimate(self, b: Array, c: Array) -> None:
         """Hairer & Wanner's estimate for RADAU5 (IV.8), for any fully implicit tableau.
@@ -358,7 +372,7 @@ class ImplicitEngine(Engine):
         make it a quadrature formula of order s. γ₀ is a real eigenvalue of A, so the filter
         needs no further factorisation, or, where there is none (even s), a modulus.
         """
-        count = self.count
+        state = self.state
         s = len(b)
         block = self._filter_block()
         gamma = float(self.real_shift[block])
@@ -371,9 +385,9 @@ class ImplicitEngine(Engine):
         if embedded.order < 1:
             self._use_doubling()
             return
-        count[at.ESTIMATE] = at.ESTIMATE_EMBEDDED
-        count[at.ESTIMATE_BLOCK] = block
-        self.clock[at.ESTIMATE_WEIGHT] = gamma
+        state.estimate_kind = at.ESTIMATE_EMBEDDED
+        state.estimate_block = block
+        self.state.estimate_weight = gamma
         self.e = b_hat - b
         self.estimate_order = min(embedded.order, self.order)
         self.estimate = "quadrature with f(t, y), filtered by (M − hγJ)⁻¹, as in RADAU5"
@@ -385,12 +399,12 @@ class ImplicitEngine(Engine):
             rtol, options = self.options.rtol, self.options
             transformed = 0.1 * rtol**power if rtol > 0 else 0.0
             options.atol = options.atol * (transformed / rtol) if rtol > 0 else options.atol
-            self.clock[at.RTOL] = transformed
+            self.state.rtol = transformed
 
     # ------------------------------------------------------------ dense output, Newton
 
     def _choose_dense(self, c: Array) -> None:
-        tableau, count = self.tableau, self.count
+        tableau, state = self.tableau, self.state
         s = tableau.stages
         self.lagrange: Array = np.zeros((s, s))
         self.extension: Extension | None = None
@@ -398,7 +412,7 @@ class ImplicitEngine(Engine):
         if not (tableau.is_dirk or tableau.is_confluent):
             inverse = np.linalg.inv(np.vander(c, s, increasing=True))
             self.lagrange = np.ascontiguousarray(inverse.T, dtype=np.float64)
-        halved = bool(count[at.ESTIMATE] == at.ESTIMATE_DOUBLING)
+        halved = bool(state.estimate_kind == at.ESTIMATE_DOUBLING)
         # The error at the end of two half steps is far below that of one step of their length: a
         # higher order is needed, but not so high that stiff components are no longer served.
         higher = 2 if tableau.is_stiffly_accurate else 3
@@ -410,14 +424,14 @@ class ImplicitEngine(Engine):
         elif self.options.want_dense:
             block = self._dense_block()
             gamma = float(self.real_shift[block]) * (0.5 if halved else 1.0)
-            count[at.DENSE_BLOCK], self.clock[at.DENSE_WEIGHT] = block, gamma
+            state.dense_block, self.state.dense_weight = block, gamma
             self.plain = implicit_extension(tableau, wanted, gamma, halved, further=False)
             self.extension = implicit_extension(tableau, wanted, gamma, halved)
         else:
             self.dense_order, self.degree = implicit_order(tableau), 1
             return
-        count[at.EXTRA_STAGES] = len(self.extension.nodes)
-        count[at.HALF_ROWS] = s if halved else 0
+        state.extra_stages = len(self.extension.nodes)
+        state.half_rows = s if halved else 0
         self.dense_order = min(self.extension.order, implicit_order(tableau))
         self.degree = self.extension.weights.shape[1]
 
@@ -432,37 +446,37 @@ class ImplicitEngine(Engine):
         return len(self.real_shift) - 1
 
     def _set_newton(self) -> None:
-        clock, count, options = self.clock, self.count, self.options
+        state, options = self.state, self.options
         s = self.tableau.stages
-        clock[at.NEWTON_MEMORY] = 1.0
-        clock[at.NEWTON_RATE] = 1.0
+        state.newton_memory = 1.0
+        state.newton_rate = 1.0
         if options.fixed:
-            count[at.MAX_NEWTON] = MAX_NEWTON_FIXED
-            clock[at.NEWTON_TOLERANCE] = 1.0
-            clock[at.RTOL] = FIXED_NEWTON_RTOL
+            state.max_newton = MAX_NEWTON_FIXED
+            state.newton_tolerance = 1.0
+            state.rtol = FIXED_NEWTON_RTOL
             return
-        coupled = count[at.COUPLING] != at.COUPLING_DIAGONAL
+        coupled = state.coupling != at.COUPLING_DIAGONAL
         extra = int(2.5 * max(0, s - 3)) if coupled else 3
-        count[at.MAX_NEWTON] = MAX_NEWTON_ADAPTIVE + extra
-        rtol = max(clock[at.RTOL], 1e-14)
+        state.max_newton = MAX_NEWTON_ADAPTIVE + extra
+        rtol = max(state.rtol, 1e-14)
         if not coupled:
-            clock[at.NEWTON_TOLERANCE] = max(10 * 2.2e-16 / rtol, STAGE_TOLERANCE)
+            state.newton_tolerance = max(10 * 2.2e-16 / rtol, STAGE_TOLERANCE)
             return
         # RADAU: as much tighter than the step's tolerance as the orders lie apart.
         gap = (self.order + 1) / (self.estimate_order + 1) - 1
-        clock[at.NEWTON_TOLERANCE] = max(10 * 2.2e-16 / rtol, min(0.03, rtol ** max(gap, 0.5)))
+        state.newton_tolerance = max(10 * 2.2e-16 / rtol, min(0.03, rtol ** max(gap, 0.5)))
 
     def _look_at_end(self) -> None:
         """Have f looked at where a step ends, if no stage lies there (and f is the slope)."""
-        self.count[at.END_BLOCK] = -1
+        self.state.end_block = -1
         if self.options.fixed or self.tableau.is_stiffly_accurate or self.problem.mass is not None:
             return
-        self.count[at.END_BLOCK] = self._filter_block()
+        self.state.end_block = self._filter_block()
 
     def _kernels(self) -> tuple[Any, ...]:
-        diagonal = self.count[at.COUPLING] == at.COUPLING_DIAGONAL
+        diagonal = self.state.coupling == at.COUPLING_DIAGONAL
         step, accept = implicit_step, diagonal_accept if diagonal else coupled_accept
-        if self.count[at.END_BLOCK] >= 0:
+        if self.state.end_block >= 0:
             step, accept = checked_step, checked_accept
         return Implicit, step, accept, implicit_dense, implicit_refine
 
@@ -474,7 +488,7 @@ class ImplicitEngine(Engine):
         external = n > LARGEST_OWN_LU or self.jacobian.is_sparse
         full = self.is_fully_coupled
         external = external and not full
-        self.count[at.EXTERNAL_ALGEBRA] = int(external)
+        self.state.external_algebra = int(external)
         own = 0 if external else n
         arrays: dict[str, Any] = dict(
             A=A.copy(),
@@ -511,9 +525,9 @@ class ImplicitEngine(Engine):
         if self.problem.mass is not None and not external:
             arrays["M"] = self.jacobian.dense_mass()
         self.algebra = LinearAlgebra(self, arrays) if external else None
-        diagonal = self.count[at.COUPLING] == at.COUPLING_DIAGONAL
+        diagonal = self.state.coupling == at.COUPLING_DIAGONAL
         solver = newton_diagonal if diagonal else newton_coupled
-        arrays["solve_stages"] = address_of(solver, Implicit)
+        arrays["solve_stages"] = solver
         arrays["jac"] = self.jacobian.address(arrays["J"], self.algebra)
         arrays["algebra"] = self.algebra.address() if self.algebra else arrays["jac"]
         return Implicit(**shared, **arrays)

@@ -1,6 +1,10 @@
 """Explicit Runge–Kutta methods: one step of any explicit tableau.
 
 The stages are stored without h: K[i] = f(t + cᵢh, y + h Σⱼ aᵢⱼ K[j]).
+
+This is the only place where an explicit step is written. It runs as it stands on a Python function;
+around machine code it is traced (``fused``), with the right-hand side inside or called, for one run
+or for many in lanes. So nothing here is decided by the values of numbers that may be symbols.
 """
 
 from __future__ import annotations
@@ -17,18 +21,11 @@ from ...stepping.dense import (
     to_powers,
 )
 from ...stepping.state import (
-    DENSE,
     DENSE_NATIVE,
-    ESTIMATE,
     ESTIMATE_DOUBLING,
     ESTIMATE_TWO,
-    EXTRA_IS_SLOPE,
-    EXTRA_STAGES,
-    FSAL,
     FUNCTION_RAISED,
-    HAVE_F1,
     OK,
-    STAGES,
 )
 
 
@@ -38,23 +35,24 @@ def explicit_step(w, t, h):
     if slope_at_start(w, t) != OK:
         return FUNCTION_RAISED
     n = w.y.shape[0]
-    s = w.count[STAGES]
+    s = w.stages
     copy(w.f0, w.K[0])
     for i in range(1, s):
-        combine(w.A[i], w.K, i, w.x)
+        combine(w.A[i], w.K, i - 1, w.x)
+        newest = h * w.A[i, i - 1]  # comes last, so that the rest need not wait for it
         for m in range(n):
-            w.x[m] = w.y[m] + h * w.x[m]
+            w.x[m] = w.y[m] + (h * w.x[m] + newest * w.K[i - 1, m])
         if evaluate(w, t + w.c[i] * h) != OK:
             return FUNCTION_RAISED
         copy(w.dx, w.K[i])
     combine(w.b, w.K, s, w.y_new)
     for m in range(n):
         w.y_new[m] = w.y[m] + h * w.y_new[m]
-    if w.count[ESTIMATE] != ESTIMATE_DOUBLING:
+    if w.estimate_kind != ESTIMATE_DOUBLING:
         combine(w.e, w.K, s, w.error)
         for m in range(n):
             w.error[m] *= h
-        if w.count[ESTIMATE] == ESTIMATE_TWO:
+        if w.estimate_kind == ESTIMATE_TWO:
             combine(w.e_low, w.K, s, w.error_low)
             for m in range(n):
                 w.error_low[m] *= h
@@ -64,21 +62,21 @@ def explicit_step(w, t, h):
 @kernel
 def explicit_accept(w, t, h):
     """After an accepted step: the last stage of an FSAL method is the next first one."""
-    if w.count[FSAL] == 1 and w.count[ESTIMATE] != ESTIMATE_DOUBLING:
-        copy(w.K[w.count[STAGES] - 1], w.f1)
-        w.count[HAVE_F1] = 1
+    if w.fsal == 1 and w.estimate_kind != ESTIMATE_DOUBLING:
+        copy(w.K[w.stages - 1], w.f1)
+        w.have_f1 = 1
     return OK
 
 
 @kernel
 def explicit_dense(w, t, h):
     """Coefficients Q of the dense output of the last accepted step, from t of length h."""
-    if w.count[DENSE] != DENSE_NATIVE:
+    if w.dense_kind != DENSE_NATIVE:
         return hermite_dense(w)
     n = w.y.shape[0]
-    s = w.count[STAGES]
-    for i in range(s, s + w.count[EXTRA_STAGES]):
-        if i == s and w.count[EXTRA_IS_SLOPE] == 1:
+    s = w.stages
+    for i in range(s, s + w.extra_stages):
+        if i == s and w.extra_is_slope == 1:
             if slope_at_end(w) != OK:
                 return FUNCTION_RAISED
             copy(w.f1, w.K[i])

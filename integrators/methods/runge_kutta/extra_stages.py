@@ -15,20 +15,12 @@ from __future__ import annotations
 import numpy as np
 
 from ...kernels import kernel
-from ...stepping.dense import combine, copy, error_norm, evaluate, polynomial, to_powers
+from ...stepping.dense import combine, copy, evaluate, polynomial, to_powers
+from ...stepping.norms import error_norm
 from ...stepping.state import (
-    DENSE_BLOCK,
-    DENSE_WEIGHT,
-    EXTRA_STAGES,
-    FIXED,
     FUNCTION_RAISED,
-    HALF_ROWS,
     NEWTON_FAILED,
-    NEWTON_MEMORY,
-    NEWTON_TOLERANCE,
-    NNEWTON,
     OK,
-    STAGES,
 )
 from .implicit import STAGNATION, solve_real, times_mass
 
@@ -40,10 +32,10 @@ HOPELESS = 0.9  # … and a large one will not become small
 @kernel
 def implicit_dense(w, t, h):
     """Coefficients Q of the dense output of the last accepted step, from t of length h."""
-    s = w.count[STAGES]
+    s = w.stages
     for m in range(w.y.shape[0]):
         w.K[s, m] = w.y[m] - w.y_old[m]
-    for i in range(w.count[EXTRA_STAGES]):
+    for i in range(w.extra_stages):
         status = further_stage(w, i, t, h)
         if status == FUNCTION_RAISED:
             return status
@@ -60,18 +52,18 @@ def implicit_dense(w, t, h):
 def further_stage(w, i, t, h):
     """Solve for the i-th further stage by Newton's iteration; it becomes a row of K."""
     n = w.y.shape[0]
-    row = w.count[STAGES] + 1 + w.count[HALF_ROWS] + i
-    gamma = w.clock[DENSE_WEIGHT]
+    row = w.stages + 1 + w.half_rows + i
+    gamma = w.dense_weight
     W = w.K[row]
     combine(w.extra_start[i], w.K, row, W)
     combine(w.extra_A[i], w.K, row, w.big)
     for m in range(n):
         w.big[m] += w.y_old[m]
-    rounding = STAGNATION if w.count[FIXED] == 1 else 1.0  # fixed steps: down to round-off
+    rounding = STAGNATION if w.fixed == 1 else 1.0  # fixed steps: down to round-off
     last = 0.0
-    left = min(1.0, w.clock[NEWTON_MEMORY])  # of an increment's size, after it was made
+    left = min(1.0, w.newton_memory)  # of an increment's size, after it was made
     for iteration in range(MOST_ITERATIONS):
-        w.count[NNEWTON] += 1
+        w.nnewton += 1
         for m in range(n):
             w.x[m] = w.big[m] + gamma * W[m]
         if evaluate(w, t + w.extra_c[i] * h) != OK:
@@ -82,7 +74,7 @@ def further_stage(w, i, t, h):
             return status
         for m in range(n):
             w.real_rhs[m] = h * w.residual[0, m] - w.real_rhs[m]
-        status = solve_real(w, w.count[DENSE_BLOCK])
+        status = solve_real(w, w.dense_block)
         if status != OK:
             return status
         for m in range(n):
@@ -93,12 +85,12 @@ def further_stage(w, i, t, h):
             return NEWTON_FAILED
         if iteration > 0 and last > 0.0:
             rate = norm / last
-            if rate > SLOW and norm <= rounding * w.clock[NEWTON_TOLERANCE]:
+            if rate > SLOW and norm <= rounding * w.newton_tolerance:
                 return OK
             if rate > HOPELESS:
                 return NEWTON_FAILED
             left = rate / (1.0 - rate)
-        if left * norm <= w.clock[NEWTON_TOLERANCE]:
+        if left * norm <= w.newton_tolerance:
             return OK
         last = norm
     return NEWTON_FAILED

@@ -1,55 +1,47 @@
-"""A whole explicit step as one piece of machine code.
+"""A whole explicit step as one piece of machine code, made from the step in ``explicit``.
 
-For a traced right-hand side, the stages, the new state and the norm of the error estimate of a
-tableau are traced together: no loop over stages, no zero coefficients, common subexpressions
-shared between stages. The step is the same as that of ``explicit``, to rounding. The same trace
-serves single runs and, compiled in lanes, many at once (``lanes``).
+For a right-hand side that is machine code, the kernel :func:`~.explicit.explicit_step` and the
+norm of its error estimate are run on symbols: what comes out is the step of *this* tableau, without
+loops over stages and without zero coefficients. A right-hand side that is small enough is traced
+along, and subexpressions are shared between stages; a larger one is called. The same trace serves
+single runs and, compiled in lanes, many at once (``integrators.many.lanes``).
 
-The traced function has the arguments t, y and q = (p, rtol, atol, f(t, y), h) and the results
-(norm, y_new, K₁ … K_s), one behind the other; where nobody looks at the stages, without them or
-with the last only. Only FSAL methods are given f(t, y); the others evaluate it.
+The traced function has the arguments t, y and q = (p, rtol, address of f, atol, f(t, y), h) and the
+results (norm, y_new, K₁ … K_s), one behind the other; where nobody looks at the stages, without
+them or with the last only. Only FSAL methods are given f(t, y); the others evaluate it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...kernels import kernel
 from ...kernels.pointers import call
 from ...stepping.dense import slope_at_start
+from ...stepping.norms import norm_of_estimate
 from ...stepping.state import (
-    ESTIMATE,
+    ESTIMATE_DOUBLING,
     ESTIMATE_EMBEDDED,
     ESTIMATE_TWO,
-    F0_CURRENT,
-    FSAL,
     FUNCTION_RAISED,
-    HAVE_F1,
-    NFEV,
-    NORM,
-    NORM_KNOWN,
     OK,
-    RTOL,
-    STAGES,
-    T_LIMIT,
+    State,
 )
 from ...tableau import Tableau
 from .explicit import explicit_step
 
 __all__ = ["fused_step", "fused_step_function", "inputs_size", "outputs_size"]
 
-LARGEST = 6000  # operations; larger steps compile too long for what they gain
-
-LOW_WEIGHT = 0.01  # weight of the second estimate of DOP853, squared
+LARGEST = 6000  # operations with f inside; larger steps compile too long for what they gain
+LARGEST_AROUND = 8000  # operations around calls of f; the generic step loses little then
 
 
 def inputs_size(n: int, k: int) -> int:
-    """Length of q: p, rtol, atol, f(t, y), h."""
-    return k + 2 + 2 * n
+    """Length of q: p, rtol, address of f, atol, f(t, y), h."""
+    return k + 3 + 2 * n
 
 
 def outputs_size(n: int, kept: int) -> int:
@@ -57,89 +49,88 @@ def outputs_size(n: int, kept: int) -> int:
     return 1 + n + kept * n
 
 
-def fused_step_function(f: Any, tableau: Tableau, k: int, max_norm: bool, kept: int) -> Any:
+def fused_step_function(
+    f: Any, tableau: Tableau, k: int, max_norm: bool, kept: int, around: int = LARGEST_AROUND
+) -> Any:
     """Trace one step of a tableau with the traced function f of k parameters.
 
-    Returns a traced function of (t, y, q), or None where it would be too large. The last `kept`
-    stages are part of its results.
+    Returns a traced function of (t, y, q), or None where it would be too large: more than `around`
+    operations around calls of f. The last `kept` stages are part of its results.
     """
     # Stored with f, so that it is gone when f is.
-    key = ("step", tableau, k, max_norm, kept)
-    return f._derive(key, lambda: _trace_step(f, tableau, k, max_norm, kept))
+    key = ("step", tableau, k, max_norm, kept, around)
+    return f._derive(key, lambda: _trace_step(f, tableau, k, max_norm, kept, around))
 
 
-def _trace_step(f: Any, tableau: Tableau, k: int, max_norm: bool, kept: int) -> Any:
-    from ...tracing import traced, where
+def _trace_step(
+    f: Any, tableau: Tableau, k: int, max_norm: bool, kept: int, largest_around: int
+) -> Any:
+    from ...tracing import traced
+    from ...tracing.outside import call_outside
 
-    A, b, c = tableau.arrays
     s, n = tableau.stages, f.n
-    arithmetic = 2 * n * (np.count_nonzero(A) + 3 * s)
-    if s * f.operations()["total"] + arithmetic > LARGEST:
+    around = 2 * n * (np.count_nonzero(tableau.arrays[0]) + 3 * s)
+    inside = s * f.operations()["total"] + around <= LARGEST
+    if not inside and around > largest_around:
         return None
-    e, e_low = tableau.error_weights, tableau.low_error_weights
 
     def step(t: Any, y: Any, q: Any) -> Any:
-        p, rtol, atol, h = q[:k], q[k], q[k + 1 : k + 1 + n], q[k + 1 + 2 * n]
+        p, h = q[:k], q[k + 2 + 2 * n]
 
-        def slope(t: Any, x: Any) -> Any:
-            return f(t, x, p) if k else f(t, x)
-
-        K = [q[k + 1 + n : k + 1 + 2 * n] if tableau.fsal else slope(t, y)]
-        for i in range(1, s):
-            # The newest slope comes last and alone, so that the rest need not wait for it.
-            known = y + h * _combination(A[i, : i - 1], K) if i > 1 else y
-            K.append(slope(t + c[i] * h, known + (h * A[i, i - 1]) * K[i - 1]))
-        y_new = y + h * _combination(b, K)
-        # As in `common.error_norm` and `loop.measured_error`.
-        weight = 1.0 / (atol + rtol * np.maximum(np.abs(y), np.abs(y_new)))
-        norm: Any = 0.0 * h
-        if e is not None:
-            norm = mean_square(h * _combination(e, K) * weight, max_norm)
-            if e_low is None:
-                norm = np.sqrt(norm)
+        def slope(t: Any, x: Any, p: Any, out: Any) -> None:
+            if inside:
+                out[:] = f(t, x.copy(), p) if k else f(t, x.copy())
             else:
-                low = mean_square(h * _combination(e_low, K) * weight, max_norm)
-                norm = where(norm == 0.0, norm, norm / np.sqrt(norm + LOW_WEIGHT * low))
-        return np.concatenate([np.array([norm]), y_new, *K[s - kept :]])
+                out[:] = call_outside(k + 1, t, x)
+
+        w = _symbolic_workspace(tableau, n, slope, p)
+        w.y, w.rtol, w.atol, w.max_norm = y, q[k], q[k + 2 : k + 2 + n], max_norm
+        if tableau.fsal:
+            w.f0[:], w.f0_current = q[k + 2 + n : k + 2 + 2 * n], 1
+        explicit_step(w, t, h)
+        norm = 0.0 * h if tableau.error_weights is None else norm_of_estimate(w, h)
+        return np.concatenate([np.array([norm]), w.y_new, *w.K[s - kept :]])
 
     return traced(step, n=n, params=inputs_size(n, k), outputs=outputs_size(n, kept))
 
 
-def _combination(weights: NDArray[Any], K: Sequence[Any]) -> Any:
-    total = 0.0 * K[0]
-    for a, stage in zip(weights, K):
-        if a != 0:
-            total = total + a * stage
-    return total
-
-
-def mean_square(scaled: Any, max_norm: bool) -> Any:
-    """Square of the norm of scaled errors."""
-    squares = scaled * scaled
-    total = squares[0]
-    for x in squares[1:]:
-        total = np.maximum(total, x) if max_norm else total + x
-    return total if max_norm else total * (1.0 / len(squares))
+def _symbolic_workspace(tableau: Tableau, n: int, f: Any, p: Any) -> Any:
+    """What the kernels of an explicit step ask of a workspace, with room for symbols."""
+    e, low = tableau.error_weights, tableau.low_error_weights
+    estimate = ESTIMATE_DOUBLING if e is None else ESTIMATE_EMBEDDED
+    A, b, c = tableau.arrays
+    vectors = ("x", "dx", "f0", "y_new", "error", "error_low")
+    numbers = dict.fromkeys(State.FIELDS, 0)
+    numbers.update(stages=tableau.stages, f_native=1)
+    numbers["estimate_kind"] = estimate if low is None else ESTIMATE_TWO
+    return SimpleNamespace(
+        **numbers,
+        **{name: np.zeros(n, dtype=object) for name in vectors},
+        **{"A": A, "b": b, "c": c, "e": e, "e_low": low, "f": f, "p": p},
+        K=np.zeros((tableau.stages, n), dtype=object),
+        index=np.zeros(0, dtype=np.int64),
+        flag=[1],
+    )
 
 
 @kernel
 def fused_step(w, t, h):
     """y_new and the error estimate of one step of length h from (t, y)."""
-    w.count[NORM_KNOWN] = 0
-    if np.isfinite(w.clock[T_LIMIT]):
+    w.norm_known = 0
+    if w.limited == 1:
         return explicit_step(w, t, h)  # the stages must not look beyond a jump
-    if w.count[FSAL] == 1:
+    if w.fsal == 1:
         if slope_at_start(w, t) != OK:
             return FUNCTION_RAISED
-    elif w.count[F0_CURRENT] == 0:  # evaluated below; only counted here
-        w.count[NFEV] += 1 - w.count[HAVE_F1]
-        w.count[HAVE_F1] = 0
-        w.count[F0_CURRENT] = 1
-    w.fused_in[w.p.shape[0]] = w.clock[RTOL]
-    w.fused_in[w.p.shape[0] + 1 + 2 * w.y.shape[0]] = h
+    elif w.f0_current == 0:  # evaluated below; only counted here
+        w.nfev += 1 - w.have_f1
+        w.have_f1 = 0
+        w.f0_current = 1
+    w.fused_in[w.p.shape[0]] = w.rtol
+    w.fused_in[w.p.shape[0] + 2 + 2 * w.y.shape[0]] = h
     call(w.fused, t, w.y, w.fused_in, w.fused_out)
-    w.count[NFEV] += w.count[STAGES] - 1
-    if w.count[ESTIMATE] == ESTIMATE_EMBEDDED or w.count[ESTIMATE] == ESTIMATE_TWO:
-        w.clock[NORM] = w.fused_out[0]
-        w.count[NORM_KNOWN] = 1
+    w.nfev += w.stages - 1
+    if w.estimate_kind == ESTIMATE_EMBEDDED or w.estimate_kind == ESTIMATE_TWO:
+        w.norm = w.fused_out[0]
+        w.norm_known = 1
     return OK

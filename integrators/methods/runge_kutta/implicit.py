@@ -21,50 +21,16 @@ import numpy as np
 
 from ...kernels import kernel
 from ...kernels.pointers import call, invoke
-from ...stepping.dense import (
-    combine,
-    copy,
-    error_norm,
-    evaluate,
-    slope_at_start,
-)
+from ...stepping.dense import combine, copy, evaluate, slope_at_start
+from ...stepping.norms import error_norm
 from ...stepping.state import (
-    CONSTANT_JACOBIAN,
-    COUPLING,
     COUPLING_DIAGONAL,
     COUPLING_FULL,
-    ESTIMATE,
-    ESTIMATE_BLOCK,
     ESTIMATE_EMBEDDED,
-    ESTIMATE_WEIGHT,
-    EXTERNAL_ALGEBRA,
-    FIXED,
     FUNCTION_RAISED,
-    H_FACTORED,
-    HAS_MASS,
-    HAVE_JACOBIAN,
-    JACOBIAN_AGE,
-    JACOBIAN_CURRENT,
-    JACOBIAN_NATIVE,
-    LAST_REJECTED,
-    MAX_NEWTON,
-    MAX_NORM,
-    NEWTON_FACTOR,
     NEWTON_FAILED,
-    NEWTON_LAST,
-    NEWTON_MEMORY,
-    NEWTON_RATE,
-    NEWTON_TOLERANCE,
-    NJEV,
-    NLU,
-    NORM,
-    NORM_KNOWN,
-    NSTEPS,
     OK,
-    PAIRS,
-    RTOL,
     SINGULAR_MATRIX,
-    STAGES,
 )
 from .lu import lu_factor, lu_solve
 
@@ -92,7 +58,7 @@ def implicit_step(w, t, h):
     status = begin_step(w, t)
     for trial in range(2):
         if trial == 1:
-            if status != NEWTON_FAILED or w.count[JACOBIAN_CURRENT] == 1:
+            if status != NEWTON_FAILED or w.jacobian_current == 1:
                 break
             status = evaluate_jacobian(w, t)  # an old Jacobian may be to blame
         if status == OK:
@@ -105,16 +71,16 @@ def implicit_step(w, t, h):
 @kernel
 def explicit_first_stage(w):
     """Whether the first stage of a diagonally implicit method is just f(t, y)."""
-    return w.count[COUPLING] == COUPLING_DIAGONAL and w.block_of[0] < 0
+    return w.coupling == COUPLING_DIAGONAL and w.block_of[0] < 0
 
 
 @kernel
 def begin_step(w, t):
     """What every attempt needs first: the slope at the start, if anyone asks for it, and J."""
-    wanted = w.clock[ESTIMATE_WEIGHT] != 0.0
+    wanted = w.estimate_weight != 0.0
     if (wanted or explicit_first_stage(w)) and slope_at_start(w, t) != OK:
         return FUNCTION_RAISED
-    if w.count[HAVE_JACOBIAN] == 0 or jacobian_is_doubtful(w):
+    if w.have_jacobian == 0 or jacobian_is_doubtful(w):
         return evaluate_jacobian(w, t)
     return OK
 
@@ -125,31 +91,31 @@ def jacobian_is_doubtful(w):
 
     Its filter may have hidden the error of a step across a kink.
     """
-    old = w.count[JACOBIAN_CURRENT] == 0 and w.count[CONSTANT_JACOBIAN] == 0
-    return w.count[LAST_REJECTED] == 1 and old
+    old = w.jacobian_current == 0 and w.constant_jacobian == 0
+    return w.last_rejected == 1 and old
 
 
 @kernel
 def prepare_newton(w, h):
     """Factorise for this step length, unless that has been done."""
-    w.clock[NEWTON_FACTOR] = 0.5
+    w.newton_factor = 0.5
     copy(w.y, w.y_new)  # the norm of Newton increments looks at it
-    if w.clock[H_FACTORED] == h:
+    if w.h_factored == h:
         return OK
     status = factorise(w, h)
     if status != OK:
-        w.clock[H_FACTORED] = 0.0
+        w.h_factored = 0.0
     return status
 
 
 @kernel
 def finish_step(w, t, h):
     """y_new and the error estimate from the stage increments."""
-    combine(w.b, w.K, w.count[STAGES], w.y_new)
+    combine(w.b, w.K, w.stages, w.y_new)
     for m in range(w.y.shape[0]):
         w.y_new[m] += w.y[m]
-    w.count[NORM_KNOWN] = 0
-    if w.count[ESTIMATE] == ESTIMATE_EMBEDDED:
+    w.norm_known = 0
+    if w.estimate_kind == ESTIMATE_EMBEDDED:
         return estimate_error(w, t, h, False)
     return OK
 
@@ -158,15 +124,15 @@ def finish_step(w, t, h):
 def evaluate_jacobian(w, t):
     """J = ∂f/∂y at (t, y); earlier factorisations are void."""
     copy(w.y, w.x)
-    w.count[NJEV] += 1
-    w.flag[0] = w.count[JACOBIAN_NATIVE]
+    w.njev += 1
+    w.flag[0] = w.jacobian_native
     call(w.jac, t, w.x, w.p, w.J)
     if w.flag[0] != 1:
         return FUNCTION_RAISED
-    w.count[HAVE_JACOBIAN] = 1
-    w.count[JACOBIAN_CURRENT] = 1
-    w.count[JACOBIAN_AGE] = 0
-    w.clock[H_FACTORED] = 0.0
+    w.have_jacobian = 1
+    w.jacobian_current = 1
+    w.jacobian_age = 0
+    w.h_factored = 0.0
     return OK
 
 
@@ -174,18 +140,18 @@ def evaluate_jacobian(w, t):
 def factorise(w, h):
     """Factorise every block M − hλJ."""
     blocks = w.real_shift.shape[0] + w.complex_shift.shape[0]
-    w.clock[H_FACTORED] = h
-    if w.count[EXTERNAL_ALGEBRA] == 1:
-        w.count[NLU] += blocks
+    w.h_factored = h
+    if w.external_algebra == 1:
+        w.nlu += blocks
         return ask_algebra(w, TASK_FACTOR)
-    if w.count[COUPLING] == COUPLING_FULL:
-        w.count[NLU] += 1
+    if w.coupling == COUPLING_FULL:
+        w.nlu += 1
         fill_full(w, h)
         if not lu_factor(w.full_LU, w.full_pivots):
             return SINGULAR_MATRIX
         if w.real_shift.shape[0] == 0:
             return OK
-    w.count[NLU] += blocks
+    w.nlu += blocks
     n = w.y.shape[0]
     for k in range(w.real_shift.shape[0]):
         shift = h * w.real_shift[k]
@@ -207,7 +173,7 @@ def factorise(w, h):
 @kernel
 def mass_entry(w, i, j):
     """M[i, j], the identity unless a mass matrix was given."""
-    if w.count[HAS_MASS] == 1:
+    if w.has_mass == 1:
         return w.M[i, j]
     return 1.0 if i == j else 0.0
 
@@ -216,8 +182,8 @@ def mass_entry(w, i, j):
 def fill_full(w, h):
     """I ⊗ M − h A ⊗ J."""
     n = w.y.shape[0]
-    for a in range(w.count[STAGES]):
-        for b in range(w.count[STAGES]):
+    for a in range(w.stages):
+        for b in range(w.stages):
             for i in range(n):
                 for j in range(n):
                     value = -h * w.A[a, b] * w.J[i, j]
@@ -239,7 +205,7 @@ def ask_algebra(w, task):
 @kernel
 def solve_real(w, k):
     """real_rhs ← (M − hλₖJ)⁻¹ real_rhs."""
-    if w.count[EXTERNAL_ALGEBRA] == 1:
+    if w.external_algebra == 1:
         return ask_algebra(w, TASK_SOLVE_REAL + k)
     lu_solve(w.real_LU[k], w.real_pivots[k], w.real_rhs)
     return OK
@@ -248,10 +214,10 @@ def solve_real(w, k):
 @kernel
 def times_mass(w, vector, out):
     """out = M·vector."""
-    if w.count[HAS_MASS] == 0:
+    if w.has_mass == 0:
         copy(vector, out)
         return OK
-    if w.count[EXTERNAL_ALGEBRA] == 1:
+    if w.external_algebra == 1:
         copy(vector, w.x)
         status = ask_algebra(w, TASK_MASS)
         copy(w.dx, out)
@@ -274,11 +240,11 @@ def recall_rate(w):
 
     Fixed steps are for studying h alone, so there the iteration goes on to round-off.
     """
-    w.clock[NEWTON_RATE] = 0.0  # unknown after a single iteration
-    if w.count[FIXED] == 1:
-        w.clock[NEWTON_MEMORY] = 1.0
+    w.newton_rate = 0.0  # unknown after a single iteration
+    if w.fixed == 1:
+        w.newton_memory = 1.0
     else:
-        w.clock[NEWTON_MEMORY] = max(w.clock[NEWTON_MEMORY], 1e-16) ** 0.8
+        w.newton_memory = max(w.newton_memory, 1e-16) ** 0.8
 
 
 @kernel
@@ -290,8 +256,7 @@ def converged(w, norm, iteration, remembered):
     by the rate of the step before, but only if it is small: where f has a kink, the past tells
     nothing, and f must be seen where the stages end up.
     """
-    clock = w.clock
-    tolerance = clock[NEWTON_TOLERANCE]
+    tolerance = w.newton_tolerance
     if not np.isfinite(norm):
         return -1
     if norm == 0.0:
@@ -300,27 +265,27 @@ def converged(w, norm, iteration, remembered):
         rate = norm / remembered[0]
         theta = rate if iteration == 1 else np.sqrt(rate * remembered[1])
         remembered[1] = rate
-        clock[NEWTON_RATE] = theta
+        w.newton_rate = theta
         at_roundoff = norm <= STAGNATION * tolerance and rate > 0.5 and iteration > 1
-        if w.count[FIXED] == 1 and at_roundoff:
+        if w.fixed == 1 and at_roundoff:
             return 1
         if theta >= MAX_RATE:
             return -1
-        clock[NEWTON_MEMORY] = theta / (1 - theta)
-        if w.count[FIXED] == 1:  # a first rate can be too good to be true
-            clock[NEWTON_MEMORY] = max(clock[NEWTON_MEMORY], 0.01)
-        left = w.count[MAX_NEWTON] - 1 - iteration
-        expected = clock[NEWTON_MEMORY] * norm * theta**left / tolerance
-        if expected >= 1.0 and w.count[FIXED] == 0:
+        w.newton_memory = theta / (1 - theta)
+        if w.fixed == 1:  # a first rate can be too good to be true
+            w.newton_memory = max(w.newton_memory, 0.01)
+        left = w.max_newton - 1 - iteration
+        expected = w.newton_memory * norm * theta**left / tolerance
+        if expected >= 1.0 and w.fixed == 0:
             # Too slow: shorten the step by what the rate suggests, as RADAU5 does.
             excess = max(1e-4, min(20.0, expected))
-            clock[NEWTON_FACTOR] = 0.8 * excess ** (-1.0 / (4 + left))
+            w.newton_factor = 0.8 * excess ** (-1.0 / (4 + left))
             return -1
-    elif norm > CREDIT and w.count[FIXED] == 0:
+    elif norm > CREDIT and w.fixed == 0:
         remembered[0] = norm
         return 0
     remembered[0] = norm
-    return 1 if clock[NEWTON_MEMORY] * norm <= tolerance else 0
+    return 1 if w.newton_memory * norm <= tolerance else 0
 
 
 # -------------------------------------------------------------------- error
@@ -335,7 +300,7 @@ def estimate_error(w, t, h, again):
     repeated steps whose estimate came out too large.
     """
     n = w.y.shape[0]
-    weight = w.clock[ESTIMATE_WEIGHT]
+    weight = w.estimate_weight
     if again:
         for m in range(n):
             w.x[m] = w.y[m] + w.error[m]
@@ -344,8 +309,8 @@ def estimate_error(w, t, h, again):
         copy(w.dx, w.big)
     else:
         copy(w.f0, w.big)
-    combine(w.e, w.K, w.count[STAGES], w.error)
-    block = w.count[ESTIMATE_BLOCK]
+    combine(w.e, w.K, w.stages, w.error)
+    block = w.estimate_block
     if block >= 0:
         status = times_mass(w, w.error, w.real_rhs)
         if status != OK:
@@ -357,8 +322,8 @@ def estimate_error(w, t, h, again):
         if status != OK:
             return status
         copy(w.real_rhs, w.error)
-    w.clock[NORM] = implicit_norm(w, w.error, h)
-    w.count[NORM_KNOWN] = 1
+    w.norm = implicit_norm(w, w.error, h)
+    w.norm_known = 1
     return OK
 
 
@@ -374,7 +339,7 @@ def implicit_norm(w, e, h):
     highest = 1
     for i in range(w.index.shape[0]):
         highest = max(highest, w.index[i])
-    if highest == 1 or w.count[FIXED] == 1 or w.count[PAIRS] == 1:
+    if highest == 1 or w.fixed == 1 or w.pairs == 1:
         return error_norm(w, e, h)
     n = e.shape[0]
     together = 0.0
@@ -385,27 +350,27 @@ def implicit_norm(w, e, h):
     greatest = 0.0
     for i in range(n):
         size = together if w.index[i] == highest else max(abs(w.y[i]), abs(w.y_new[i]))
-        scaled = abs(e[i]) / (w.atol[i] + w.clock[RTOL] * size)
+        scaled = abs(e[i]) / (w.atol[i] + w.rtol * size)
         for _ in range(1, w.index[i]):
             scaled *= abs(h)
         if not np.isfinite(scaled):
             return np.inf
         total += scaled * scaled
         greatest = max(greatest, scaled)
-    return greatest if w.count[MAX_NORM] == 1 else np.sqrt(total / n)
+    return greatest if w.max_norm == 1 else np.sqrt(total / n)
 
 
 @kernel
 def keep_jacobian(w):
     """After an accepted step: a Jacobian that served well is used again."""
-    w.count[JACOBIAN_CURRENT] = 0
-    w.count[JACOBIAN_AGE] += 1
+    w.jacobian_current = 0
+    w.jacobian_age += 1
     allowed = REUSE_RATE
-    if w.count[COUPLING] == COUPLING_DIAGONAL and w.count[NEWTON_LAST] <= 2:
+    if w.coupling == COUPLING_DIAGONAL and w.newton_last <= 2:
         allowed = STAGE_RATE
-    worn = w.clock[NEWTON_RATE] > allowed or w.count[JACOBIAN_AGE] >= OLDEST_JACOBIAN
-    if worn and w.count[CONSTANT_JACOBIAN] == 0:
-        w.count[HAVE_JACOBIAN] = 0
+    worn = w.newton_rate > allowed or w.jacobian_age >= OLDEST_JACOBIAN
+    if worn and w.constant_jacobian == 0:
+        w.have_jacobian = 0
 
 
 @kernel
@@ -415,10 +380,10 @@ def implicit_refine(w, t, h):
     Not with a Jacobian from elsewhere: filtered twice by the stiffness of a contact, even a wrong
     bounce of a body that still flies looks harmless.
     """
-    if w.count[JACOBIAN_CURRENT] == 0 and w.count[CONSTANT_JACOBIAN] == 0:
+    if w.jacobian_current == 0 and w.constant_jacobian == 0:
         return 0
-    if w.count[ESTIMATE] != ESTIMATE_EMBEDDED or w.clock[ESTIMATE_WEIGHT] == 0.0:
+    if w.estimate_kind != ESTIMATE_EMBEDDED or w.estimate_weight == 0.0:
         return 0
-    if w.count[NSTEPS] > 0 and w.count[LAST_REJECTED] == 0:
+    if w.nsteps > 0 and w.last_rejected == 0:
         return 0
     return 1 if estimate_error(w, t, h, True) == OK else 0

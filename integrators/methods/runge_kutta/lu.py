@@ -7,6 +7,7 @@ LAPACK and SuperLU through a callback, see :mod:`integrators.methods.runge_kutta
 from __future__ import annotations
 
 from ...kernels import kernel
+from ...kernels.elementary import quotient
 
 
 @kernel
@@ -29,7 +30,7 @@ def lu_factor(a, pivots):
                 swapped = a[k, j]
                 a[k, j] = a[best, j]
                 a[best, j] = swapped
-        inverse = 1.0 / a[k, k]
+        inverse = quotient(1.0, a[k, k])
         for i in range(k + 1, n):
             factor = a[i, k] * inverse
             a[i, k] = factor
@@ -58,4 +59,4 @@ def lu_solve(a, pivots, x):
         total = x[i]
         for j in range(i + 1, n):
             total -= a[i, j] * x[j]
-        x[i] = total / a[i, i]
+        x[i] = quotient(total, a[i, i])

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from ...problem import IVP
-from ...stepping import state as at
 from ...stepping.engine import Engine, Options
 from ...tableau.extension import HIGHEST_IMPLICIT
 from .engine import ImplicitEngine
-from .switching import Switching
+from .switching import Ladder
 
 __all__ = ["VariableRadau"]
 
@@ -45,7 +44,7 @@ class VariableRadau:
             raise ValueError(
                 "variable order needs error control; for fixed steps take RadauIIA3, 5 or 7"
             )
-        return VariableEngine(STAGES[0], problem, options)
+        return VariableEngine(problem, options)
 
 
 class _OneOrder(ImplicitEngine):
@@ -57,33 +56,30 @@ class _OneOrder(ImplicitEngine):
         from ...catalogue.collocation import radau_iia
 
         super().__init__(radau_iia(stages), problem, copy(options))
-        self.count[at.VARIABLE_ORDER] = 1
+        self.state.variable_order = 1
 
     def _choose_dense(self, c: Any) -> None:
         super()._choose_dense(c)
         self.degree = HIGHEST_IMPLICIT
 
 
-class VariableEngine(Switching, _OneOrder):
-    """The engine that becomes one of the orders after the other."""
+class VariableEngine(Ladder):
+    """One of the orders after the other."""
 
     moving_vectors = ("y", "y_old", "f0", "f1", "J")
-    own_identity = ("tableau", "jacobian", "algebra", "lagrange")
 
-    def __init__(self, stages: int, problem: IVP, options: Options) -> None:
-        self.original_options = copy(options)
-        super().__init__(stages, problem, options)
-        self._climb(STAGES, stages)
+    def __init__(self, problem: IVP, options: Options) -> None:
+        super().__init__(STAGES, STAGES[0], problem, options)
 
-    def _make(self, order: int) -> Engine:
-        return _OneOrder(order, self.problem, self.original_options)
+    def _make(self, rung: int) -> Engine:
+        return _OneOrder(rung, self.problem, self.options)
 
-    def _move_to(self, new: dict[str, Any]) -> None:
-        if self.algebra is not None:
-            new["algebra"].J = self.algebra.J
-        new["clock"][at.H_FACTORED] = 0.0
-        new["clock"][at.NEWTON_MEMORY] = 1.0
+    def _hand_over(self, before: Any, after: Any) -> None:
+        if before.algebra is not None:
+            after.algebra.J = before.algebra.J
+        super()._hand_over(before, after)
+        after.state.h_factored = 0.0
+        after.state.newton_memory = 1.0
         # Slopes at the new stages, from the polynomial through the old ones.
-        powers = np.vander(new["w"].c, self.tableau.stages, increasing=True)
-        new["w"].W_last[:] = powers @ self.lagrange.T @ self.w.W_last
-        super()._move_to(new)
+        powers = np.vander(after.w.c, before.tableau.stages, increasing=True)
+        after.w.W_last[:] = powers @ before.lagrange.T @ before.w.W_last

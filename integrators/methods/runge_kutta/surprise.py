@@ -13,17 +13,13 @@ from __future__ import annotations
 import numpy as np
 
 from ...kernels import kernel
-from ...stepping.dense import copy, error_norm, evaluate, slope_at_start
+from ...stepping.dense import copy, evaluate, slope_at_start
+from ...stepping.norms import error_norm
 from ...stepping.state import (
-    COUPLING,
     COUPLING_DIAGONAL,
-    END_BLOCK,
     FUNCTION_RAISED,
-    HAVE_F1,
-    NEWTON_FACTOR,
     NEWTON_FAILED,
     OK,
-    STAGES,
 )
 from .coupled import coupled_accept
 from .diagonal import diagonal_accept
@@ -38,23 +34,23 @@ def checked_step(w, t, h):
     status = implicit_step(w, t, h)
     if status != OK:
         return status
-    w.count[HAVE_F1] = 0
+    w.have_f1 = 0
     copy(w.y_new, w.x)
     if evaluate(w, t + h) != OK:
         return FUNCTION_RAISED
     copy(w.dx, w.f1)
-    w.count[HAVE_F1] = 1
+    w.have_f1 = 1
     plain = end_surprise(w, h)
     if plain <= slope_spread(w, h):
         return OK
     # What stiff components contribute is damped by the method, and does not count.
     if np.isfinite(plain):
-        if solve_real(w, w.count[END_BLOCK]) != OK:
+        if solve_real(w, w.end_block) != OK:
             return FUNCTION_RAISED
         if error_norm(w, w.real_rhs, h) <= 1.0:
             return OK
-    w.count[HAVE_F1] = 0
-    w.clock[NEWTON_FACTOR] = 0.5
+    w.have_f1 = 0
+    w.newton_factor = 0.5
     return NEWTON_FAILED
 
 
@@ -66,7 +62,7 @@ def end_surprise(w, h):
     """
     for m in range(w.y.shape[0]):
         predicted = w.end_weights[0] * h * w.f0[m]
-        for i in range(w.count[STAGES]):
+        for i in range(w.stages):
             predicted += w.end_weights[1 + i] * w.K[i, m]
         w.real_rhs[m] = h * w.f1[m] - predicted
     return error_norm(w, w.real_rhs, h)
@@ -76,7 +72,7 @@ def end_surprise(w, h):
 def slope_spread(w, h):
     """Largest difference between a stage's h k and h f at the start, in tolerances."""
     greatest = 0.0
-    for i in range(w.count[STAGES]):
+    for i in range(w.stages):
         for m in range(w.y.shape[0]):
             w.error_low[m] = w.K[i, m] - h * w.f0[m]
         greatest = max(greatest, error_norm(w, w.error_low, h))
@@ -86,9 +82,9 @@ def slope_spread(w, h):
 @kernel
 def checked_accept(w, t, h):
     """After an accepted step: the slope at its end is known."""
-    if w.count[COUPLING] == COUPLING_DIAGONAL:
+    if w.coupling == COUPLING_DIAGONAL:
         status = diagonal_accept(w, t, h)
     else:
         status = coupled_accept(w, t, h)
-    w.count[HAVE_F1] = 1
+    w.have_f1 = 1
     return status

@@ -1,8 +1,8 @@
-"""Engines that change their order on the way.
+"""Methods that change their order on the way.
 
-Each order is an engine of its own. A kernel of the method wishes for a higher or lower order
-(``ORDER_WISH``), the loop returns, and the state of the run moves over to the engine of that order,
-which is made when it is first needed.
+Each order has an engine of its own, made when it is first needed. A kernel of the method wishes for
+a higher or lower order (``order_wish``), the loop returns, and :class:`Ladder` lets another engine
+go on from the state that the run is in.
 """
 
 from __future__ import annotations
@@ -11,76 +11,139 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from ...stepping import state as at
-from ...stepping.engine import Engine
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["Switching"]
+from ...problem import IVP
+from ...stepping import state as at
+from ...stepping.engine import Engine, Options, Stepper, Take
+from ...stepping.state import State
+
+__all__ = ["Ladder"]
 
 # What belongs to the run rather than to the order.
-MOVING_TIMES = (
-    *(at.T, at.T_PREVIOUS, at.T_STOP, at.T_LIMIT, at.T_BASE),
-    *(at.H, at.H_LAST, at.ERROR, at.ERROR_BEFORE),
+OF_THE_RUN = State.places(
+    *("t", "t_previous", "t_stop", "limited", "t_limit", "t_base", "h", "h_last"),
+    *("log_error", "log_before", "last_rejected", "last_reason"),
+    *("nfev", "njev", "nlu", "nnewton", "nseries", "nsteps", "nrejected"),
+    *("stop", "taken", "kept", "next_output", "f0_current", "have_f1"),
+    *("have_jacobian", "jacobian_current", "jacobian_age", "have_start"),
 )
-MOVING_COUNTS = (
-    *(at.NFEV, at.NJEV, at.NLU, at.NNEWTON, at.NSERIES, at.NSTEPS, at.NREJECTED),
-    *(at.TAKEN, at.KEPT, at.NEXT_OUTPUT),
-    *(at.F0_CURRENT, at.HAVE_F1, at.LAST_REJECTED, at.LAST_REASON),
-    *(at.HAVE_JACOBIAN, at.JACOBIAN_CURRENT, at.JACOBIAN_AGE, at.HAVE_START),
-)
-# What makes an engine one of the orders.
-IDENTITY = ("order", "dense_order", "w", "clock", "count", "x", "dx", "flag", "f_address")
-CALLS = ("_f", "_f_arguments")
 
 
-class Switching(Engine):
-    """An engine that becomes one of several orders after the other."""
+class Ladder(Stepper):
+    """One engine for each order of a method, of which one at a time takes the steps.
 
-    ladder: Sequence[int]
-    rung: int
+    Parameters
+    ----------
+    rungs
+        What tells the orders apart, ascending.
+    first
+        Where to begin.
+    """
+
     moving_vectors: ClassVar[Sequence[str]] = ("y", "y_old", "f0", "f1")
-    own_identity: ClassVar[Sequence[str]] = ()
+    keeps_bounds = True
 
-    def _climb(self, ladder: Sequence[int], first: int) -> None:
-        """Start at an order of the ladder."""
-        self.ladder, self.rung = ladder, first
-        self.orders: dict[int, dict[str, Any]] = {first: self._identity(self)}
-
-    def advance(self, t_stop: float, wanted: int) -> tuple[int, int]:
-        """Run the loop; change the order when it asks for that."""
-        code, taken = super().advance(t_stop, wanted)
-        if code == at.SWITCH:
-            self._switch()
-            code = at.FULL
-        return code, taken
-
-    def _identity(self, engine: Any) -> dict[str, Any]:
-        return {name: getattr(engine, name) for name in (*IDENTITY, *CALLS, *self.own_identity)}
-
-    def _switch(self) -> None:
-        place = self.ladder.index(self.rung) + int(self.count[at.ORDER_WISH])
-        wanted = self.ladder[min(max(place, 0), len(self.ladder) - 1)]
-        self.count[at.ORDER_WISH] = self.count[at.STEPS_AT_ORDER] = 0
-        if wanted == self.rung:
-            return
-        if wanted not in self.orders:
-            other = self._make(wanted)
-            self.trampolines += other.trampolines
-            for name in ("ts", "ys", "Qs"):  # all orders write into the same buffers
-                other.w.replace(name, getattr(self, name))
-            self.orders[wanted] = self._identity(other)
-        self.rung = wanted
-        self._move_to(self.orders[wanted])
+    def __init__(self, rungs: Sequence[int], first: int, problem: IVP, options: Options) -> None:
+        super().__init__(problem, options)
+        self.rungs, self.rung = rungs, first
+        self.engine = self._make(first)
+        self.engines = {first: self.engine}
+        self.estimate, self.dense_order = self.engine.estimate, self.engine.dense_order
 
     @abstractmethod
-    def _make(self, order: int) -> Engine:
-        """Make the engine of another order."""
+    def _make(self, rung: int) -> Engine:
+        """Make the engine of an order."""
 
-    def _move_to(self, new: dict[str, Any]) -> None:
-        for place in MOVING_TIMES:
-            new["clock"][place] = self.clock[place]
-        for place in MOVING_COUNTS:
-            new["count"][place] = self.count[place]
+    def march(self, t_stop: float, take: Take, one_by_one: bool) -> int:
+        """Take steps up to ``t_stop``; change the order when the loop asks for that."""
+        code = at.SWITCH
+        while code == at.SWITCH:
+            code = self.engine.march(t_stop, take, one_by_one)
+            if code == at.SWITCH:
+                self._switch()
+        return code
+
+    def _switch(self) -> None:
+        state = self.engine.state
+        place = self.rungs.index(self.rung) + int(state.order_wish)
+        wanted = self.rungs[min(max(place, 0), len(self.rungs) - 1)]
+        state.order_wish = state.steps_at_order = 0
+        if wanted == self.rung:
+            return
+        if wanted not in self.engines:
+            self.engines[wanted] = other = self._make(wanted)
+            for name in ("ts", "ys", "Qs"):  # all orders write into the same buffers
+                setattr(other, name, getattr(self.engine, name))
+                other.w.replace(name, getattr(self.engine, name))
+        before, self.engine, self.rung = self.engine, self.engines[wanted], wanted
+        self.dense_order = self.engine.dense_order
+        self._hand_over(before, self.engine)
+
+    def _hand_over(self, before: Any, after: Any) -> None:
+        """Put one engine into the state of another."""
+        after.state.words[OF_THE_RUN] = before.state.words[OF_THE_RUN]
+        after.state.order_wish = after.state.steps_at_order = 0
         for name in self.moving_vectors:
-            getattr(new["w"], name)[:] = getattr(self.w, name)
-        new["count"][at.ORDER_WISH] = new["count"][at.STEPS_AT_ORDER] = 0
-        self.__dict__.update(new)
+            getattr(after.w, name)[:] = getattr(before.w, name)
+
+    # ------------------------------------------------------------ what the present engine does
+
+    @property
+    def is_native(self) -> bool:
+        """Whether steps are machine code throughout."""
+        return self.engine.is_native
+
+    @property
+    def look(self) -> bool:  # type: ignore[override]
+        """Whether the last step may hold an event."""
+        return self.engine.look
+
+    @property
+    def t(self) -> float:
+        """Current time."""
+        return self.engine.t
+
+    @property
+    def y(self) -> NDArray[Any]:
+        """Current state, a copy."""
+        return self.engine.y
+
+    @property
+    def h(self) -> float:
+        """Magnitude proposed for the next step."""
+        return self.engine.h
+
+    def slope(self, t: float, y: NDArray[Any]) -> NDArray[Any]:
+        """f(t, y), counted; raises what f raises."""
+        return self.engine.slope(t, y)
+
+    def begin(self, slope: NDArray[Any], first_step: float | None) -> None:
+        """Prepare the first step."""
+        self.engine.begin(slope, first_step)
+
+    def typical_size(self) -> NDArray[np.float64]:
+        """Size below which a component does not matter."""
+        return self.engine.typical_size()
+
+    def replace_state(self, y: NDArray[Any]) -> None:
+        """Put another state in place of the current one."""
+        self.engine.replace_state(y)
+
+    def restart(self, t: float, y: NDArray[Any], h: float | None = None) -> None:
+        """Start afresh from (t, y) after a jump."""
+        self.engine.restart(t, y, h)
+
+    def stop(self) -> None:
+        """End before the next step."""
+        for engine in list(self.engines.values()):
+            engine.stop()
+
+    def error(self) -> BaseException | None:
+        """Return what a Python function raised, once."""
+        return next((e for x in self.engines.values() if (e := x.error()) is not None), None)
+
+    def statistics(self) -> dict[str, int]:
+        """Counters under their public names."""
+        return self.engine.statistics()

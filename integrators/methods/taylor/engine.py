@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from ...problem import IVP
 from ...stepping import state as at
 from ...stepping.control import Controller
-from ...stepping.engine import Engine, Options
+from ...stepping.engine import Engine, Options, Stepper
 from ...stepping.workspace import Series
 from ...tracing.dependence import has_kinks
 from ..runge_kutta.divided import divided_by_mass, is_regular
-from ..runge_kutta.switching import Switching
+from ..runge_kutta.switching import Ladder
 from ..user.step import nothing
 from .fused import fused_series_function, inputs_size, outputs_size
 from .step import (
@@ -94,7 +94,7 @@ class Taylor:
             return 20
         return max(4, math.ceil(-0.5 * math.log(max(rtol, 1e-16))) + 4)
 
-    def bind(self, problem: IVP, options: Options) -> Engine:
+    def bind(self, problem: IVP, options: Options) -> Stepper:
         """Bind the method to a problem; f is traced if it is not yet."""
         order = self.order_for(options.rtol, options.fixed)
         if problem.mass is not None and is_regular(problem.mass):
@@ -197,22 +197,22 @@ class TaylorEngine(Engine):
     def _setup(self) -> None:
         self.estimate_order = self.order
         self.dense_order = self.degree = self.order
-        self.count[at.STAGES] = self.order + 1  # rows of K: the coefficients
-        self.count[at.OWN_LENGTH] = 1
+        self.state.stages = self.order + 1  # rows of K: the coefficients
+        self.state.own_length = 1
         if self.options.fixed:
-            self.count[at.ESTIMATE] = at.ESTIMATE_NONE
+            self.state.estimate_kind = at.ESTIMATE_NONE
             self.estimate = "none (fixed step)"
         else:
-            self.count[at.ESTIMATE] = at.ESTIMATE_EMBEDDED
+            self.state.estimate_kind = at.ESTIMATE_EMBEDDED
             self.estimate = "defect of the Taylor polynomial at the end of the step"
 
     def _kernels(self) -> tuple[Any, ...]:
         f: Any = self.problem.f  # traced by now
         self._series = f.series(self.order).machine_code()
         self._fused: Any = None
-        self.count[at.KINKS] = int(has_kinks(f.graph))
-        plain = self.count[at.VARIABLE_ORDER] == 0 and self.problem.index is None
-        plain = plain and self.count[at.KINKS] == 0  # the fused step looks at its end only
+        self.state.kinks = int(has_kinks(f.graph))
+        plain = self.state.variable_order == 0 and self.problem.index is None
+        plain = plain and self.state.kinks == 0  # the fused step looks at its end only
         if not self.options.fixed and plain:
             k, max_norm = self.problem.params.size, self.options.max_norm
             function = fused_series_function(f, self.order, k, max_norm)
@@ -256,24 +256,21 @@ class _OneOrder(TaylorEngine):
     def _setup(self) -> None:
         super()._setup()
         self.degree = self.limits[1]
-        self.count[at.VARIABLE_ORDER] = 1
-        self.count[at.LOWEST_ORDER], self.count[at.HIGHEST_ORDER] = self.limits
+        self.state.variable_order = 1
+        self.state.lowest_order, self.state.highest_order = self.limits
 
 
-class VariableTaylorEngine(Switching, _OneOrder):
-    """The engine that becomes one of the orders after the other."""
-
-    own_identity = ("_series",)
+class VariableTaylorEngine(Ladder):
+    """One of the orders after the other."""
 
     def __init__(self, order: int, problem: IVP, options: Options) -> None:
         lowest, highest = max(LOWEST_VARIABLE, order - BELOW), min(order + ABOVE, LARGEST_ORDER)
         ladder = range(order - (order - lowest) // 2 * 2, highest + 1, ORDER_STEP)
-        super().__init__(order, ladder, problem, options)
-        self._climb(ladder, order)
+        super().__init__(ladder, order, problem, options)
 
-    def _make(self, order: int) -> Engine:
-        return _OneOrder(order, self.ladder, self.problem, self.options)
+    def _make(self, rung: int) -> Engine:
+        return _OneOrder(rung, self.rungs, self.problem, self.options)
 
-    def _move_to(self, new: dict[str, Any]) -> None:
-        super()._move_to(new)
-        self.count[at.F0_CURRENT] = 0  # the coefficients there belong to another state
+    def _hand_over(self, before: Any, after: Any) -> None:
+        super()._hand_over(before, after)
+        after.state.f0_current = 0  # the coefficients there belong to another state

@@ -12,11 +12,12 @@ c₀ is the state.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from ..runge_kutta.fused import mean_square
+from ...stepping.norms import mean_square
 from .step import TERMS_ASKED
 
 __all__ = ["fused_series_function", "inputs_size", "outputs_size"]
@@ -61,15 +62,15 @@ def _trace_step(f: Any, order: int, k: int, max_norm: bool) -> Any:
             value = value * h + c[j]
         y_new, slope = value * h + y, slope * h + value
         new = series(t + h, y_new, p) if k else series(t + h, y_new)
-        size = np.abs(y_new)
-        weight = 1.0 / (atol + rtol * np.maximum(np.abs(y), size))
-        error = mean_square(h * (slope - new[1]) / (order + 1) * weight, max_norm)
+        w = SimpleNamespace(atol=atol, rtol=rtol, pairs=0, index=np.zeros(0), max_norm=max_norm)
+        w.y, w.y_new = y, y_new
+        error = mean_square(w, h * (slope - new[1]) / (order + 1), h)
         # As in `series_step.series_accept`, for the step that follows.
-        weight = 1.0 / (atol + rtol * size)
-        whole = 0.5 * np.log(np.maximum(mean_square(new[0] * weight, max_norm), 1.0))
+        w.y = y_new
+        whole = 0.5 * np.log(np.maximum(mean_square(w, new[0], h), 1.0))
         radius = np.inf
         for j in range(max(1, order - TERMS_ASKED + 1), order + 1):
-            term = mean_square(new[j] * weight, max_norm)
+            term = mean_square(w, new[j], h)
             here = (1.0 / j) * whole - (0.5 / j) * np.log(term)
             radius = np.minimum(radius, where(term > 0.0, here, np.inf))
         proposal = np.exp(radius - whole / (order + 1))

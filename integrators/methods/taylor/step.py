@@ -17,28 +17,12 @@ import numpy as np
 
 from ...kernels import kernel
 from ...kernels.pointers import call
-from ...stepping.control import MAX_FACTOR, SAFETY
-from ...stepping.dense import copy, error_norm, evaluate, output_is_due
+from ...stepping.dense import copy, evaluate, output_is_due
+from ...stepping.norms import error_norm
 from ...stepping.state import (
-    ESTIMATE,
     ESTIMATE_NONE,
-    F0_CURRENT,
     FUNCTION_RAISED,
-    HIGHEST_ORDER,
-    KINKS,
-    LOWEST_ORDER,
-    NFEV,
-    NORM,
-    NORM_KNOWN,
-    NSERIES,
     OK,
-    ORDER_WISH,
-    RTOL,
-    STEPS_AT_ORDER,
-    T_LIMIT,
-    VARIABLE_ORDER,
-    H,
-    T,
 )
 
 PARTS = 8  # of a step whose inside is looked at
@@ -54,12 +38,12 @@ ORDER_MARGIN = 0.01  # gain, as a logarithm, that is worth one
 @kernel
 def compute_series(w, t):
     """Fill K for the current (t, y), unless that has been done."""
-    if w.count[F0_CURRENT] == 1 and w.count[NSERIES] > 0:
+    if w.f0_current == 1 and w.nseries > 0:
         return
     copy(w.y, w.x)
     call(w.series, t, w.x, w.p, w.K)
-    w.count[NSERIES] += 1
-    w.count[F0_CURRENT] = 1
+    w.nseries += 1
+    w.f0_current = 1
 
 
 @kernel
@@ -77,14 +61,14 @@ def series_step(w, t, h):
         # Now value·h + K[0] is p(h), and slope·h + value is p'(h).
         w.error[m] = slope * h + value
         w.y_new[m] = value * h + w.y[m]
-    if w.count[ESTIMATE] == ESTIMATE_NONE:
+    if w.estimate_kind == ESTIMATE_NONE:
         return OK
     copy(w.y_new, w.x)
     if evaluate(w, t + h) != OK:
         return FUNCTION_RAISED
     for m in range(n):
         w.error[m] = h * (w.error[m] - w.dx[m]) / (order + 1)
-    if w.count[KINKS] == 0 or not error_norm(w, w.error, h) <= 1.0:
+    if w.kinks == 0 or not error_norm(w, w.error, h) <= 1.0:
         return OK
     return look_inside(w, t, h)
 
@@ -119,32 +103,32 @@ def look_inside(w, t, h):
 @kernel
 def fused_series_step(w, t, h):
     """The same as one call of machine code, see integrators.methods.taylor.fused."""
-    w.count[NORM_KNOWN] = 0
-    if np.isfinite(w.clock[T_LIMIT]):
+    w.norm_known = 0
+    if w.limited == 1:
         return series_step(w, t, h)  # the defect must not look beyond a jump
     compute_series(w, t)
     k = w.p.shape[0]
     n = w.y.shape[0]
-    w.fused_in[k] = w.clock[RTOL]
+    w.fused_in[k] = w.rtol
     w.fused_in[k + 1 + n] = h
     call(w.fused, t, w.y, w.fused_in, w.fused_out)
-    w.count[NFEV] += 1
-    w.clock[NORM] = w.fused_out[0]
-    w.count[NORM_KNOWN] = 1
+    w.nfev += 1
+    w.norm = w.fused_out[0]
+    w.norm_known = 1
     return OK
 
 
 @kernel
 def fused_series_accept(w, t, h):
     """Dense output of the step just done; the next series and its proposal are there already."""
-    if w.count[NORM_KNOWN] == 0:
+    if w.norm_known == 0:
         return series_accept(w, t, h)
     if output_is_due(w):
         fill_dense(w, h)
     copy(w.fused_out[2:], w.fused_in[w.p.shape[0] + 2 + w.y.shape[0] :])  # the new K
-    w.count[NSERIES] += 1
-    w.count[F0_CURRENT] = 1
-    w.clock[H] = min(w.control[SAFETY] * w.fused_out[1], w.control[MAX_FACTOR] * abs(h))
+    w.nseries += 1
+    w.f0_current = 1
+    w.h = min(w.safety * w.fused_out[1], w.max_factor * abs(h))
     return OK
 
 
@@ -153,17 +137,17 @@ def series_accept(w, t, h):
     """Dense output of the step just done, then the next series, which proposes the next step."""
     if output_is_due(w):
         fill_dense(w, h)
-    if w.count[ESTIMATE] == ESTIMATE_NONE:
+    if w.estimate_kind == ESTIMATE_NONE:
         return OK
-    compute_series(w, w.clock[T])
+    compute_series(w, w.t)
     order = w.K.shape[0] - 1
     whole = np.log(max(1.0, error_norm(w, w.K[0], h)))
     radius = radius_seen(w, whole, order)
     length = radius - whole / (order + 1)
-    if w.count[VARIABLE_ORDER] == 1:
+    if w.variable_order == 1:
         length = judge_order(w, whole, radius, order, length)
-    proposed = w.control[SAFETY] * np.exp(length)
-    w.clock[H] = min(proposed, w.control[MAX_FACTOR] * abs(h))
+    proposed = w.safety * np.exp(length)
+    w.h = min(proposed, w.max_factor * abs(h))
     return OK
 
 
@@ -190,8 +174,8 @@ def judge_order(w, whole, radius, order, length):
     its coefficients; for a higher one the radius is extrapolated (that of an entire function
     grows with the order, that of a pole does not).
     """
-    w.count[STEPS_AT_ORDER] += 1
-    if w.count[STEPS_AT_ORDER] < STEPS_BEFORE_CHANGE or not np.isfinite(radius):
+    w.steps_at_order += 1
+    if w.steps_at_order < STEPS_BEFORE_CHANGE or not np.isfinite(radius):
         return length
     below = order - ORDER_STEP
     above = order + ORDER_STEP
@@ -201,11 +185,11 @@ def judge_order(w, whole, radius, order, length):
         smaller = radius
     up = 2.0 * radius - smaller - whole / (above + 1)
     down = smaller - whole / (below + 1)
-    if order > w.count[LOWEST_ORDER] and down - 2.0 * np.log(below + EXTRA_WORK) > gain:
-        w.count[ORDER_WISH] = -1
+    if order > w.lowest_order and down - 2.0 * np.log(below + EXTRA_WORK) > gain:
+        w.order_wish = -1
         return down
-    if order < w.count[HIGHEST_ORDER] and up - 2.0 * np.log(above + EXTRA_WORK) > gain:
-        w.count[ORDER_WISH] = 1
+    if order < w.highest_order and up - 2.0 * np.log(above + EXTRA_WORK) > gain:
+        w.order_wish = 1
     return length
 
 

@@ -62,11 +62,11 @@ class CustomEngine(Engine):
         self.order = int(self.method.order)
         self.estimates: bool | None = None  # known after the first step
         if self.options.fixed:
-            self.count[at.ESTIMATE] = at.ESTIMATE_NONE
+            self.state.estimate_kind = at.ESTIMATE_NONE
             self.estimate_order = self.order
             self.estimate = "none (fixed step)"
         elif self._first_step_estimates():
-            self.count[at.ESTIMATE] = at.ESTIMATE_EMBEDDED
+            self.state.estimate_kind = at.ESTIMATE_EMBEDDED
             self.estimate_order = int(getattr(self.method, "estimate_order", self.order - 1))
             self.estimate = "the method's own"
         else:
@@ -89,10 +89,10 @@ class CustomEngine(Engine):
 
     def _workspace(self, shared: dict[str, Any]) -> Custom:
         y, y_new, error = (self.from_real(shared[name]) for name in ("y", "y_new", "error"))
-        clock, method, slope = self.clock, self.method, self.slope
+        state, method, slope = self.state, self.method, self.slope
 
         def take_step(t: float) -> None:
-            result = method.step(slope, t, y.copy(), float(clock[at.H_TRIED]))
+            result = method.step(slope, t, y.copy(), float(state.h_tried))
             if isinstance(result, tuple):
                 value, estimate = result
                 error[:] = checked_slope(estimate, y)

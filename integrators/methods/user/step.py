@@ -13,13 +13,13 @@ from __future__ import annotations
 from ...kernels import kernel
 from ...kernels.pointers import call
 from ...stepping.dense import hermite_dense
-from ...stepping.state import FUNCTION_RAISED, H_TRIED, OK
+from ...stepping.state import FUNCTION_RAISED, OK
 
 
 @kernel
 def custom_step(w, t, h):
     """Let the Python method take one step."""
-    w.clock[H_TRIED] = h
+    w.h_tried = h
     w.flag[0] = 0
     call(w.stepper, t, w.y, w.p, w.y_new)
     return OK if w.flag[0] == 1 else FUNCTION_RAISED

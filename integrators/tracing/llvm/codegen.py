@@ -32,6 +32,7 @@ from ...kernels import cache as disk
 from ...kernels.object_code import TOGETHER, c_library, engine_of, initialised_llvm, stands_alone
 from ..errors import GraphTooLargeError
 from ..graph import CONDITIONS, Program
+from ..outside import CALL, RESULT
 from . import vectormath
 from .emitter import OUTSIDE, TABLE, Emitter
 
@@ -95,6 +96,10 @@ def emit_nodes(e: Emitter, program: Program, n: int) -> list[str]:
                 else:
                     given[k] = e.load("%p", k - 1 - n)
             values[j] = given[k]
+        elif op.startswith(CALL):
+            values[j] = e.call_address(int(op.split()[1]), *(values[i] for i in a))
+        elif op.startswith(RESULT):
+            values[j] = e.load(values[a[0]], int(op.split()[1]))
         else:
             args = [values[i] for i in a]
             if op in ("and", "or", "not") or op == "select":
@@ -238,7 +243,9 @@ class MachineCode:
         return f"MachineCode(address={self.address:#x}, lanes={self.lanes}, size={self.size})"
 
 
-def compile_ir(source: Any, identity: str, lanes: int, size: int, speed_level: int) -> MachineCode:
+def compile_ir(
+    source: Any, identity: str, lanes: int, size: int, speed_level: int, side_by_side: bool = False
+) -> MachineCode:
     """Machine code of a module, from disk if it is there.
 
     Parameters
@@ -251,12 +258,14 @@ def compile_ir(source: Any, identity: str, lanes: int, size: int, speed_level: i
         For :class:`MachineCode`.
     speed_level
         LLVM's optimisation level for its middle end.
+    side_by_side
+        Let LLVM look for equal operations on neighbours in memory, and make vectors of them.
     """
     with _lock:
         ll, machine, description = _compiler()
         version = f"{CODE_VERSION}.{LANES_VERSION}" if lanes > 1 else CODE_VERSION
         key = hashlib.sha256(
-            f"{version} {description} {identity} {lanes} {speed_level}".encode()
+            f"{version} {description} {identity} {lanes} {speed_level + side_by_side}".encode()
         ).hexdigest()[:40]
         name = f"featherstep_{key}"
         code = disk.load(key)
@@ -275,7 +284,7 @@ def compile_ir(source: Any, identity: str, lanes: int, size: int, speed_level: i
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
         if speed_level > 0 or "alwaysinline" in text:
-            _optimise(ll, machine, module, speed_level)
+            _optimise(ll, machine, module, speed_level, side_by_side)
         code = machine.emit_object(module)
         if not stands_alone(code):
             code = _machine(together=False).emit_object(module)
@@ -284,11 +293,11 @@ def compile_ir(source: Any, identity: str, lanes: int, size: int, speed_level: i
         return MachineCode(engine.get_function_address(name), lanes, size, engine)
 
 
-def _optimise(ll: Any, machine: Any, module: Any, speed_level: int) -> None:
+def _optimise(ll: Any, machine: Any, module: Any, speed_level: int, side_by_side: bool) -> None:
     """Run LLVM's middle end; each time it keeps some kilobytes for itself."""
     options = ll.create_pipeline_tuning_options(speed_level=speed_level)
     options.loop_vectorization = speed_level > 1
-    options.slp_vectorization = False
+    options.slp_vectorization = side_by_side
     passes = ll.create_pass_builder(machine, options)
     passes.getModulePassManager().run(module, passes)
 
@@ -317,12 +326,15 @@ def compile_program(program: Program, n: int, lanes: int = 1) -> MachineCode:
     check_size(len(program))
     # The graph leaves the middle end nothing to do, except around our vector functions.
     inlined = lanes > 1 and not vectormath.FUNCTIONS.isdisjoint(program.ops)
+    # Around calls, components lie side by side in memory: sums over them become vectors.
+    around = lanes == 1 and any(op.startswith(CALL) for op in program.ops)
     return compile_ir(
         lambda name: program_ir(program, n, lanes, name),
         f"program {n} {program.digest}",
         lanes,
         len(program.outputs),
-        speed_level=1 if inlined else 0,
+        speed_level=2 if around else int(inlined),
+        side_by_side=around,
     )
 
 

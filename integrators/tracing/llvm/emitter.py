@@ -146,6 +146,22 @@ class Emitter:
         given = ", ".join(f"double {a}" for a in args)
         return self.new(f"call double {function}({given}) nounwind willreturn memory(none)")
 
+    def call_address(self, place: int, t: str, *x: str) -> str:
+        """Call the function whose address is parameter `place`; returns where its results are."""
+        size = len(x) * self.lanes
+        state, results = (self.new(f"alloca double, i64 {size}, align 64") for _ in range(2))
+        for k, value in enumerate(x):
+            self.store(value, state, k)
+        time = f"double {t}"
+        if self.lanes > 1:
+            times = self.new(f"alloca double, i64 {self.lanes}, align 64")
+            self.store(t, times, 0)
+            time = f"ptr {times}"
+        where = self.new(f"getelementptr inbounds double, ptr %p, i64 {place * self.lanes}")
+        function = self.new(f"load ptr, ptr {where}, align 8")
+        self.do(f"call void {function}({time}, ptr {state}, ptr %p, ptr {results})")
+        return results
+
     def load(self, pointer: str, k: int) -> str:
         """Component k of an argument vector."""
         address = self.new(f"getelementptr inbounds double, ptr {pointer}, i64 {k * self.lanes}")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from integrators.kernels import OnWorkspace, compiled
+from integrators.kernels import OnWorkspace
 
 from ...checks import Array, ArrayLike, check_rank_tolerance, one_of
 from ..factor import l_solve, lt_solve, ltl
@@ -31,7 +31,7 @@ from .multipliers import (
     EPSILON,
     constrained_as_given,
     constrained_kernel,
-    ranks_kernel,
+    rank_kernel,
     unconstrained_forces,
 )
 
@@ -68,6 +68,7 @@ REGULARISATION_INDEPENDENT = 1e-12
 _run_closure = OnWorkspace(closure_kernel, TreeWorkspace)
 _run_forces = OnWorkspace(unconstrained_forces, TreeWorkspace)
 _run_constrained = OnWorkspace(constrained_kernel, TreeWorkspace, returns=True)
+_run_rank = OnWorkspace(rank_kernel, TreeWorkspace)
 _run_as_given = OnWorkspace(constrained_as_given, TreeWorkspace, returns=True)
 
 
@@ -307,7 +308,10 @@ def independence(model: Model, t: ArrayLike, q: ArrayLike) -> Array:
     w = load(model, model.neutral(), None, 0.0)
     m = len(w.rows)
     found = np.zeros((len(times), m))
-    compiled(ranks_kernel)(w, times, places, found)
+    for k in range(len(times)):
+        w.t[0], w.q[:] = times[k], places[:, k]
+        _run_rank(w)
+        found[k] = w.rest[:m]
     largest = found[:, :1] if m else found
     return np.sqrt(found / np.where(largest > 0.0, largest, 1.0))
 

@@ -36,7 +36,6 @@ __all__ = [
     "constrained_as_given",
     "constrained_kernel",
     "rank_kernel",
-    "ranks_kernel",
     "unconstrained_forces",
 ]
 
@@ -203,18 +202,6 @@ def solve_regularised(w: Any, epsilon: Any) -> None:
             w.rest[r] = w.rest[r] / F[r, r]
         for r in range(m):
             w.lam[r] = w.lam[r] + w.rest[r]
-
-
-@kernel
-def ranks_kernel(w: Any, t: Any, q: Any, found: Any) -> None:
-    """Write the pivots at times t and positions q (in columns) into the rows of `found`."""
-    for k in range(t.shape[0]):
-        w.t[0] = t[k]
-        for i in range(q.shape[0]):
-            w.q[i] = q[i, k]
-        rank_kernel(w)
-        for r in range(w.rows.shape[0]):
-            found[k, r] = w.rest[r]
 
 
 @kernel

@@ -135,7 +135,7 @@ def test_forward_dynamics_of_every_joint_with_force_elements(kind):
     found = FD_derivatives(model, q, v, tau, f_ext=f, t=t)
     for x, y in zip(found, (by_q @ directions(model, q, t), by_v, by_tau)):
         assert_near(x, y, DIFFERENCES)
-    J = StateJacobian(model, None, lambda t, q, v: f)(t, np.concatenate([q, v]))
+    J = StateJacobian(model, None, lambda t, q, v, p: f)(t, np.concatenate([q, v]))
     without = differences(
         lambda x: FD(model, model.normalise(x), v, None, f, t=t), q
     )  # the law of joint forces was left out

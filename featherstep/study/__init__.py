@@ -1,0 +1,79 @@
+"""Studies: thousands of runs with varied parameters, on all cores or a cluster, kept on disk.
+
+- `distributions`, `design`: how parameters are spread, and which values run k has;
+- `quantities`, `reductions`, `starts`, `subjects`: what is recorded, from where, of what;
+- `plan`, `sources`, `part`: one run, many of them, their results;
+- `store`, `trajectories`, `tables`: the folder in which they are kept;
+- `executors`, `running`: who does the work, and that nothing is lost;
+- `study`, `study_file`: what users write;
+- `pictures`, `page`, `bar`, `command`: what they look at.
+
+Names are imported when they are first asked for: the command line must answer at once.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .distributions import (
+        Choice,
+        LogNormal,
+        LogUniform,
+        Normal,
+        Triangular,
+        TruncatedNormal,
+        Uniform,
+    )
+    from .quantities import energy, loop_force, observed, position, reaction, state
+    from .reductions import At, EventTime, Final, Integral, Max, Mean, Min
+    from .running import Progress, StudyInterrupted
+    from .starts import Assembled
+    from .study import Rerun, Study
+
+__all__ = [
+    "Assembled",
+    "At",
+    "Choice",
+    "EventTime",
+    "Final",
+    "Integral",
+    "LogNormal",
+    "LogUniform",
+    "Max",
+    "Mean",
+    "Min",
+    "Normal",
+    "Progress",
+    "Rerun",
+    "Study",
+    "StudyInterrupted",
+    "Triangular",
+    "TruncatedNormal",
+    "Uniform",
+    "energy",
+    "loop_force",
+    "observed",
+    "position",
+    "reaction",
+    "state",
+]
+
+_HOMES = {
+    "distributions": (
+        ["Choice", "LogNormal", "LogUniform", "Normal", "Triangular", "TruncatedNormal", "Uniform"]
+    ),
+    "quantities": ["energy", "loop_force", "observed", "position", "reaction", "state"],
+    "reductions": ["At", "EventTime", "Final", "Integral", "Max", "Mean", "Min"],
+    "running": ["Progress", "StudyInterrupted"],
+    "starts": ["Assembled"],
+    "study": ["Rerun", "Study"],
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -1,0 +1,146 @@
+"""Sliding on surfaces: the combination of the fields on their sides that is tangent to them.
+
+The equations are in :mod:`.filippov`, which decides where a motion slides and asks for the field,
+the weights λ, and how far they are from their limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .switch import call, traced_as
+
+__all__ = ["Blend"]
+
+Array = NDArray[np.float64]
+MOST_ITERATIONS = 30
+
+
+class Blend:
+    """The field of sliding on some surfaces, and the weights λ of their sides."""
+
+    def __init__(self, modes: Any, sides: Sequence[int | None], sliding: Sequence[int]) -> None:
+        self.modes, self.sliding = modes, list(sliding)
+        self.corners = modes.corners(sides, sliding)
+        self.surfaces = [modes.surface(i, sides) for i in sliding]
+        self.fields = [modes.field(corner) for corner in self.corners]
+        self.signs = np.array(list(product((1, -1), repeat=len(sliding))), dtype=np.float64)
+
+    # ------------------------------------------------------------ on numbers
+
+    def _velocities(self, t: float, y: Array) -> Array:
+        return np.array([self.modes.velocity(corner, t, y) for corner in self.corners])
+
+    def _rates(self, t: float, y: Array, velocities: Array) -> Array:
+        """ġ of each surface (rows) along each corner's field (columns)."""
+        return np.array([[self.modes.rate(g, t, y, v) for v in velocities] for g in self.surfaces])
+
+    def weights(self, t: float, y: Array) -> Array:
+        """λ of each surface, not cut off at ±1; NaN if there is none."""
+        return self._solved(self._rates(t, y, self._velocities(t, y)))
+
+    def _solved(self, rates: Array) -> Array:
+        """λ with Σ_c w_c(λ) ġ_c = 0: in closed form for one surface, else by Newton's method."""
+        if len(self.sliding) == 1:
+            plus, minus = rates[0]
+            return np.array([-(plus + minus) / (plus - minus)])
+        lam = np.zeros(len(self.sliding))
+        for _ in range(MOST_ITERATIONS):
+            residual = rates @ self._shares(lam)
+            slope = np.array([rates @ self._shares(lam, i) for i in range(len(lam))]).T
+            try:
+                change = np.linalg.solve(slope, residual)
+            except np.linalg.LinAlgError:
+                break
+            lam = lam - change
+            if np.max(np.abs(change)) <= 1e-14 * max(1.0, np.max(np.abs(lam))):
+                return lam
+        return np.full(len(lam), np.nan)
+
+    def _shares(self, lam: Array, by: int | None = None) -> Array:
+        """Weight of each corner, Π (1 ± λᵢ)/2, or its derivative by one λ."""
+        factors = (1.0 + self.signs * lam) / 2.0
+        if by is not None:
+            factors[:, by] = self.signs[:, by] / 2.0
+        return factors.prod(axis=1)
+
+    def attraction(self, t: float, y: Array, scale: dict[int, float]) -> list[float]:
+        """For each surface, how much its two sides lead into it; > 0 if sliding is stable."""
+        rates = self._rates(t, y, self._velocities(t, y))
+        lam = self._solved(rates)
+        found = []
+        for place, i in enumerate(self.sliding):
+            toward = -float(rates[place] @ self._shares(np.clip(lam, -1, 1), place))
+            found.append(toward / scale[i] if scale[i] > 0 else 0.0)
+        return found
+
+    def velocity(self, t: float, y: Array) -> Array:
+        """y' while sliding."""
+        velocities = self._velocities(t, y)
+        lam = self._solved(self._rates(t, y, velocities))
+        return self._shares(lam) @ velocities
+
+    def projected(self, t: float, y: Array) -> Array:
+        """The nearest state on the surfaces."""
+        for _ in range(3):
+            values = np.array([self.modes.value(g, t, y) for g in self.surfaces])
+            if not np.any(values):
+                break
+            G = np.array([self.modes.gradient(g, t, y) for g in self.surfaces])
+            y = y - np.linalg.lstsq(G, values, rcond=None)[0]
+        return y
+
+    # ------------------------------------------------------------ as functions of a problem
+
+    @property
+    def field(self) -> Callable[..., Any]:
+        """f while sliding: traced for one surface if both sides and g are."""
+        modes = self.modes
+
+        def blended(t: float, y: Array, *p: Array) -> Array:
+            slopes = np.array([np.ravel(call(f, t, y, p)) for f in self.fields])
+            velocities = slopes if modes.mass is None else np.linalg.solve(modes.mass, slopes.T).T
+            lam = self._solved(self._rates(t, y, velocities))
+            return self._shares(lam) @ slopes
+
+        if len(self.sliding) > 1 or modes.mass is not None:
+            return blended
+
+        def symbolic(t: Any, y: Any, *p: Any) -> Any:
+            plus, minus, lam = self._symbolic(t, y, p)
+            return ((1 + lam) * plus + (1 - lam) * minus) / 2
+
+        made = traced_as([*self.fields, *self.surfaces], symbolic)
+        return made if made is not symbolic else blended
+
+    def _symbolic(self, t: Any, y: Any, p: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+        """Both sides and λ of one surface, on symbols."""
+        g: Any = self.surfaces[0]
+        own = p if g.k else ()
+        gradient, drift = (
+            np.ravel(g.jacobian()(t, y, *own)),
+            np.ravel(g.time_derivative()(t, y, *own)),
+        )
+        plus, minus = (np.ravel(call(f, t, y, p)) for f in self.fields)
+        n_plus, n_minus = gradient @ plus + drift[0], gradient @ minus + drift[0]
+        return plus, minus, -(n_plus + n_minus) / (n_plus - n_minus)
+
+    def room(self, place: int, side: int) -> Callable[..., Any]:
+        """1 ∓ λ of one surface: sliding ends where it falls through zero."""
+
+        def left(t: float, y: Array, *p: Array) -> float:
+            return float(1.0 - side * self.weights(t, y)[place])
+
+        if len(self.sliding) > 1 or self.modes.mass is not None:
+            return left
+
+        def symbolic(t: Any, y: Any, *p: Any) -> Any:
+            return [1.0 - side * self._symbolic(t, y, p)[2]]
+
+        made = traced_as([*self.fields, *self.surfaces], symbolic, outputs=1)
+        return made if made is not symbolic else left

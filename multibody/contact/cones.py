@@ -1,0 +1,438 @@
+"""Coulomb friction at several points at once: forces in cones, with the law of maximum dissipation.
+
+With u = W r + b for each point (normal first, then two tangents), wanted are forces r with
+
+    r_n ≥ 0,  u_n ≥ 0,  r_n u_n = 0;
+    |r_t| ≤ μ r_n,  and  r_t = −μ r_n u_t/|u_t|  where u_t ≠ 0.
+
+u are accelerations and r forces, or u velocities and r impulses. There is no friction law for which
+this is a convex problem: a solution need not exist nor be the only one (Painlevé). Two ways lead
+to one:
+
+- `coulomb` sweeps over the points and solves each exactly for the forces of all others
+  [jourdan1998]_; the states (apart, sticking, sliding) that come out are then solved as equations.
+- `friction_lcp` puts a pyramid in the cone's place [stewart1996]_, and asks Lemke. Exact in a
+  plane, where the cone has two sides.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from integrators.kernels import OnWorkspace, kernel
+from integrators.kernels.workspace import Workspace
+
+from ..checks import Array
+from .lcp import LCPError, solve_lcp
+
+__all__ = [
+    "APART",
+    "SLIDING",
+    "STICKING",
+    "ConeSolution",
+    "coulomb",
+    "friction_lcp",
+    "shared_evenly",
+]
+
+APART, STICKING, SLIDING = 0, 1, 2
+#: In the kernel: slides already, in a direction that is given.
+GIVEN = 3
+
+#: A diagonal entry of W below this part of the largest belongs to a direction nothing moves in.
+IMMOVABLE = 1e-13
+#: So many sweeps at a time, then an attempt to solve for the states that they found.
+SWEEPS, ROUNDS = 30, 60
+NEWTON_STEPS = 12
+SETTLED = 1e-13
+#: Residual of an accepted answer, in parts of the largest |b|.
+RESIDUAL = 1e-9
+ANGLES = 48
+
+
+class ConeWorkspace(Workspace):
+    """Arrays for n points; W is 3n × 3n."""
+
+    FIELDS: ClassVar[dict[str, str]] = {
+        "W": "f2",
+        "b": "f1",
+        "mu": "f1",
+        "r": "f1",
+        "u": "f1",
+        "state": "i1",
+        "slip": "f2",  # given directions of slip; zero where they are to be found
+        "local": "f1",  # what one point feels of all others
+        "trial": "f1",
+        "sweeps": "i1",
+    }
+
+    @classmethod
+    def of_size(cls, n: int) -> ConeWorkspace:
+        """Make a workspace for n points."""
+        return cls(
+            W=np.zeros((3 * n, 3 * n)),
+            b=np.zeros(3 * n),
+            mu=np.zeros(n),
+            r=np.zeros(3 * n),
+            u=np.zeros(3 * n),
+            state=np.zeros(n, dtype=np.int64),
+            slip=np.zeros((n, 2)),
+            local=np.zeros(3),
+            trial=np.zeros(3),
+            sweeps=np.zeros(1, dtype=np.int64),
+        )
+
+
+@kernel
+def stick_one(W: Any, at: int, q: Any, out: Any) -> None:
+    """Solve W_ii r = −q for one point, directions that cannot move left out."""
+    big = max(W[at, at], max(W[at + 1, at + 1], W[at + 2, at + 2]))
+    # Elimination without pivoting: W_ii is symmetric and semidefinite.
+    a00, a11, a22 = W[at, at], W[at + 1, at + 1], W[at + 2, at + 2]
+    a01, a02, a12 = W[at, at + 1], W[at, at + 2], W[at + 1, at + 2]
+    x0, x1, x2 = -q[0], -q[1], -q[2]
+    f1, f2 = a01 / a00, a02 / a00
+    a11, a12, x1 = a11 - f1 * a01, a12 - f1 * a02, x1 - f1 * x0
+    a22, x2 = a22 - f2 * a02, x2 - f2 * x0
+    f3 = 0.0
+    if a11 > IMMOVABLE * big:
+        f3 = a12 / a11
+        a22, x2 = a22 - f3 * a12, x2 - f3 * x1
+    out[2] = x2 / a22 if a22 > IMMOVABLE * big else 0.0
+    out[1] = (x1 - a12 * out[2]) / a11 if a11 > IMMOVABLE * big else 0.0
+    out[0] = (x0 - a01 * out[1] - a02 * out[2]) / a00
+
+
+@kernel
+def slide_one(W: Any, at: int, mu: float, q: Any, c: float, s: float, out: Any) -> float:
+    """Force if the point slides in direction (c, s); returns u_t × (c, s), NaN if none exists."""
+    slope = W[at, at] - mu * (c * W[at, at + 1] + s * W[at, at + 2])
+    if not slope > IMMOVABLE * W[at, at]:
+        return np.nan
+    out[0] = -q[0] / slope
+    out[1] = -mu * out[0] * c
+    out[2] = -mu * out[0] * s
+    u1 = q[1] + W[at + 1, at] * out[0] + W[at + 1, at + 1] * out[1] + W[at + 1, at + 2] * out[2]
+    u2 = q[2] + W[at + 2, at] * out[0] + W[at + 2, at + 1] * out[1] + W[at + 2, at + 2] * out[2]
+    if u1 * c + u2 * s < 0.0:
+        return np.nan
+    return u1 * s - u2 * c
+
+
+@kernel
+def one_point(w: Any, i: int) -> int:
+    """Force `trial` of one point that feels `local`; returns its state, −1 if there is none."""
+    W, at, mu, q, out = w.W, 3 * i, w.mu[i], w.local, w.trial
+    for k in range(3):
+        out[k] = 0.0
+    if q[0] >= 0.0 or not W[at, at] > 0.0:
+        return APART
+    if mu == 0.0:
+        out[0] = -q[0] / W[at, at]
+        return SLIDING
+    c, s = w.slip[i, 0], w.slip[i, 1]
+    if c != 0.0 or s != 0.0:
+        slope = W[at, at] - mu * (c * W[at, at + 1] + s * W[at, at + 2])
+        if not slope > IMMOVABLE * W[at, at]:
+            return -1
+        out[0] = -q[0] / slope
+        out[1], out[2] = -mu * out[0] * c, -mu * out[0] * s
+        return GIVEN
+    stick_one(W, at, q, out)
+    slip = np.sqrt(out[1] * out[1] + out[2] * out[2])
+    if out[0] >= 0.0 and slip <= mu * out[0]:
+        return STICKING
+    # u_t × direction changes its sign where the point slides in that direction.
+    last_angle, last = 0.0, np.nan
+    for k in range(ANGLES + 1):
+        angle = 2.0 * np.pi * k / ANGLES
+        value = slide_one(W, at, mu, q, np.cos(angle), np.sin(angle), out)
+        if value == 0.0:
+            return SLIDING
+        if value * last < 0.0:
+            low, high = last_angle, angle
+            for _ in range(60):
+                middle = 0.5 * (low + high)
+                value = slide_one(W, at, mu, q, np.cos(middle), np.sin(middle), out)
+                if value == 0.0:
+                    break
+                if value * last > 0.0:
+                    low = middle
+                else:
+                    high = middle
+            return SLIDING
+        last_angle, last = angle, value
+    return -1
+
+
+@kernel
+def sweep_kernel(w: Any) -> float:
+    """r, u and states by sweeps over the points; returns the last change, −1 for no solution."""
+    n = w.mu.shape[0]
+    change = 0.0
+    for sweep in range(SWEEPS):
+        w.sweeps[0] = sweep + 1
+        change, size = 0.0, 0.0
+        for i in range(n):
+            at = 3 * i
+            for k in range(3):
+                total = w.b[at + k]
+                for j in range(3 * n):
+                    if (j < at or j > at + 2) and w.r[j] != 0.0:
+                        total += w.W[at + k, j] * w.r[j]
+                w.local[k] = total
+            state = one_point(w, i)
+            if state < 0:
+                return -1.0
+            w.state[i] = state
+            for k in range(3):
+                change = max(change, abs(w.trial[k] - w.r[at + k]))
+                size = max(size, abs(w.trial[k]))
+                w.r[at + k] = w.trial[k]
+        if change <= SETTLED * size or n == 1:
+            return 0.0
+    return change
+
+
+_sweeps = OnWorkspace(sweep_kernel, ConeWorkspace, returns=True)
+
+
+class ConeSolution(NamedTuple):
+    """Forces in Coulomb's cones.
+
+    Attributes
+    ----------
+    r, u
+        (n, 3): forces (impulses), and accelerations (velocities) with them.
+    state
+        APART, STICKING or SLIDING of each point.
+    residual
+        What the law lacks, in parts of the largest |b|.
+    """
+
+    r: Array
+    u: Array
+    state: Array
+    residual: float
+
+
+def coulomb(
+    W: Array, b: Array, mu: Array, start: Array | None = None, slip: Array | None = None
+) -> ConeSolution:
+    """Forces r (n, 3) and motions u = W r + b with Coulomb's law at n points.
+
+    Parameters
+    ----------
+    W, b
+        (3n, 3n) symmetric semidefinite, and 3n numbers.
+    mu
+        Coefficient of friction of each point.
+    start
+        Forces to begin with.
+    slip
+        (n, 2): unit vectors where a point slides already, so that the direction of friction is
+        given whatever u_t is (accelerations); zeros elsewhere.
+
+    Raises
+    ------
+    LCPError
+        If no solution is found.
+
+    Examples
+    --------
+    A block of mass 1 on a plane of slope 0.3 with μ = 0.5 sticks:
+
+    >>> weight = 9.81 * np.array([-np.cos(0.3), np.sin(0.3), 0.0])
+    >>> found = coulomb(np.eye(3), weight, np.array([0.5]))
+    >>> found.state, found.u.round(12)
+    (array([1]), array([[0., 0., 0.]]))
+    """
+    n = len(mu)
+    w = ConeWorkspace.of_size(n)
+    w.W[...], w.b[...], w.mu[...] = W, b, mu
+    given = np.zeros((n, 2)) if slip is None else slip
+    w.slip[...] = given
+    if start is not None:
+        w.r[...] = np.ravel(start)
+    for _ in range(ROUNDS if n else 0):
+        status = _sweeps(w)
+        if status < 0.0:
+            break
+        found = _judged(W, b, mu, w.r.copy(), given)
+        for state in _candidates(w):
+            better = _as_equations(W, b, mu, w.r.copy(), state, given)
+            if better.residual < found.residual:
+                found = better
+        if found.residual <= RESIDUAL:
+            return found
+        if status == 0.0:
+            break
+    if not n:
+        return _judged(W, b, mu, np.zeros(0), given)
+    guess = friction_lcp(W, b, mu, facets=16, slip=given)
+    found = _as_equations(W, b, mu, guess.r.ravel(), _states(guess, mu), given)
+    if found.residual <= RESIDUAL:
+        return found
+    raise LCPError(
+        f"no forces of Coulomb friction at the {n} contacts were found (residual "
+        f"{found.residual:.1e}); with large friction there may be none (Painlevé): use less, or "
+        "a compliant law"
+    )
+
+
+def shared_evenly(W: Array, b: Array, mu: Array, found: ConeSolution, slip: Array) -> ConeSolution:
+    """Of forces that are not the only ones those of least norm, if they lie in the cones, too."""
+    still = np.abs(found.u).max(axis=1) <= 1e-9 * np.abs(b).max(initial=0.0)
+    state = np.where(still & (mu > 0.0), STICKING, found.state)
+    state = np.where(still & (mu == 0.0), SLIDING, state)
+    even = _as_equations(W, b, mu, np.zeros_like(b), state, slip)
+    return even if even.residual <= RESIDUAL else found
+
+
+def _states(found: ConeSolution, mu: Array) -> Array:
+    slip = np.linalg.norm(found.r[:, 1:], axis=1)
+    normal = found.r[:, 0]
+    state = np.where(slip < (0.98 - 1e-9) * mu * normal, STICKING, SLIDING)
+    return np.where(normal <= 1e-12 * np.abs(normal).max(initial=0.0), APART, state)
+
+
+def _candidates(w: Any) -> list[Array]:
+    """States as the sweeps left them, and with those at the edge of two seen the other way."""
+    first = w.state.copy()
+    r = w.r.reshape(-1, 3)
+    size = np.abs(r[:, 0]).max(initial=0.0)
+    edge = (r[:, 0] <= 1e-9 * size) & (first != APART)
+    other = first.copy()
+    other[edge] = APART
+    return [first, other] if edge.any() else [first]
+
+
+def _as_equations(
+    W: Array, b: Array, mu: Array, r: Array, state: Array, given: Array
+) -> ConeSolution:
+    """Forces for given states, by Newton's method.
+
+    Unknown are all forces where it sticks, with u = 0, and the normal force and the direction θ
+    of slip where it slides, with u_n = 0 and u_t along θ.
+    """
+    n = len(mu)
+    found = _judged(W, b, mu, r, given)
+    known = given.any(axis=1)
+    sliding = np.flatnonzero((state == SLIDING) | ((state != APART) & known))
+    state = np.where(known & (state != APART), SLIDING, state)
+    sticking = np.flatnonzero(state == STICKING)
+    if not len(sliding) + len(sticking):
+        return _judged(W, b, mu, np.zeros(3 * n), given)
+    held = (3 * sticking[:, None] + np.arange(3)).ravel()
+    slip = found.u[:, 1:].copy()
+    still = np.linalg.norm(slip, axis=1) <= 1e-13 * np.abs(b).max(initial=0.0)
+    slip[still] = -found.r[still, 1:]  # about to slide: against the friction that is there
+    slip[known] = given[known]
+    theta = np.arctan2(slip[sliding, 1], slip[sliding, 0])
+    normal = found.r[sliding, 0].copy()
+    forces = np.zeros(3 * n)
+    forces[held] = r[held]
+    m, rough = len(sliding), (mu[sliding] > 0.0) & ~known[sliding]
+    for _ in range(NEWTON_STEPS):
+        c, s = np.cos(theta), np.sin(theta)
+        forces[3 * sliding] = normal
+        forces[3 * sliding + 1], forces[3 * sliding + 2] = (
+            -mu[sliding] * normal * c,
+            -mu[sliding] * normal * s,
+        )
+        better = _judged(W, b, mu, forces, given)
+        if better.residual < found.residual:
+            found = better
+        if better.residual <= 1e-15 or not np.isfinite(better.residual):
+            break
+        # Columns: forces that stick, normal forces, directions.
+        G = np.zeros((3 * n, len(held) + 2 * m))
+        G[held, np.arange(len(held))] = 1.0
+        at = len(held) + np.arange(m)
+        G[3 * sliding, at] = 1.0
+        G[3 * sliding + 1, at], G[3 * sliding + 2, at] = -mu[sliding] * c, -mu[sliding] * s
+        G[3 * sliding + 1, at + m] = np.where(rough, mu[sliding] * normal * s, 0.0)
+        G[3 * sliding + 2, at + m] = np.where(rough, -mu[sliding] * normal * c, 0.0)
+        motion = W @ G
+        u = better.u.ravel()
+        across = u[3 * sliding + 1] * s - u[3 * sliding + 2] * c
+        turn = motion[3 * sliding + 1] * s[:, None] - motion[3 * sliding + 2] * c[:, None]
+        turn[np.arange(m), at + m] += u[3 * sliding + 1] * c + u[3 * sliding + 2] * s
+        J = np.vstack([motion[held], motion[3 * sliding], turn[rough]])
+        values = np.concatenate([u[held], u[3 * sliding], across[rough]])
+        if not np.isfinite(J).all():
+            break
+        step = np.linalg.lstsq(J, -values, rcond=1e-11)[0]
+        forces[held] += step[: len(held)]
+        normal = normal + step[len(held) : len(held) + m]
+        theta = theta + np.where(rough, np.clip(step[len(held) + m :], -1.0, 1.0), 0.0)
+    return found
+
+
+def _judged(W: Array, b: Array, mu: Array, r: Array, given: Array) -> ConeSolution:
+    """u, and how far r and u are from Coulomb's law."""
+    forces, motion = r.reshape(-1, 3), (W @ r + b).reshape(-1, 3)
+    size = float(np.abs(b).max(initial=0.0)) or 1.0
+    weight = np.where(np.diag(W)[::3] > 0.0, np.diag(W)[::3], 1.0)  # forces in units of motion
+    normal, slip = forces[:, 0], np.linalg.norm(forces[:, 1:], axis=1)
+    u_t = np.linalg.norm(motion[:, 1:], axis=1)
+    lacks = [
+        np.maximum(-normal, 0.0) * weight,
+        np.maximum(-motion[:, 0], 0.0),
+        np.minimum(np.abs(motion[:, 0]), np.abs(normal) * weight),
+        np.maximum(slip - mu * normal, 0.0) * weight,
+    ]
+    known = given.any(axis=1)
+    direction = np.where(
+        known[:, None], given, motion[:, 1:] / np.where(u_t > 0.0, u_t, 1.0)[:, None]
+    )
+    opposite = np.linalg.norm(forces[:, 1:] + (mu * normal)[:, None] * direction, axis=1) * weight
+    lacks.append(np.where(known, opposite, np.minimum(opposite, u_t)))
+    residual = float(np.max(lacks, initial=0.0)) / size
+    state = np.where(
+        normal * weight <= 1e-13 * size,
+        APART,
+        np.where(~known & (u_t <= 1e-11 * size), STICKING, SLIDING),
+    )
+    return ConeSolution(forces, motion, state, residual)
+
+
+def friction_lcp(
+    W: Array, b: Array, mu: Array, facets: int = 8, slip: Array | None = None
+) -> ConeSolution:
+    """The same with pyramids of `facets` sides in place of the cones, by Lemke's algorithm.
+
+    Raises
+    ------
+    LCPError
+        On a ray.
+    """
+    n = len(mu)
+    if facets < 4 or facets % 2:
+        raise ValueError(f"facets: expected an even number ≥ 4, received {facets}")
+    angles = 2.0 * np.pi * np.arange(facets) / facets
+    given = np.zeros((n, 2)) if slip is None else slip
+    known = given.any(axis=1)
+    D = np.zeros((3 * n, n * facets))  # directions of friction forces
+    N, F = np.zeros((3 * n, n)), np.zeros((3 * n, n))  # normals; forces with friction that is given
+    E = np.zeros((n * facets, n))
+    for i in range(n):
+        N[3 * i, i] = F[3 * i, i] = 1.0
+        F[3 * i + 1 : 3 * i + 3, i] = -mu[i] * given[i]
+        part = slice(i * facets, (i + 1) * facets)
+        E[part, i] = 1.0
+        if not known[i]:
+            D[3 * i + 1, part], D[3 * i + 2, part] = np.cos(angles), np.sin(angles)
+    zero = np.zeros((n, n))
+    M = np.block(
+        [
+            [N.T @ W @ F, N.T @ W @ D, zero],
+            [D.T @ W @ F, D.T @ W @ D, E],
+            [np.diag(mu), -E.T, zero],
+        ]
+    )
+    found = solve_lcp(M, np.concatenate([N.T @ b, D.T @ b, np.zeros(n)]), method="lemke")
+    r = F @ found.z[:n] + D @ found.z[n : n + n * facets]
+    return _judged(W, b, mu, r, given)

@@ -1,0 +1,220 @@
+"""Impacts: velocities jump where closed gaps are closing (book, §11.7).
+
+Impulses r at the closed points change v by P Tᵀ r. With the velocities u = (ζ, slip) of the points
+before (−) and after (+),
+
+    u⁺ = W r + u⁻,    0 ≤ ζ⁺ + e ζ⁻  ⟂  r_n ≥ 0,    friction impulses in Coulomb's cone,
+
+which is Newton's restitution. Poisson's lets bodies come to rest against each other first and gives
+back the part e of the normal impulse. For one point without friction both are
+
+    r_n = −(1 + e) ζ⁻ / W,                                                  (Eq 11.65)
+
+and the kinetic energy changes by −½ (1 − e²) ζ⁻² / W.
+
+Several points at once: where nothing rebounds (e = 0), all that are closed take part. Where
+something does, those that are closing take part, and then those that close because of it, until
+none does: so a row of touching balls passes one ball on. The book's caution holds: rigid bodies
+know nothing of waves of compression.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..checks import Array, ArrayLike, one_of
+from .accelerations import CLOSED_SPEED, PainleveError, closed_points
+from .cones import coulomb
+from .kinematics import ContactKinematics, kinematics_at, need_contacts
+from .lcp import LCPError, solve_lcp
+from .response import Mechanism, mechanism_at
+from .workspace import contacts_of
+
+if TYPE_CHECKING:
+    from ..model import Model
+
+__all__ = ["EnergyGainError", "Impact", "collide", "impact"]
+
+#: Rounds of impacts at one instant, after which all closed points are taken together.
+ROUNDS = 200
+
+#: Kinetic energy that may appear by rounding, in parts of what was there.
+ENERGY_ROUNDING = 1e-10
+
+
+class EnergyGainError(ArithmeticError):
+    """An impact law would create energy here."""
+
+
+class Impact(NamedTuple):
+    """What an impact does.
+
+    Attributes
+    ----------
+    velocities
+        v after it.
+    impulses
+        (n, 3) at all contact points: normal, and friction along the two tangents.
+    loop_impulses
+        Of the loop joints, one for each of their constraints.
+    energy_loss
+        Kinetic energy before less that after.
+    rounds
+        How many times impulses were exchanged at the instant.
+    """
+
+    velocities: Array
+    impulses: Array
+    loop_impulses: Array
+    energy_loss: float
+    rounds: int
+
+
+def impact(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    t: float = 0.0,
+    law: str = "newton",
+) -> Impact:
+    """Velocities and impulses of an impact at all closed contacts.
+
+    Parameters
+    ----------
+    model, q, v, t
+        A model with contacts and its state just before.
+    law
+        "newton" or "poisson": what the coefficient of restitution multiplies.
+
+    Raises
+    ------
+    EnergyGainError
+        Where Newton's law with friction would create energy (Kane's paradox).
+
+    Examples
+    --------
+    A ball of 2 kg that hits the floor with 3 m/s, e = 0.5:
+
+    >>> import multibody as mb
+    >>> b = mb.ModelBuilder()
+    >>> _ = b.add_body("ball", 0, mb.Prismatic("z"), inertia=mb.sphere(mass=2.0, radius=0.1))
+    >>> b.add_contact("floor", 0, mb.HalfSpace(), "ball", mb.Ball(0.1), restitution=0.5)
+    >>> found = impact(b.build(), [0.1], [-3.0])
+    >>> found.velocities, found.impulses[0], found.energy_loss
+    (array([1.5]), array([9., 0., 0.]), 6.75)
+    """
+    need_contacts(model)
+    one_of(law, "law", ("newton", "poisson"))
+    position, velocity = model.check("q", q), model.check("v", v)
+    k = kinematics_at(model, position, velocity, t)
+    closed = closed_points(model, k)
+    system = mechanism_at(model, position, velocity, None, None, t)
+    return collide(model, system, k, velocity, closed, law)
+
+
+def collide(
+    model: Model,
+    system: Mechanism,
+    k: ContactKinematics,
+    v: Array,
+    closed: Array,
+    law: str = "newton",
+) -> Impact:
+    """Impulses at the closed points until none is closing."""
+    contacts = contacts_of(model)
+    impulses, velocity = np.zeros((contacts.n, 3)), v.copy()
+    before = 0.5 * v @ system.H @ v
+    drift = np.column_stack([k.gap_rate, k.slip]) - k.T @ v  # what time moves
+    rounds, limit = 0, CLOSED_SPEED
+    closed = closed.copy()
+    while True:
+        u = k.T @ velocity + drift
+        closing = closed & (u[:, 0] < -limit)
+        if not closing.any():
+            break
+        rounds += 1
+        if law == "newton" and contacts.restitution[closing].any() and rounds < ROUNDS:
+            taking = closing
+        else:
+            taking = closed
+        chosen = np.flatnonzero(taking)
+        T = k.T[chosen].reshape(-1, model.nv)
+        W = T @ system.spread @ T.T
+        mu, e = contacts.friction[chosen], contacts.restitution[chosen]
+        if law == "newton" and rounds > ROUNDS:
+            e = np.zeros_like(e)
+        r = _impulses(W, u[chosen].ravel(), mu, e, law)
+        impulses[chosen] += r.reshape(-1, 3)
+        velocity = velocity + system.spread @ (T.T @ r)
+        if rounds > 2 * ROUNDS:
+            worst = int(np.argmin(np.where(closed, u[:, 0], 0.0)))
+            raise LCPError(
+                f"impacts at one instant do not come to an end: contact {k.names[worst]!r} still "
+                f"closes at {-u[worst, 0]:.3g} m/s after {rounds} rounds"
+            )
+    loss = float(before - 0.5 * velocity @ system.H @ velocity)
+    if loss < -ENERGY_ROUNDING * before and np.abs(drift).max(initial=0.0) <= CLOSED_SPEED:
+        worst = int(np.argmax(impulses[:, 0]))
+        raise EnergyGainError(
+            f"contact {k.names[worst]!r}: {law.capitalize()}'s restitution with friction would "
+            f"raise the kinetic energy from {before:.6g} by {-loss:.3g} J; use "
+            f"{'restitution_law=poisson' if law == 'newton' else 'less restitution'}, or less "
+            "friction"
+        )
+    joint_impulses = np.einsum("nkv,nk->v", k.T, impulses)
+    return Impact(velocity, impulses, system.loop_spread @ joint_impulses, loss, rounds)
+
+
+def _impulses(W: Array, u: Array, mu: Array, e: Array, law: str) -> Array:
+    """Impulses at the points that take part."""
+    if law == "newton":
+        b = u.copy()
+        approaching = np.minimum(u[::3], 0.0)
+        b[::3] += e * approaching
+        return _coulomb(W, b, mu)
+    compression = _coulomb(W, u, mu)
+    # Expansion: at least the part e of each normal impulse comes back, more only if needed.
+    b = u + W @ compression
+    back = np.zeros_like(compression)
+    back[::3] = e * compression[::3]
+    extra = _coulomb(W, b + W @ back, mu, least=back[::3])
+    return compression + back + extra
+
+
+def _coulomb(W: Array, b: Array, mu: Array, least: Array | None = None) -> Array:
+    """Impulses with Coulomb's law; friction may also use the normal impulse `least`."""
+    if not mu.any():
+        r = np.zeros(len(b))
+        r[::3] = solve_lcp(np.ascontiguousarray(W[::3, ::3]), b[::3].copy(), smallest=True).z
+        return r
+    if least is not None and least.any():
+        return _with_friction_of(W, b, mu, least)
+    try:
+        return coulomb(W, b, mu).r.ravel()
+    except LCPError as error:
+        raise PainleveError(f"impact: {error}") from error
+
+
+def _with_friction_of(W: Array, b: Array, mu: Array, least: Array) -> Array:
+    """Impulses (r_n, r_t) with r_n ≥ 0 and |r_t| ≤ μ (r_n + least), by sweeps over the points."""
+    n = len(mu)
+    r = np.zeros(3 * n)
+    for _ in range(5000):
+        before = r.copy()
+        for i in range(n):
+            at = 3 * i
+            r[at] = max(0.0, r[at] - (W[at] @ r + b[at]) / W[at, at])
+            part = slice(at + 1, at + 3)
+            size = max(W[at + 1, at + 1], W[at + 2, at + 2])
+            if size <= 1e-13 * W[at, at]:
+                continue
+            trial = r[part] - (W[part] @ r + b[part]) / size
+            limit = mu[i] * (r[at] + least[i])
+            length = float(np.linalg.norm(trial))
+            r[part] = trial if length <= limit else trial * (limit / length)
+        if np.abs(r - before).max() <= 1e-14 * (np.abs(r).max() + np.abs(least).max()):
+            break
+    return r

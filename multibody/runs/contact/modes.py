@@ -1,0 +1,365 @@
+"""Event-driven contact: a mode for each set of contact states, made when it is first entered.
+
+While no state changes, the motion is smooth, and any integrator of the toolkit follows it with its
+own error control (book, Table 11.1). What ends a mode is located as an event:
+
+- a gap closes: impact, then forces decide anew;
+- a normal force falls to zero: the point lifts off;
+- friction reaches the edge of its cone: a sticking point begins to slide;
+- slip comes to rest: the point sticks, or slides another way;
+- impacts accumulate (Zeno): they are summed to their limit, and the point rests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...checks import Array
+from ...contact.accelerations import CLOSED_GAP, CLOSED_SPEED, PainleveError, closed_points, settle
+from ...contact.held import Held, HeldMotion, held_motion, onto_contacts
+from ...contact.impacts import collide
+from ...contact.kinematics import gaps_at, kinematics_at
+from ...contact.lcp import LCPError
+from ...contact.response import mechanism_at
+from ...contact.workspace import contacts_of
+from ...dynamics.functions import rate_along
+
+if TYPE_CHECKING:
+    from integrators import IVP, Mode, Transition
+
+    from ...model import Model
+
+__all__ = ["FREE", "SETTLE", "ContactModes"]
+
+#: Keys of the mode without contact, and of the instant after infinitely many impacts.
+FREE, SETTLE = "free", "(comes to rest)"
+
+#: What a gap that opens without a speed may fall below zero (m) before it counts as closing.
+TOUCH = 1e-12
+
+#: Bounces lower than this (m) are summed to their limit: their times are a geometric series.
+LOWEST_BOUNCE = 1e-10
+
+#: Gaps and speeds that count as none where impacts have accumulated.
+SETTLED_GAP, SETTLED_SPEED = 1e-6, 1e-5
+
+#: A force below this part of the largest is none, where the point has just been found to lift off.
+NO_FORCE = 1e-9
+
+
+class ContactModes:
+    """Makes modes from their keys, and decides at instants which one follows.
+
+    Parameters
+    ----------
+    model
+        With rigid contacts.
+    free
+        The problem without contact.
+    tau, f_ext
+        Functions of (t, q, v, p) and (t, q, v), or None.
+    law
+        "newton" or "poisson": restitution.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        free: IVP,
+        tau: Callable[..., Any] | None,
+        f_ext: Callable[..., Any] | None,
+        law: str,
+    ) -> None:
+        self.model, self.free, self.tau, self.f_ext, self.law = model, free, tau, f_ext, law
+        self.contacts = contacts_of(model)
+        self.held: dict[str, Held] = {FREE: Held()}
+        self._seen: tuple[Any, Any] = (None, None)
+        # What is added to gaps while they are watched: a bounce leaves its surface from exactly
+        # zero; a gap that opens or stays without a speed has some room for rounding.
+        self.room = np.zeros(self.contacts.n)
+
+    # ------------------------------------------------------------------ modes
+
+    def __call__(self, key: str) -> Mode:
+        """Make the mode of a key."""
+        from integrators import Mode, Transition
+
+        if key == SETTLE:
+            at_once = Transition(lambda t, y, *p: -1.0, -1, jump=self._settle, name="at rest")
+            return Mode(self.free, at_once)
+        held = self.held[key]
+        problem = self.free if not held.points else self._problem(held)
+        return Mode(problem, self._transitions(held), zeno=SETTLE)
+
+    def _problem(self, held: Held) -> IVP:
+        model, nq = self.model, self.model.nq
+
+        def f(t: float, y: Array, p: Any = ()) -> Array:
+            q, v = y[:nq], y[nq:]
+            a = self.motion(held, t, y, p).accelerations
+            return np.concatenate([rate_along(model, q, v, t), a])
+
+        def project(t: float, y: Array, *p: Any) -> Array:
+            q = model.normalise(y[:nq])
+            return np.concatenate(onto_contacts(model, held, t, q, y[nq:]))
+
+        given = {"f": f if len(self.free.params) else (lambda t, y: f(t, y)), "project": project}
+        given |= {"jac": None, "manifold": None, "invariants": {}, "review": None}
+        return self.free.with_(**given)
+
+    def motion(self, held: Held, t: float, y: Array, p: Any = ()) -> HeldMotion:
+        """Accelerations and forces in a mode; the last answer is remembered for the events."""
+        asked = (held, float(t), y.tobytes(), tuple(p))
+        if self._seen[0] != asked:
+            self._seen = (asked, self._motion(held, t, y, p))
+        found: HeldMotion = self._seen[1]
+        return found
+
+    def _motion(self, held: Held, t: float, y: Array, p: Any) -> HeldMotion:
+        q, v = y[: self.model.nq], y[self.model.nq :]
+        return held_motion(self.model, held, t, q, v, *self._forces(t, q, v, p))
+
+    def _forces(self, t: float, q: Array, v: Array, p: Any) -> tuple[Any, Any]:
+        tau = None if self.tau is None else self.tau(t, q, v, p)
+        return tau, None if self.f_ext is None else self.f_ext(t, q, v)
+
+    # ------------------------------------------------------------------ what ends a mode
+
+    def _transitions(self, held: Held) -> list[Transition]:
+        from integrators import Transition
+
+        names, found = self.contacts.names, []
+        if held.until is not None:
+            end = held.until
+            found.append(
+                Transition(
+                    lambda t, y, p=(): end - t,
+                    -1,
+                    jump=lambda t, y, p=(): self._settle(t, y, p),
+                    name="last bounce",
+                )
+            )
+
+        def add(function: Callable[..., float], what: str, point: int, hint: str) -> None:
+            found.append(
+                Transition(
+                    function,
+                    -1,
+                    jump=lambda t, y, p=(): self.enter(t, y, p, held, point, hint),
+                    at_entry=False,
+                    name=f"{names[point]} {what}",
+                )
+            )
+
+        for j, (i, state) in enumerate(zip(held.points, held.states)):
+            add(self._force(held, i), "lifts off", i, "lift")
+            if state == "sticks":
+                add(self._cone(held, i), "begins to slide", i, "slide")
+            elif state == "slides" and self.contacts.friction[i] > 0.0:
+                add(self._slip(i, held.angles[j]), "stops sliding", i, "stop")
+                add(self._slope(held, j), "jams", i, "jam")
+        for i in np.flatnonzero(self.contacts.is_rigid):
+            if i not in held.points:
+                add(self._gap(int(i)), "touches", int(i), "touch")
+        return found
+
+    def _gap(self, i: int) -> Callable[..., float]:
+        model, nq = self.model, self.model.nq
+
+        def gap(t: float, y: Array, p: Any = ()) -> float:
+            asked = ("gaps", float(t), y.tobytes())
+            if self._seen[0] != asked:
+                self._seen = (asked, gaps_at(model, y[:nq], y[nq:], t)[0])
+            return float(self._seen[1][i]) + float(self.room[i])
+
+        return gap
+
+    def _force(self, held: Held, i: int) -> Callable[..., float]:
+        return lambda t, y, p=(): float(self.motion(held, t, y, p).forces[i, 0])
+
+    def _slope(self, held: Held, j: int) -> Callable[..., float]:
+        return lambda t, y, p=(): float(self.motion(held, t, y, p).slopes[j])
+
+    def _cone(self, held: Held, i: int) -> Callable[..., float]:
+        mu = float(self.contacts.friction[i])
+
+        def cone(t: float, y: Array, p: Any = ()) -> float:
+            force = self.motion(held, t, y, p).forces[i]
+            return float(mu * force[0] - np.hypot(force[1], force[2]))
+
+        return cone
+
+    def _slip(self, i: int, angle: float) -> Callable[..., float]:
+        model, nq = self.model, self.model.nq
+        c, s = np.cos(angle), np.sin(angle)
+
+        def slip(t: float, y: Array, p: Any = ()) -> float:
+            x = kinematics_at(model, y[:nq], y[nq:], t).slip[i]
+            return float(c * x[0] + s * x[1])
+
+        return slip
+
+    # ------------------------------------------------------------------ instants
+
+    def start(self, t: float, q: Array, v: Array, p: Any = ()) -> tuple[str, Array]:
+        """Mode and state at the start of a run; raises where bodies penetrate."""
+        closed_points(self.model, kinematics_at(self.model, q, v, t))
+        return self.enter(t, np.concatenate([q, v]), p)
+
+    def enter(
+        self,
+        t: float,
+        y: Array,
+        p: Any = (),
+        held: Held | None = None,
+        point: int = -1,
+        hint: str = "",
+    ) -> tuple[str, Array]:
+        """Mode and state after an instant: impacts if gaps are closing, then states by forces."""
+        model, nq = self.model, self.model.nq
+        q, v = y[:nq].copy(), y[nq:].copy()
+        if hint == "jam":
+            raise PainleveError(
+                f"contact {self.contacts.names[point]!r} jams at t = {t:.9g}: the force that keeps "
+                "the bodies apart grows without limit while it slides (Painlevé); use less "
+                "friction, or a compliant law"
+            )
+        k = kinematics_at(model, q, v, t)
+        closed = self.contacts.is_rigid & (k.gap <= CLOSED_GAP)
+        if hint == "touch":
+            closed[point] = True
+        if (closed & (k.gap_rate < -CLOSED_SPEED)).any():
+            system = mechanism_at(model, q, v, None, None, t)
+            v = collide(model, system, k, v, closed, self.law).velocities
+            still, end = self._last_bounces(t, q, v, p, closed)
+            if still.points:
+                v = onto_contacts(model, still, t, q, v)[1]
+                return self._decided(t, q, v, p, closed, held, point, hint, end)
+        return self._decided(t, q, v, p, closed, held, point, hint)
+
+    def _last_bounces(
+        self, t: float, q: Array, v: Array, p: Any, closed: Array
+    ) -> tuple[Held, float]:
+        """Points that leave so slowly that all bounces to come are one, and when they are over.
+
+        A gap that leaves with ζ and accelerates by −a is back after 2ζ/a, with eζ, and so on: for
+        Σ 2ζeⁿ/a = 2ζ/(a(1 − e)). The height ζ²/2a is so small that a does not change meanwhile.
+        """
+        model = self.model
+        k = kinematics_at(model, q, v, t)
+        leaving = closed & (k.gap_rate > CLOSED_SPEED) & (self.contacts.restitution < 1.0)
+        if not leaving.any():
+            return Held(), 0.0
+        system = mechanism_at(model, q, v, *self._forces(t, q, v, p), t)
+        resting = closed & (k.gap_rate <= CLOSED_SPEED)
+        a = system.acceleration
+        if resting.any():
+            a = settle(model, system, k, resting).accelerations
+        fall = -(k.T[:, 0] @ a + k.bias[:, 0])
+        small = leaving & (fall > 0.0) & (k.gap_rate**2 < 2.0 * fall * LOWEST_BOUNCE)
+        points = tuple(int(i) for i in np.flatnonzero(small))
+        last = 2.0 * k.gap_rate / (np.where(fall > 0.0, fall, 1.0))
+        last = last / (1.0 - np.where(leaving, self.contacts.restitution, 0.0))
+        end = t + float(last[small].max(initial=0.0))
+        return Held(points, ("rests",) * len(points), (0.0,) * len(points)), end
+
+    def _settle(self, t: float, y: Array, p: Any = ()) -> tuple[str, Array]:
+        """After infinitely many impacts: what is nearly closed and nearly at rest, rests."""
+        model, nq = self.model, self.model.nq
+        q, v = y[:nq].copy(), y[nq:].copy()
+        k = kinematics_at(model, q, v, t)
+        near = self.contacts.is_rigid & (np.abs(k.gap) <= SETTLED_GAP)
+        near &= np.abs(k.gap_rate) <= SETTLED_SPEED
+        points = tuple(int(i) for i in np.flatnonzero(near))
+        if not points:
+            raise LCPError(
+                f"impacts accumulate at t = {t:.9g}, but no contact comes to rest there; shorten "
+                "the run, or use method='MoreauJean'"
+            )
+        still = Held(points, ("rests",) * len(points), (0.0,) * len(points))
+        q, v = onto_contacts(model, still, t, q, v)
+        return self._decided(t, q, v, p, near, None, -1, "")
+
+    def _decided(
+        self,
+        t: float,
+        q: Array,
+        v: Array,
+        p: Any,
+        closed: Array,
+        held: Held | None,
+        point: int,
+        hint: str,
+        until: float | None = None,
+    ) -> tuple[str, Array]:
+        """Contact states at an instant where no gap is closing any more."""
+        model = self.model
+        k = kinematics_at(model, q, v, t)
+        resting = closed & (k.gap_rate <= CLOSED_SPEED)
+        system = mechanism_at(model, q, v, *self._forces(t, q, v, p), t)
+        if hint == "lift" and held is not None:
+            without = resting.copy()
+            without[point] = False
+            try:
+                found = settle(model, system, k, without)
+            except LCPError:
+                found = None
+            size = 1.0 + np.abs(system.acceleration).max(initial=0.0)
+            if found is not None and found.gap_accelerations[point] >= -1e-6 * size:
+                resting = without
+        if not resting.any():
+            return self._entered(FREE, t, q, v)
+        found = settle(model, system, k, resting)
+        points, states, angles, touching = [], [], [], []
+        largest = float(found.forces[:, 0].max(initial=0.0))
+        for i in np.flatnonzero(resting):
+            force, state = found.forces[i], found.states[i]
+            if force[0] <= NO_FORCE * largest:
+                if state != "apart":
+                    touching.append(int(i))
+                continue
+            angle = 0.0
+            if hint == "slide" and i == point:
+                state = "slides"
+            if state == "slides":
+                slip = k.slip[i]
+                if np.hypot(*slip) <= CLOSED_SPEED:  # it begins: against the friction there is
+                    slip = -force[1:]
+                if not slip.any():
+                    slip = np.array([1.0, 0.0])
+                angle = float(np.round(np.arctan2(slip[1], slip[0]), 12)) + 0.0
+            points.append(int(i))
+            states.append(state)
+            angles.append(angle)
+        chosen = Held(tuple(points), tuple(states), tuple(angles), tuple(touching), until)
+        if not points:
+            return self._entered(FREE, t, q, v)
+        key = self._key(chosen)
+        self.held[key] = chosen
+        return self._entered(key, t, *onto_contacts(model, chosen, t, q, v))
+
+    def _entered(self, key: str, t: float, q: Array, v: Array) -> tuple[str, Array]:
+        """Key and state; gaps that are watched from here on start on the open side."""
+        gap, rate = gaps_at(self.model, q, v, t)
+        slow = (gap <= CLOSED_GAP) & (rate <= CLOSED_SPEED)
+        self.room = np.where(gap <= 0.0, -gap, 0.0) + np.where(slow, TOUCH, 0.0)
+        self.room[list(self.held[key].touching)] += CLOSED_GAP
+        return key, np.concatenate([q, v])
+
+    def _key(self, held: Held) -> str:
+        """Readable name of a set of contact states."""
+        parts = []
+        for i, state, angle in zip(held.points, held.states, held.angles):
+            way = f" {np.degrees(angle):.6g}°" if state == "slides" else ""
+            parts.append(f"{self.contacts.names[i]} {state}{way}")
+        parts += [f"{self.contacts.names[i]} touches" for i in held.touching]
+        if held.until is not None:
+            parts.append("after the last bounces that can be seen")
+        key = ", ".join(parts)
+        number = 2
+        while self.held.get(key, held) != held:  # angles that look alike
+            key, number = f"{', '.join(parts)} ({number})", number + 1
+        return key

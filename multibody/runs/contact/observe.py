@@ -1,0 +1,135 @@
+"""Contact forces and impacts along a solution."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ...checks import Array
+from ...contact.impacts import Impact, impact
+from ...contact.kinematics import kinematics_at
+from ...contact.workspace import contacts_of
+from .modes import FREE, SETTLE
+
+if TYPE_CHECKING:
+    from ...model import Model
+
+__all__ = ["ContactObservation", "ImpactEvent", "contact_forces", "impacts"]
+
+
+class ContactObservation(NamedTuple):
+    """Contacts along a solution, at its times.
+
+    Attributes
+    ----------
+    t
+        Times.
+    names
+        Of the contact points.
+    gap
+        (n, m): gaps.
+    force
+        (m, n, 3): force of each point on its body b, in base coordinates.
+    normal_force, friction
+        (n, m): size of the two parts.
+    point
+        (m, n, 3): where they act.
+    q, v
+        Positions and velocities.
+    """
+
+    t: Array
+    names: tuple[str, ...]
+    gap: Array
+    force: Array
+    normal_force: Array
+    friction: Array
+    point: Array
+    q: Array
+    v: Array
+
+
+class ImpactEvent(NamedTuple):
+    """An impact of a run: when, at which points, and what it did."""
+
+    t: float
+    names: tuple[str, ...]
+    result: Impact
+
+
+def contact_forces(model: Model, solution: Any) -> ContactObservation:
+    """Forces at all contact points along a solution of an event-driven run.
+
+    Examples
+    --------
+    >>> import multibody as mb
+    >>> b = mb.ModelBuilder()
+    >>> _ = b.add_body("ball", 0, mb.Prismatic("z"), inertia=mb.sphere(mass=2.0, radius=0.1))
+    >>> b.add_contact("floor", 0, mb.HalfSpace(), "ball", mb.Ball(0.1))
+    >>> model = b.build()
+    >>> solution = mb.simulate(model, [0.5], T=1.0)
+    >>> contact_forces(model, solution).normal_force[0, -1].round(9)
+    np.float64(19.62)
+    """
+    contacts, nq = contacts_of(model), model.nq
+    modes = getattr(solution.problem, "contact_modes", None)
+    if modes is None:
+        raise ValueError(
+            "contact_forces: expected a solution of an event-driven run of a model with rigid "
+            "contacts, such as simulate(model, ...) returns"
+        )
+    times, states = np.asarray(solution.t), np.asarray(solution.y)
+    m = len(times)
+    gap, force = np.zeros((contacts.n, m)), np.zeros((m, contacts.n, 3))
+    parts, point = np.zeros((m, contacts.n, 3)), np.zeros((m, contacts.n, 3))
+    params = solution.problem.params
+    keys = _keys_at(solution, times)
+    for j, (t, key) in enumerate(zip(times, keys)):
+        y = np.ascontiguousarray(states[:, j])
+        if key in (FREE, SETTLE):
+            k = kinematics_at(model, y[:nq], y[nq:], float(t))
+        else:
+            p = modes.free.params if params is None else params
+            found = modes.motion(modes.held[key], float(t), y, p)
+            k, parts[j] = found.kinematics, found.forces
+        frames = np.concatenate([k.normal[:, None], k.tangents], axis=1)
+        force[j] = np.einsum("nk,nkx->nx", parts[j], frames)
+        gap[:, j], point[j] = k.gap, k.point
+    normal, friction = parts[:, :, 0].T, np.hypot(parts[:, :, 1], parts[:, :, 2]).T
+    names = tuple(contacts.names)
+    return ContactObservation(
+        times, names, gap, force, normal, friction, point, states[:nq], states[nq:]
+    )
+
+
+def _keys_at(solution: Any, times: Array) -> list[Any]:
+    """Mode of each output: of two at one time, the first belongs to the earlier mode."""
+    stays = [stay for stay in solution.modes if stay.end > stay.start] or list(solution.modes)
+    keys, at = [], 0
+    for j, t in enumerate(times):
+        while at + 1 < len(stays) and t > stays[at].end:
+            at += 1
+        if at + 1 < len(stays) and t == stays[at].end and j and times[j - 1] == t:
+            at += 1
+        keys.append(stays[at].mode)
+    return keys
+
+
+def impacts(model: Model, solution: Any) -> list[ImpactEvent]:
+    """All impacts of an event-driven run, computed again from the states before them."""
+    modes = getattr(solution.problem, "contact_modes", None)
+    if modes is None:
+        raise ValueError("impacts: expected a solution of a model with rigid contacts")
+    nq, found = model.nq, []
+    names = contacts_of(model).names
+    for part in solution.parts:
+        if part.reached is None:
+            continue
+        t, y = part.reached
+        k = kinematics_at(model, y[:nq], y[nq:], t)
+        if (k.gap_rate[k.gap <= 1e-8] < -1e-8).any():
+            result = impact(model, model.normalise(y[:nq]), y[nq:], t=t, law=modes.law)
+            hit = tuple(names[i] for i in np.flatnonzero(result.impulses[:, 0] > 0.0))
+            found.append(ImpactEvent(float(t), hit, result))
+    return found

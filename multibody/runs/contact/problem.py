@@ -1,0 +1,123 @@
+"""A model with rigid contacts as a problem for ``solve``: two roads, one door.
+
+``solve(problem, method="DOP853", rtol=…)`` follows contact states as modes, with error control;
+``solve(problem, method="MoreauJean", step=h)`` takes time steps that know nothing of instants.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from integrators import IVP, Hybrid
+
+from ...checks import Array, one_of
+from ...contact.workspace import contacts_of
+from ..forces import external_force_law, joint_force_law
+from .modes import ContactModes
+from .moreau import MoreauJean
+
+if TYPE_CHECKING:
+    from ...model import Model
+
+__all__ = ["ContactProblem", "contact_problem"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ContactProblem(Hybrid):
+    """The motion of a model with rigid contacts.
+
+    A :class:`~integrators.Hybrid` whose modes are sets of contact states, made when they are first
+    entered: "free", "floor rests", "floor slides 180°", … .
+    """
+
+    contact_modes: ContactModes | None = None
+
+    def with_(self, **changes: Any) -> Hybrid:
+        """Return a copy with some fields replaced; the first mode follows the initial state."""
+        if self.contact_modes is not None and {"y0", "t_span", "params"} & set(changes):
+            y0 = np.asarray(changes.get("y0", self.y0), dtype=float)
+            t_span = changes.get("t_span", self.t_span)
+            _forwards(t_span)
+            nq = self.contact_modes.model.nq
+            params = changes.get("params", self.params)
+            state = self.contact_modes.model.check("q", y0[:nq]), y0[nq:]
+            start, y = self.contact_modes.start(
+                float(t_span[0]), *state, () if params is None else params
+            )
+            changes = {**changes, "start": start, "y0": y}
+        return replace(self, **changes)
+
+    @property
+    def model(self) -> Model:
+        """The model."""
+        assert self.contact_modes is not None
+        return self.contact_modes.model
+
+    def observe(self, solution: Any) -> Any:
+        """Contact forces along a solution; see :func:`multibody.contact_forces`."""
+        from .observe import contact_forces
+
+        return contact_forces(self.model, solution)
+
+    def by_own_method(self, name: str) -> tuple[IVP, Any] | None:
+        """Problem and method for a name that only this problem knows; ``solve`` asks for it."""
+        if name != "MoreauJean" or self.contact_modes is None:
+            return None
+        method = MoreauJean(self.contact_modes)
+        free = self.contact_modes.free
+        params = free.params if self.params is None else self.params
+        problem = IVP(
+            method.rates if len(params) else (lambda t, y: method.rates(t, y)),
+            self.y0,
+            self.t_span,
+            params,
+            events=self.events,
+            name=self.name,
+            state_names=free.state_names,
+        )
+        method.params = params
+        return problem, method
+
+
+def _forwards(t_span: Any) -> None:
+    if float(t_span[1]) < float(t_span[0]):
+        raise ValueError(
+            f"t_span = ({t_span[0]:g}, {t_span[1]:g}) runs backwards, but impacts and friction "
+            "forget where they came from; leave out the contacts to look back"
+        )
+
+
+def contact_problem(
+    model: Model,
+    q0: Array,
+    v0: Array,
+    t_span: tuple[float, float],
+    tau: Any,
+    f_ext: Any,
+    restitution_law: str,
+    **options: Any,
+) -> ContactProblem:
+    """Problem of a model with rigid contacts; arguments as in :func:`multibody.as_ivp`."""
+    from ..ivp import as_ivp
+
+    one_of(restitution_law, "restitution_law", ("newton", "poisson"))
+    _forwards(t_span)
+    if not contacts_of(model).is_rigid.all():
+        raise ValueError(
+            f"{model.name!r} has rigid contacts beside compliant ones; give all of them a law, or "
+            "none"
+        )
+    bare = replace(model, contacts=())
+    if model.loops and options.get("stabilise") is None:
+        options["stabilise"] = "projection"  # impacts need loops that are closed
+    free = as_ivp(bare, q0, v0, t_span, tau, f_ext, **options)
+    tau_law, params = joint_force_law(model, tau)
+    force_law = external_force_law(model, f_ext)
+    modes = ContactModes(model, free, tau_law, force_law, restitution_law)
+    start, y0 = modes.start(t_span[0], q0, v0, params)
+    return ContactProblem(modes, start, y0, t_span, name=model.name, contact_modes=modes)
+
+

@@ -1,0 +1,247 @@
+"""One problem for a family of models: as ``as_ivp`` makes it, with p in place of numbers.
+
+The problem of the nominal model is made first. Its traced functions are run again on symbols, now
+with symbols in the tables as well, so that there is no second account of how a mechanism becomes a
+right-hand side. What is computed on floats, beside the run (review, energy, observables), belongs
+to the model of the run at hand, which p tells.
+
+A function that had kept numbers of the nominal model would give answers that look right. So the
+traced function is compared, once, with what the kernels say of other models of the family.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from integrators import IVP, TracingError
+from integrators.dae.feedback import direction
+from integrators.problem import time_span
+from integrators.tracing import Traced, traced
+
+from ..checks import Array
+from ..dynamics.loops.assembly import assemble, consistent_velocity
+from .closed import gap_invariants, loop_projection
+from .conserved import invariants as conserved_quantities
+from .forces import driven_variables, takes_parameters, with_parameters
+from .ivp import _ExactJacobian, as_ivp
+from .observe import observables
+from .prescribed import drive_review
+from .singular import loop_review
+from .singular_screen import LoopScreen
+from .watched import mechanism_watch
+
+if TYPE_CHECKING:
+    from .family import ModelFamily
+
+__all__ = ["FamilyProblem", "family_problem"]
+
+#: Largest difference, in parts of the largest slope, between the traced function and the kernels:
+#: both are exact but for rounding, which closed loops near singular positions enlarge.
+AGREEMENT = 1e-7
+
+#: Velocities of the nominal start are moved by this much for the comparison.
+MOVED = 1e-3
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FamilyProblem(IVP):
+    """An IVP of a :class:`~multibody.ModelFamily`; its ``params`` are a row of p."""
+
+    family: ModelFamily | None = None
+    directed: Callable[[int], dict[str, Any]] | None = None
+
+    def with_(self, **changes: Any) -> IVP:
+        """Return a copy with some fields replaced; f follows the direction of time."""
+        if self.directed is not None and "t_span" in changes and "f" not in changes:
+            way = direction(time_span(changes["t_span"]))
+            if way != direction(self.t_span):
+                changes = {**self.directed(way), **changes}
+        return super().with_(**changes)
+
+
+def family_problem(
+    family: ModelFamily,
+    q0: Any,
+    v0: Any,
+    t_span: Sequence[float],
+    tau: Any,
+    f_ext: Any,
+    options: dict[str, Any],
+) -> FamilyProblem:
+    """Return the problem of the nominal model, with p for what differs; see the module."""
+    given = np.array([family.nominal[name] for name in family.names])
+    own = takes_parameters(tau) or takes_parameters(f_ext)
+    if options.get("traced") is False:
+        raise ValueError("a family is traced, so that its models share machine code; leave traced")
+    if "params" in options:
+        raise ValueError(
+            "params: forces of (t, q, v, p) receive the parameters of the family "
+            f"({', '.join(family.names)}) as p; add what else they need to `vary`"
+        )
+    arguments = {**options, "traced": True, **({"params": given} if own else {})}
+    base = as_ivp(family.base, q0, v0, t_span, tau, f_ext, **arguments)
+    forces = np.zeros(0) if own else base.params  # constant joint forces
+    pieces = _Pieces(family, tau, f_ext, own, len(forces))
+
+    def directed(way: int) -> dict[str, Any]:
+        t0, t1 = base.t_span
+        turned = base if direction((t0, t1)) == way else base.with_(t_span=(t1, t0))
+        f = pieces.lifted(turned.f)
+        space = turned.manifold
+        if space is not None:
+            space = replace(space, velocity=pieces.lifted(space.velocity))
+        return {"f": f, "jac": _ExactJacobian(f), "manifold": space}
+
+    parts = directed(direction(base.t_span))
+    _check_agreement(family, base, parts["f"], tau, f_ext, own, options)
+    names = set(base.invariants)
+    return FamilyProblem(
+        **parts,
+        y0=base.y0,
+        t_span=base.t_span,
+        params=np.concatenate([family.parameters(given[None]).p[0], forces]),
+        project=None if base.project is None else pieces.projection(base.project),
+        invariants={name: pieces.invariant(name) for name in sorted(names)},
+        name=base.name,
+        state_names=base.state_names,
+        review=None if base.review is None else _FamilyReview(pieces, base.review),
+        observe=pieces.observe,
+        watch=pieces.watch,
+        family=family,
+        directed=directed,
+    )
+
+
+class _Pieces:
+    """What the fields of the problem are made of."""
+
+    def __init__(self, family: ModelFamily, tau: Any, f_ext: Any, own: bool, n_forces: int) -> None:
+        self.family, self.tau, self.f_ext, self.own = family, tau, f_ext, own
+        self.n_forces = n_forces
+
+    def lifted(self, f: Any) -> Traced:
+        """Trace a function of the nominal model once more, with symbols in its tables."""
+        family = self.family
+        if not isinstance(f, Traced):
+            raise TracingError(
+                f"the right-hand side of {family.name} is not traced; a family needs it"
+            )
+        size = family.size + self.n_forces
+
+        def with_numbers(t: Any, x: Any, p: Any) -> Any:
+            with family.symbols(p):
+                if self.own:
+                    return f.function(t, x, p[: family.k])
+                if self.n_forces:
+                    return f.function(t, x, p[family.size :])
+                return f.function(t, x)
+
+        n = family.base.nq + family.base.nv
+        outputs = f._outputs
+        return traced(with_numbers, n=n, params=size, outputs=outputs)
+
+    # ------------------------------------------------------------------ of the run's own model
+
+    def forces(self, p: Array) -> tuple[Any, Any]:
+        """Joint forces and external forces of one run."""
+        k = self.family.k
+        tau = p[self.family.size :] if self.n_forces else with_parameters(self.tau, p[:k])
+        return tau, with_parameters(self.f_ext, p[:k])
+
+    def projection(self, nominal: Callable[..., Array]) -> Callable[..., Array]:
+        """Project states onto the constraints of the run's own model."""
+        family = self.family
+        if not family.base.loops:  # quaternions, which know nothing of numbers
+            return nominal
+        return lambda t, y, p: loop_projection(family.model(p))(t, y)
+
+    def invariant(self, name: str) -> Callable[..., float]:
+        """Evaluate a conserved quantity of the run's own model."""
+
+        def value(t: float, x: Array, p: Array) -> float:
+            model = self.family.model(p)
+            found = model.tree.traced.get("family invariants")
+            if found is None:
+                driven = driven_variables(model, self.tau)
+                found = conserved_quantities(model, driven)
+                found |= gap_invariants(model) if model.loops else {}
+                model.tree.traced["family invariants"] = found
+            if name not in found:
+                raise ValueError(
+                    f"{name!r} is conserved by the nominal model, but not by that of this run"
+                )
+            return found[name](t, x)
+
+        return value
+
+    def observe(self, solution: Any) -> Any:
+        """Observables of the run's own model."""
+        model = self.family.model(solution.problem.params)
+        return observables(model, solution, *self.forces(solution.problem.params))
+
+    def watch(self, problem: Any, t: Array, y: Array) -> Any:
+        """What should not drift."""
+        model = self.family.model(problem.params)
+        seen = copy.copy(problem)
+        tau, f_ext = self.forces(problem.params)
+        if self.n_forces:  # `mechanism_watch` takes them from the problem's parameters
+            fixed = np.array(tau)
+            tau = lambda t, q, v: fixed  # noqa: E731
+        return mechanism_watch(model, tau, f_ext)(seen, t, y)
+
+
+class _FamilyReview:
+    """Looks at a run as ``as_ivp`` has it looked at, with the run's own model."""
+
+    def __init__(self, pieces: _Pieces, nominal: Callable[..., Any]) -> None:
+        self.pieces = pieces
+        family = pieces.family
+        if hasattr(nominal, "screen"):
+            size = family.size + pieces.n_forces
+            self.screen = LoopScreen(family.base, family.symbols, size)
+
+    def __call__(self, problem: Any, t: Array, y: Array, rtol: float | None) -> Any:
+        model = self.pieces.family.model(problem.params)
+        undisturbed = self.pieces.f_ext is None and "energy" in problem.invariants
+        judged = loop_review(model, undisturbed) if model.loops else None
+        judged = drive_review(model, judged)
+        return None if judged is None else judged(problem, t, y, rtol)
+
+
+def _check_agreement(
+    family: ModelFamily,
+    base: IVP,
+    f: Traced,
+    tau: Any,
+    f_ext: Any,
+    own: bool,
+    options: dict[str, Any],
+) -> None:
+    """Raise if the traced function is not the dynamics of another model of the family."""
+    row = family._samples[-1]
+    model, p = family.model(row), family.parameters(row[None]).p[0]
+    q, v, (t, _) = base.y0[: model.nq], base.y0[model.nq :], base.t_span
+    v = v + MOVED * np.random.default_rng(0).standard_normal(model.nv)
+    if model.loops:
+        q = assemble(model, q, t=t).q
+        v = consistent_velocity(model, q, v, t=t)
+    forces = np.zeros(0) if own else base.params
+    torque = forces if forces.size else with_parameters(tau, row)
+    alone = as_ivp(
+        model, q, v, base.t_span, torque, with_parameters(f_ext, row), **options, traced=False
+    )
+    expected = alone.rhs(t, alone.y0)
+    found = f(t, alone.y0, np.concatenate([p, forces]))
+    scale = np.abs(expected).max(initial=0.0) + np.abs(alone.y0).max(initial=0.0)
+    gap = float(np.abs(found - expected).max(initial=0.0))
+    if not gap <= AGREEMENT * scale:
+        raise AssertionError(
+            f"the traced function of the family {family.name} differs from the dynamics of its "
+            f"model at {dict(zip(family.names, row.tolist()))} by {gap:.3g} (of {scale:.3g}): part "
+            "of it does not follow the tables; please report this, and build each model by itself"
+        )
