@@ -149,6 +149,11 @@ def test_every_fault_at_a_passage_is_told_by_its_name(double):
     assert told(t, right.sol(t)) == set()  # steps that are fixed do not shrink
     one = np.sort(np.append(right.t, right.t[right.t < passage][-1] + 1e-9))
     assert told(one, right.sol(one), rtol=1e-6) == set()  # a single one may be wanted
+    two = np.sort(np.concatenate([right.t, close[3:6]]))
+    assert told(two, right.sol(two), rtol=1e-6) == {"steps"}
+    # A run that ends, or starts, at the passage has nothing to compare.
+    for part in (right.t <= passage + 2e-3, right.t >= passage - 2e-3):
+        assert told(right.t[part], back[:, part]) == set()
 
 
 @pytest.mark.parametrize(
