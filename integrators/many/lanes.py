@@ -295,15 +295,29 @@ def output(w, l):
     h = w.h[l]
     t_new = end_of_step(w, l)
     k = w.run[NEXT_OUTPUT, l]
+    straight = not finite_slopes(w, l)  # as dense.straight_if_not_finite
     while k < w.t_eval.shape[0] and (t_new - w.t_eval[k]) * h >= 0.0:
         theta = (w.t_eval[k] - t) / h
         for m in range(w.y.shape[0]):
             value = 0.0
             for i in range(w.P.shape[0]):
                 value += dense_weight(w.P[i], theta) * w.K[i, m, l]
-            w.y_eval[run, m, k] = w.y_new[m, l] if w.t_eval[k] == t_new else w.y[m, l] + h * value
+            value *= h
+            if straight:
+                value = theta * (w.y_new[m, l] - w.y[m, l])
+            w.y_eval[run, m, k] = w.y_new[m, l] if w.t_eval[k] == t_new else w.y[m, l] + value
         k += 1
     w.run[NEXT_OUTPUT, l] = k
+
+
+@kernel
+def finite_slopes(w, l):
+    """Whether dense output of a lane's step has what it needs."""
+    for i in range(w.P.shape[0]):
+        for m in range(w.y.shape[0]):
+            if not np.isfinite(w.K[i, m, l]):
+                return False
+    return True
 
 
 @kernel
