@@ -120,7 +120,7 @@ def test_every_fault_at_a_passage_is_told_by_its_name(double):
     after = right.t > passage
 
     def told(t, y, rtol=None):
-        status, text = problem.review(problem, t, y, rtol)
+        status, text = problem.review(problem, t, y, rtol) or (None, "")
         faults = {
             "energy": "its energy changed by" in text,
             "branch": "it left on another branch" in text,
