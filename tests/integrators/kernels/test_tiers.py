@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from integrators import Event, Status, Taylor, problems, solve, solve_many, trac
 from integrators.kernels import OnArrays, OnWorkspace, background, kernel
 from integrators.kernels.tiers import Tier
 from integrators.stepping import tiers as loop_tiers
+from integrators.stepping.workspace import Steps
 from multibody import as_ivp, assemble, mechanisms
 
 METHODS = [
@@ -202,6 +204,36 @@ def test_lanes_go_over(goes_over, monkeypatch):
     assert in_lanes._run_block._code is not None
     for name in ("y", "y_eval", "nsteps", "nrejected", "status"):
         assert getattr(both, name).tobytes() == getattr(compiled, name).tobytes()
+
+
+def test_threads_that_load_the_same_code_get_the_same_code(monkeypatch):
+    """Code that two engines own would be gone with one of them."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from integrators.kernels import c_functions
+
+    made, really = [], c_functions.kernel_engine
+    barrier = threading.Barrier(6)
+
+    def slowly(code):
+        made.append(code)
+        time.sleep(0.02)
+        return really(code)
+
+    monkeypatch.setattr(c_functions, "kernel_engine", slowly)
+    solve(lambda t, y: -y, (0, 1), [1.0])  # so that it is in the cache
+    function = c_functions.CFunction(loop_tiers.loop.advance, Steps, c_functions.STATUS)
+
+    def find(_):
+        barrier.wait()
+        return function.find()
+
+    with ThreadPoolExecutor(6) as pool:
+        found = set(pool.map(find, range(6)))
+    assert len(found) == 1
+    assert 0 not in found
+    if c_functions.object_code.KNOWN:
+        assert len(made) == 1
 
 
 # ---------------------------------------------------------------- manners of machine code
