@@ -220,8 +220,8 @@ def test_threads_that_load_the_same_code_get_the_same_code(monkeypatch):
         time.sleep(0.02)
         return really(code)
 
-    monkeypatch.setattr(c_functions, "kernel_engine", slowly)
     solve(lambda t, y: -y, (0, 1), [1.0])  # so that it is in the cache
+    monkeypatch.setattr(c_functions, "kernel_engine", slowly)
     function = c_functions.CFunction(loop_tiers.loop.advance, Steps, c_functions.STATUS)
 
     def find(_):
