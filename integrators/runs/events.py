@@ -13,7 +13,7 @@ reset. Several zeros in one step are handled in order of time, those of one inst
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -31,6 +31,7 @@ SAMPLES = np.array(watch.SAMPLES)
 # A step that starts on the event (a ball that has just bounced) may return to it very soon.
 FROM_ZERO = np.array([0.0, 1e-8, 1e-6, 1e-4, 1e-2, 0.1, 0.25, 0.5, 0.75, 1.0])
 EARLIEST = 1e-15  # part of a step below which a flight from the surface and back is not resolved
+DIP = 1e-3  # a curve that changes by less than this part of itself does not reach zero nearby
 TOUCH = 1e-10  # |g| below this fraction of its size in the step counts as touching zero
 
 
@@ -172,15 +173,12 @@ def _zeros(
     if not np.isfinite(size):
         return zeros
     nodes: list[tuple[float, float]] = [(float(s), float(v)) for s, v in zip(samples, values)]
-    for i in range(1, len(nodes) - 1):  # a dip towards zero between two samples
-        before, here, after = values[i - 1 : i + 2]
-        same_side = before * here > 0 and here * after > 0
-        if same_side and abs(here) <= min(abs(before), abs(after)):
-            theta, dip = _closest(g, samples[i - 1], samples[i + 1], np.sign(here))
-            if dip * here < 0:
-                nodes.append((theta, dip))
-            elif abs(dip) <= TOUCH * size and direction == 0:
-                zeros.append((theta, float(np.sign(here))))
+    for a, b, here in _dips(samples, values):
+        theta, dip = _closest(g, a, b, np.sign(here))
+        if dip * here < 0:
+            nodes.append((theta, dip))
+        elif abs(dip) <= TOUCH * size and direction == 0:
+            zeros.append((theta, float(np.sign(here))))
     nodes.sort()
     for (a, value_a), (b, value_b) in pairwise(nodes):
         side = float(np.sign(value_a))
@@ -190,6 +188,32 @@ def _zeros(
         elif side * value_b < 0 and _wanted(value_b, direction):
             zeros.append((_root(g, a, b), side))
     return sorted(zeros)
+
+
+def _may_reach_zero(nodes: NDArray[Any], sizes: NDArray[Any]) -> bool:
+    """Whether a curve through three values, the middle one least, may come near zero between them.
+
+    A function that is constant but for rounding has a dip in nearly every step, and none that is
+    worth a search.
+    """
+    left, right = nodes[1] - nodes[0], nodes[2] - nodes[1]
+    fall, rise = (sizes[0] - sizes[1]) / left, (sizes[2] - sizes[1]) / right
+    return bool(max(fall, rise) * max(left, right) > DIP * sizes[1])
+
+
+def _dips(samples: NDArray[Any], values: NDArray[Any]) -> Iterator[tuple[float, float, float]]:
+    """Intervals in which g turns back from zero between samples on one side, and a value there."""
+    for i in range(1, len(samples) - 1):
+        before, here, after = values[i - 1 : i + 2]
+        same_side = before * here > 0 and here * after > 0
+        turns = same_side and abs(here) <= min(abs(before), abs(after))
+        if turns and _may_reach_zero(samples[i - 1 : i + 2], np.abs(values[i - 1 : i + 2])):
+            yield float(samples[i - 1]), float(samples[i + 1]), float(here)
+    # Before the second sample and after the last but one, as the slopes at the ends tell.
+    if len(samples) == len(SAMPLES) and values[0] * values[1] > 0 and watch.dips(*values):
+        yield float(samples[0]), float(samples[1]), float(values[0])
+    if values[-1] * values[-2] > 0 and len(samples) == len(SAMPLES) and watch.dips(*values[::-1]):
+        yield float(samples[-2]), float(samples[-1]), float(values[-1])
 
 
 def _return(

@@ -20,14 +20,17 @@ from ..stepping.state import Status
 from .bounds import broken_bounds
 from .consistency import about_the_index, check_consistent
 from .endings import ending, remarks
+from .entry import at_the_start
 from .events import Tracker
-from .instants import Instant, Motion, at_the_start
+from .instants import Instant, Motion
 from .interrupts import Interrupts, quiet_interrupts
 from .mistakes import first_slope
 from .solution import DenseOutput, Solution, polynomials
 from .zeno import limit
 
 __all__ = ["Run"]
+
+JUMP = 0.01  # a projection that moves a component by this part of itself is no mere correction
 
 
 class Run:
@@ -169,6 +172,8 @@ class Run:
             if not self.one_by_one:
                 functions = [event.function for event in ivp.events]
                 self.one_by_one = not engine.watch(functions, self.tracker.values)
+        if self.project is not None and self.callback is None and not ivp.events:
+            self.one_by_one = not engine.project_in_loop(ivp.project)
         engine.begin(slope, first_step)
         if self.tracker is not None:
             self.motion = Motion(engine, ivp, self.tracker)
@@ -241,7 +246,7 @@ class Run:
         if self.keep_dense and Q is not None:
             starts, before = _starts(t, y, ends, states)
             self._keep(starts, lengths, before, Q)
-        if self.project is not None:  # then there is one step only
+        if self.project is not None and self.engine.unprojected:
             states[-1] = self._projected(ends[-1], states[-1])
         self._emit(t, y, ends, states, Q)
 
@@ -317,7 +322,13 @@ class Run:
             raise ValueError(
                 f"project returned shape {projected.shape}, expected {self.ivp.y0.shape}"
             )
-        self.engine.replace_state(projected)
+        moved = np.abs(projected - self.engine.from_real(y))
+        size = np.abs(projected)
+        if np.any(moved > JUMP * np.maximum(size, JUMP * size.max())):
+            self.engine.restart(t, projected)  # what is known of the past belongs to another state
+        elif moved.any():
+            self.engine.replace_state(projected)
+        self.engine.renew()
         return self.engine.to_real(projected)
 
     def _call_back(self, t: float, y: NDArray[Any]) -> Status | None:

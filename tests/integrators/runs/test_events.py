@@ -318,6 +318,17 @@ def test_a_traced_event_that_is_nan_says_so():
     assert "NaN" in str(solution.exception)
 
 
+@pytest.mark.parametrize("is_traced", [False, True])
+@pytest.mark.parametrize("t0", [0.0, -1.9])
+def test_two_zeros_at_the_edge_of_a_long_step(is_traced, t0):
+    """x = 1 − (t − 0.05)² is above 0.999 for 0.063 only, near the start or the end of the step."""
+    f, g = (lambda t, y: [-2 * (t - 0.05)]), (lambda t, y: [y[0] - 0.999])
+    if is_traced:
+        f, g = traced(f, n=1), traced(g, n=1, outputs=1)
+    sol = solve(f, (t0, t0 + 2), [1 - (t0 - 0.05) ** 2], method="RK4", step=2.0, events=g)
+    assert np.allclose(sol.t_events[0], 0.05 + np.sqrt(0.001) * np.array([-1, 1]), atol=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_the_end_is_met_exactly_with_events_too(seed):
     """t + (end − t) is not the end, in double precision; times of steps and events are."""
