@@ -190,7 +190,7 @@ def real_scalar(value: ArrayLike, name: str) -> float:
         raise ValueError(
             f"{name}: expected one number, received shape {array.shape}; pass a scalar"
         )
-    return float(array) if array.dtype != object else array[()]
+    return number(array)
 
 
 def one_of(value: str, name: str, choices: tuple[str, ...]) -> str:

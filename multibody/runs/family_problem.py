@@ -214,7 +214,10 @@ class _Pieces:
         def otherwise(t: float, y: Array, p: Array) -> Array:
             return loop_projection(family.model(p))(t, y)
 
-        codes = nominal.codes and tuple(map(self.lifted, nominal.codes))
+        codes = None
+        if nominal.codes is not None:
+            closing, settling = nominal.codes
+            codes = self.lifted(closing), self.lifted(settling)
         return TracedProjection(codes, nominal.n, otherwise)
 
     def invariant(self, name: str) -> Callable[..., float]:
