@@ -194,7 +194,7 @@ def _returned(result: ManySolutions, pressed: bool, on_interrupt: str) -> ManySo
 
 def _lanes(ivp: IVP, options: dict[str, Any], reductions: Reductions, each: Each) -> LaneCode | str:
     """Code for running in lanes; or why that is impossible."""
-    from ..tracing import Traced
+    from ..tracing import Traced, TracingError
 
     controller = options["controller"]
     reasons = {
@@ -211,7 +211,12 @@ def _lanes(ivp: IVP, options: dict[str, Any], reductions: Reductions, each: Each
             return reason
     fixed = options["step"] is not None
     try:
-        tasks = lane_tasks(ivp, reductions.traced())
+        kept = reductions.traced()
+    except TracingError as error:
+        log.info("a function of reduce is called as it is, a run at a time: %s", error)
+        return "a function of reduce cannot be traced"
+    try:
+        tasks = lane_tasks(ivp, kept)
         if isinstance(tasks, str):
             return tasks
         inside = reductions.times.size > 0 or tasks.needs_dense

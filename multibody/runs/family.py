@@ -18,6 +18,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -127,6 +128,7 @@ class ModelFamily:
         *,
         fixed: Mapping[str, Any] | None = None,
     ) -> None:
+        self._source = factory
         self.factory, self.name = _factory(factory)
         self.fixed = dict(fixed or {})
         self.nominal = _nominal_values(self.factory, vary)
@@ -381,10 +383,20 @@ class ModelFamily:
 
         return starts(self, rows, *arguments, **options)
 
+    def __reduce__(self) -> Any:
+        return _again, (self._source, self.nominal, self.fixed)
+
     def __repr__(self) -> str:
         return (
             f"<ModelFamily {self.name}: {', '.join(self.names)}; {len(self.source)} numbers differ>"
         )
+
+
+def _again(source: Any, nominal: dict[str, float], fixed: dict[str, Any]) -> ModelFamily:
+    """Make a family anew, in another process."""
+    if isinstance(source, str):
+        import_module("multibody.mechanisms")  # which knows the names
+    return ModelFamily(source, nominal, fixed=fixed)
 
 
 def _factory(given: Any) -> tuple[Callable[..., Model], str]:
