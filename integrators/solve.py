@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import IntegrationInterrupted, check_choice, pass_on, suggest
 from .hybrid import Hybrid
 from .manifold import Manifold
-from .problem import IVP, in_order, time_span
+from .problem import IVP, in_order
 from .runs.hybrid_run import HybridRun
 from .runs.mistakes import relative_tolerance, warn_of_swapped
 from .runs.quality import global_error
@@ -323,8 +323,8 @@ def _as_ivp(problem: Any, t_span: Sequence[float] | None, y0: Any, changes: dict
     if t_span is None or y0 is None:
         raise TypeError("solve(f, t_span, y0) needs the interval and the initial state")
     warn_of_swapped(problem)
-    t_span, y0 = in_order(t_span, y0)
-    return IVP(problem, y0, time_span(t_span), **given)
+    interval, start = in_order(t_span, y0)
+    return IVP(problem, start, interval, **given)
 
 
 def _as_hybrid(

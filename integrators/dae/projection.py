@@ -10,7 +10,6 @@ where nothing can be traced, singular values serve.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -110,13 +109,22 @@ class Projection(TracedProjection):
         super().__init__(None, n, self._otherwise)
         regular = mechanical.ways.solves or full_rank(mechanical)
         if mechanical.parts.traceable and regular and not by_rank:
-            k = mechanical.params.size
-            with suppress(TracingError):  # too large, or a `normalise` that is not to be traced
-                closing = Traced(self._closing, n=n, params=k, outputs=n + 1)
-                settling = Traced(self._settling, n=n, params=k)
-                for made in (closing, settling):
-                    made.machine_code()
-                self.codes = closing, settling
+            key = "projection", multipliers
+            if key not in mechanical.kept:
+                mechanical.kept[key] = self._traced()
+            self.codes = mechanical.kept[key]
+
+    def _traced(self) -> tuple[Traced, Traced] | None:
+        """Both steps; None if they are too large, or `normalise` is not to be traced."""
+        n, k = self.n, self.mechanical.params.size
+        try:
+            closing = Traced(self._closing, n=n, params=k, outputs=n + 1)
+            settling = Traced(self._settling, n=n, params=k)
+            for made in (closing, settling):
+                made.machine_code()
+        except TracingError:
+            return None
+        return closing, settling
 
     def _closing(self, t: Any, y: Any, p: Any = ()) -> Any:
         """One Newton step of q, and how long it was, relative to q."""
@@ -142,7 +150,8 @@ class Projection(TracedProjection):
 
     def _otherwise(self, t: float, y: Array, p: Any) -> Array:
         mechanical, nq, nv = self.mechanical, self.mechanical.nq, self.mechanical.nv
-        quick = mechanical.ways.projected if mechanical.ways.solves and not self.by_rank else None
+        ways: Any = mechanical.ways
+        quick = ways.projected if ways.solves and not self.by_rank else None
         found = None if quick is None else quick(t, y[:nq], y[nq : nq + nv])
         x = projected(mechanical, t, y[: nq + nv], p) if found is None else np.concatenate(found)
         if not self.multipliers:

@@ -16,6 +16,7 @@ import numpy as np
 from ..kernels import kernel
 from ..kernels.pointers import call_lanes
 from ..stepping.control import EPS, first_length, reach, shortest_step, trial_length
+from ..stepping.norms import all_finite
 from ..stepping.state import Status
 from .lane_hooks import after_step, at_start
 from .lane_rows import (
@@ -377,6 +378,7 @@ def output(w, l):
         for m in range(n):
             one[j, m] = Q[j, m, l]
     k = w.run[NEXT_OUTPUT, l]
+    straighten(w, l)
     while k < times.shape[0] and (t_new - times[k]) * h >= 0.0:
         if times[k] == t_new:
             for m in range(n):
@@ -392,3 +394,17 @@ def output(w, l):
                 y_eval[run, m, k] = y[m, l] + theta * sums[m]
         k += 1
     w.run[NEXT_OUTPUT, l] = k
+
+
+@kernel
+def straighten(w, l):
+    """Let one lane's polynomial be a straight line if it is not finite: as ``stepping.dense``."""
+    finite = True
+    for j in range(w.one.shape[0]):
+        finite = finite and all_finite(w.one[j])
+    if finite:
+        return
+    for m in range(w.one.shape[1]):
+        w.one[0, m] = w.y_new[m, l] - w.y[m, l]
+        for j in range(1, w.one.shape[0]):
+            w.one[j, m] = 0.0

@@ -13,6 +13,7 @@ that follow from them.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import logging
 from collections import OrderedDict
@@ -229,12 +230,15 @@ class ModelFamily:
             values = self.rows({**self.nominal, **values})[0]
         row = np.array(np.ravel(np.asarray(values, dtype=float))[: self.k])
         key = row.tobytes()
-        if key in self._models:
-            self._models.move_to_end(key)
-            return self._models[key]
+        kept = self._models.get(key)
+        if kept is not None:
+            with contextlib.suppress(KeyError):  # another thread may have dropped it by now
+                self._models.move_to_end(key)
+            return kept
         model = self._models[key] = self._build(row)
         while len(self._models) > KEPT_MODELS:
-            self._models.popitem(last=False)
+            with contextlib.suppress(KeyError):
+                self._models.popitem(last=False)
         return model
 
     # ------------------------------------------------------------------ rows

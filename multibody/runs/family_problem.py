@@ -226,10 +226,10 @@ class _Pieces:
         def otherwise(t: float, y: Array, p: Array) -> Array:
             return loop_projection(family.model(p))(t, y)
 
-        codes = None
-        if nominal.codes is not None:
-            closing, settling = nominal.codes
-            codes = self.lifted(closing), self.lifted(settling)
+        if nominal.codes is None:
+            return TracedProjection(None, nominal.n, otherwise)
+        closing, settling = nominal.codes
+        codes = self.lifted(closing), self.lifted(settling)
         return TracedProjection(codes, nominal.n, otherwise)
 
     def invariant(self, name: str) -> Callable[..., float]:

@@ -229,3 +229,17 @@ def test_what_solve_remarks_is_remarked_in_lanes_too():
     assert many.message[0] == "reached the end of the interval"
     assert "it blew up" in many.message[1]
     assert "digits are lost" in many.message[2]
+
+
+def test_a_stage_of_dense_output_outside_the_domain():
+    """y' = √y from next to nothing: stages that only output needs leave the domain of f."""
+    times = [0.0, 0.1, 0.5, 2.0]
+    many = solve_many(
+        lambda t, y: np.sqrt(y), (0, 2), [[1e-300], [2.0]], method="DOP853", t_eval=times
+    )
+    assert "lanes" in many.engine
+    assert many.success.all()
+    assert np.isfinite(many.y_eval).all()
+    assert many.y_eval[:, 0, 0].tolist() == [1e-300, 2.0]
+    exact = (np.sqrt(2.0) + np.array(times) / 2) ** 2
+    assert many.y_eval[1, 0] == pytest.approx(exact, rel=1e-5)
