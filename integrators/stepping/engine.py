@@ -424,9 +424,11 @@ class Engine(Stepper):
     def restart(self, t: float, y: NDArray[Any], h: float | None = None) -> None:
         """Start afresh from (t, y) after a jump; nothing known about the past is used."""
         self.replace_state(y)
-        self.state.t = self.state.t_base = t
         state = self.state
-        state.step_index = state.have_start = state.have_jacobian = state.last_rejected = 0
+        if t != state.t_base + state.step_index * state.h_fixed:  # fixed steps stay on their grid
+            state.t_base, state.step_index = t, 0
+        state.t = t
+        state.have_start = state.have_jacobian = state.last_rejected = 0
         state.steps_at_order = 0
         state.newton_memory = 1.0
         self.state.h_factored = 0.0
