@@ -74,7 +74,7 @@ def solve_many(
     problem, t_span
         As in ``solve``. For an explicit method the function is traced if it is not yet; what
         cannot be traced is called as it is, a run at a time. ``t_span`` may have a row (t0, t1) for
-        each run, if ``y0`` has rows, too.
+        each run; rows of two numbers without ``y0`` are intervals, too.
     y0
         Initial states, shape (m, n), or one state for all, shape (n,).
     params

@@ -159,9 +159,8 @@ class LaneRuns:
             return ""  # `solve` refuses to begin such a run: its words are taken
         limits = {name: self.options[name] for name in ("max_steps", "max_step", "min_step")}
         options = SimpleNamespace(fixed=self.code.fixed, **limits)
-        run = self.ivp.with_(y0=self.states[k], params=self.parameters[k])
         there = SimpleNamespace(t=result.t[k], h=self.h_end[k], options=options, failure="")
-        there.y, there.problem = result.y[k], run
+        there.problem = self.ivp
         return ending(status, there)
 
     def _remark(self, runs: NDArray[np.int64]) -> None:
