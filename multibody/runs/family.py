@@ -19,6 +19,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -397,6 +398,7 @@ class ModelFamily:
         return (
             f"<ModelFamily {self.name}: {', '.join(self.names)}; {len(self.source)} numbers differ>"
         )
+
 
 
 def _factory(given: Any) -> tuple[Callable[..., Model], str]:
