@@ -239,12 +239,10 @@ def _extreme_of(values: Array) -> tuple[float, float]:
     from scipy.optimize import minimize_scalar
 
     best = int(np.argmax(values))
-    if best in (0, len(NODES) - 1):
-        return NODES[best], float(values[best])
     through = BarycentricInterpolator(NODES, values)
     found = minimize_scalar(
         lambda s: -float(through(s)),
-        bounds=(NODES[best - 1], NODES[best + 1]),
+        bounds=(NODES[max(best - 1, 0)], NODES[min(best + 1, len(NODES) - 1)]),
         method="bounded",
         options={"xatol": 1e-10},
     )
