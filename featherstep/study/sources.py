@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from integrators import IVP, Event, Solution, solve_many, traced
+from integrators.many import reductions
 from integrators.problem import accepts_params
 
 from .part import OK, Part
@@ -171,8 +172,8 @@ class Shared:
         if self.lanes and ready.size:
             self._solve(part, ready, rows)
         elif not self.lanes:
-            for k in ready:
-                _alone(part, int(k), self.plan, lambda k=k: self.supplier.made(rows, int(k)))
+            for k in map(int, ready):
+                _alone(part, k, self.plan, lambda k=k: self.supplier.made(rows, k))
         return part
 
     def made(self, columns: Mapping[str, Array]) -> tuple[IVP, Seen]:
@@ -197,7 +198,7 @@ class Shared:
                 t_eval=self.times if self.times.size else None,
                 events=(*ivp.events, *events) if events else None,
                 workers=1,
-                **({"reduce": self.reduce} if self.reduce else {}),
+                reduce=self.reduce or None,
                 **plan.options,
             )
         except Exception as error:
@@ -271,17 +272,10 @@ class Shared:
 
 _MANY_OPTIONS = frozenset(inspect.signature(solve_many).parameters)
 
-
-def _followed_reductions() -> dict[type, Any]:
-    """What ``solve_many`` follows along runs, by what a study calls it."""
-    from integrators.many import reductions
-
-    return {
-        Max: reductions.Largest,
-        Min: reductions.Smallest,
-        Integral: reductions.Integral,
-        Mean: reductions.Mean,
-    }
-
-
-_FOLLOWED = _followed_reductions() if "reduce" in _MANY_OPTIONS else {}
+#: What ``solve_many`` follows along runs, by what a study calls it.
+_FOLLOWED: dict[type, Any] = {
+    Max: reductions.Largest,
+    Min: reductions.Smallest,
+    Integral: reductions.Integral,
+    Mean: reductions.Mean,
+}

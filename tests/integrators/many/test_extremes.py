@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from integrators import IVP, solve_many
-from integrators.many import Largest, Smallest
+from integrators import IVP, Event, solve_many
+from integrators.many import Integral, Largest, Smallest
 
 
 @pytest.mark.parametrize("method", ["DOPRI5", "DOP853"])
@@ -25,3 +25,16 @@ def test_extremes_wherever_they_fall_among_the_steps(method, event):
     assert ("one by one" in many.engine) == event
     assert np.allclose(many.reduced["top"], 1.0, rtol=0.0, atol=1e-8)
     assert np.allclose(many.reduced["low"], -1.0, rtol=0.0, atol=1e-8)
+
+
+def test_both_sides_of_a_jump_count():
+    """A ball falls, and goes up again with half its speed."""
+    bounce = Event(lambda t, y: y[0], direction=-1, reset=lambda t, y: np.array([0.0, -0.5 * y[1]]))
+    ball = IVP(lambda t, y: np.array([y[1], -10.0]), [1.0, 0.0], (0.0, 0.8), events=[bounce])
+    reduce = {"down": Smallest(lambda t, y: y[1]), "up": Largest(lambda t, y: y[1]),
+              "way": Integral(lambda t, y: y[1])}  # fmt: skip
+    many = solve_many(ball, y0=[[1.0, 0.0], [1.25, 0.0]], rtol=1e-10, atol=1e-12, reduce=reduce)
+    speed = np.sqrt(20.0 * np.array([1.0, 1.25]))
+    assert np.allclose(many.reduced["down"], -speed, atol=1e-8)
+    assert np.allclose(many.reduced["up"], 0.5 * speed, atol=1e-8)
+    assert np.allclose(many.reduced["way"], many.y[:, 0] - [1.0, 1.25], atol=1e-8)
