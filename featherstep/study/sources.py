@@ -172,8 +172,8 @@ class Shared:
         if self.lanes and ready.size:
             self._solve(part, ready, rows)
         elif not self.lanes:
-            for k in map(int, ready):
-                _alone(part, k, self.plan, lambda k=k: self.supplier.made(rows, k))
+            for run in map(int, ready):
+                _alone(part, run, self.plan, lambda run=run: self.supplier.made(rows, run))
         return part
 
     def made(self, columns: Mapping[str, Array]) -> tuple[IVP, Seen]:
