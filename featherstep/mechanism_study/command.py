@@ -367,7 +367,10 @@ def _simulate(arguments: argparse.Namespace) -> int:
     model, t_end = what.model, what.t_end if arguments.t_end is None else arguments.t_end
     if not t_end > 0.0:
         raise ValueError(f"--t-end must be positive, got {t_end:g}")
-    label, method = resolve(arguments.method)
+    if arguments.method == "MoreauJean":  # known to models with contacts only
+        label = method = arguments.method
+    else:
+        label, method = resolve(arguments.method)
     options: dict[str, Any] = {"rtol": arguments.rtol, "atol": 1e-2 * arguments.rtol}
     if arguments.step is not None:
         options["step"] = arguments.step

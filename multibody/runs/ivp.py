@@ -182,16 +182,11 @@ def as_ivp(
         model.neutral() if q0 is None else model.check("q", q0),
         np.zeros(model.nv) if v0 is None else model.check("v", v0),
     )
-    if any(contact.law is None for contact in model.contacts):
-        from .contact.problem import contact_problem
+    if model.contacts:
+        from .contact.problem import with_contacts
 
-        if np.size(params):
-            raise ValueError(
-                "parameters of forces are not known to runs with rigid contact; expected no params "
-                "(a closure over the numbers does the same)"
-            )
-        return contact_problem(
-            *(model, *start, span, tau, f_ext, restitution_law),
+        return with_contacts(
+            *(model, *start, span, tau, f_ext, params, restitution_law),
             quaternions=quaternions,
             traced=traced,
             stabilise=stabilise,
@@ -207,9 +202,18 @@ def as_ivp(
     given = {name: value for name, value in options.items() if value is not None}
     if model.loops:
         problem = _of_loops(
-            *(model, start, span, tau, f_ext, params),
-            *("baumgarte" if stabilise is None else stabilise, given),
-            *(traced, rank, check_rank_tolerance(rank_tolerance), gain),
+            model,
+            start,
+            span,
+            tau,
+            f_ext,
+            params,
+            "baumgarte" if stabilise is None else stabilise,
+            given,
+            traced,
+            rank,
+            check_rank_tolerance(rank_tolerance),
+            gain,
         )
     elif stabilise is not None or given:
         raise ValueError(

@@ -19,6 +19,7 @@ from ..dynamics.factor import l_solve_kernel, lt_solve_kernel, ltdl_kernel
 from ..dynamics.loops.closed_loop import constraints
 from ..dynamics.loops.independent import LoopClosure
 from ..dynamics.motion import energy
+from ..model.rules import refuse_contacts
 from .observe import observables_of_states
 from .watched import mechanism_watch
 
@@ -101,6 +102,7 @@ def as_ivp_minimal(
             f" received {size} for {model.name!r}"
         )
     rate = np.zeros(size) if ydot0 is None else real_array(ydot0, "ydot0", (size,)).astype(float)
+    refuse_contacts(model, "as_ivp_minimal")
     closure.check(start, rate, t=float(t_span[0]))
     tau_law, force_law, params = force_laws(model, tau, f_ext)
     parts = Recursions(model, tau_law, force_law, np.zeros(0, dtype=int))
