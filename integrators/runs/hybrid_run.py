@@ -33,9 +33,6 @@ __all__ = ["HybridRun"]
 AFTER_THE_END = 1e-3  # part of the interval, to see where a motion leads from its end
 MOST_AT_ONCE = 300  # transitions at one instant
 
-#: Arguments of ``solve`` that say what the problem is; modes have their own.
-OF_THE_PROBLEM = ("jac", "jac_sparsity", "mass", "index", "project", "nonnegative", "manifold")
-
 
 class HybridRun:
     """A run of one hybrid problem.

@@ -215,6 +215,22 @@ def by_hand(t1):
     return solve(problem, method="DOP853", **TIGHT).raise_for_status().y[:, -1]
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_random_planar_fields_against_chattering(seed):
+    """Short Euler steps that chatter across the surface follow Filippov's solution to O(h)."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(2, 2, 2)) - 0.5 * np.eye(2)
+    b, n, y = 2 * rng.normal(size=(2, 2)), rng.normal(size=2), rng.normal(size=2)
+    plus, minus = (lambda t, y, k=k: A[k] @ y + b[k] for k in (0, 1))
+    sol = solve(Switch(lambda t, y: n @ y - 0.2, plus, minus), (0, 2), y, rtol=1e-8, atol=1e-10)
+    h = 2e-4
+    for _ in range(round(2 / h)):
+        k = 0 if n @ y > 0.2 else 1
+        y = y + h * (A[k] @ y + b[k])
+    assert sol.success
+    assert np.abs(sol.y[:, -1] - y).max() < 0.01 * max(1.0, np.abs(y).max())
+
+
 def test_nested_switches_idle_where_they_do_not_matter():
     inner = Switch(lambda t, y: y[0] - 2, lambda t, y: [0.5], lambda t, y: [2.0])
     outer = Switch(lambda t, y: y[0] - 1, inner, lambda t, y: [1.0])
