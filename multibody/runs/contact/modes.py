@@ -165,7 +165,9 @@ class ContactModes:
                 add(self._cone(held, i), "begins to slide", i, "slide")
             elif state == "slides" and self.contacts.friction[i] > 0.0:
                 add(self._slip(i, held.angles[j]), "stops sliding", i, "stop")
-                add(self._turned(i, held.angles[j]), "slows down", i, "slow")
+                slow = i in held.slow
+                what = "speeds up" if slow else "slows down"
+                add(self._turned(i, held.angles[j], slow), what, i, "turn")
                 add(self._slope(held, row), "jams", i, "jam")
             row += 3 if state == "sticks" else 1
         for i in map(int, np.flatnonzero(self.contacts.is_rigid)):
@@ -209,14 +211,19 @@ class ContactModes:
 
         return slip
 
-    def _turned(self, i: int, angle: float) -> Callable[..., float]:
-        """Falls below zero where slip becomes slow in another direction than the last known."""
+    def _turned(self, i: int, angle: float, slow: bool) -> Callable[..., float]:
+        """Falls below zero where slip passes the limit of slowness in another direction than known.
+
+        Slip that stays in its line need not be told its direction again.
+        """
         model, nq = self.model, self.model.nq
         c, s = np.cos(angle), np.sin(angle)
 
         def turned(t: float, y: Array, p: Any = ()) -> float:
             x = kinematics_at(model, y[:nq], y[nq:], t).slip[i]
-            return float(max(np.hypot(x[0], x[1]) - SLOW, ACROSS - abs(c * x[1] - s * x[0])))
+            speed = float(np.hypot(x[0], x[1]))
+            beyond = 2.0 * SLOW - speed if slow else speed - SLOW
+            return float(max(beyond, ACROSS - abs(c * x[1] - s * x[0])))
 
         return turned
 
@@ -334,7 +341,7 @@ class ContactModes:
         if not resting.any():
             return self._entered(FREE, t, q, v)
         found = settle(model, system, k, resting)
-        points, states, angles, touching = [], [], [], []
+        points, states, angles, touching, slow = [], [], [], [], []
         largest = float(found.forces[:, 0].max(initial=0.0))
         for i in np.flatnonzero(resting):
             force, state = found.forces[i], found.states[i]
@@ -347,6 +354,8 @@ class ContactModes:
                 state = "slides"
             if state == "slides":
                 slip = k.slip[i]
+                if np.hypot(*slip) <= 1.5 * SLOW:
+                    slow.append(int(i))
                 if np.hypot(*slip) <= CLOSED_SPEED:  # it begins: against the friction there is
                     slip = -force[1:]
                 if not slip.any():
@@ -355,7 +364,8 @@ class ContactModes:
             points.append(int(i))
             states.append(state)
             angles.append(angle)
-        chosen = Held(tuple(points), tuple(states), tuple(angles), tuple(touching), until)
+        sets = (points, states, angles, touching)
+        chosen = Held(*map(tuple, sets), until, tuple(slow))
         if not points:
             return self._entered(FREE, t, q, v)
         key = self._key(chosen)
