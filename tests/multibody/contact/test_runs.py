@@ -326,3 +326,41 @@ def test_rigid_beside_compliant_is_refused():
                   law=mb.HuntCrossley(1e4))  # fmt: skip
     with pytest.raises(ValueError, match="'wall' has a law"):
         mb.as_ivp(b.build(), [1, 0, 0, 0, 0, 0, 1.0])
+
+
+# ---------------------------------------------------------------------- drawn at random
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_holds_for_every_run(seed):
+    """Plates thrown in a plane: no penetration, no energy made, laws kept, both roads near."""
+    rng = np.random.default_rng(100 + seed)
+    size = rng.uniform(0.1, 0.5, 2)
+    friction, restitution = rng.choice([0.0, 0.3, 0.8]), rng.choice([0.0, 0.4, 0.7])
+    b = mb.ModelBuilder(name="plate")
+    b.add_body("x", 0, mb.Prismatic("x"))
+    b.add_body("z", "x", mb.Prismatic("z"))
+    b.add_body("plate", "z", mb.Revolute("y"), inertia=mb.box((*size, 0.1), mass=1.0))
+    for k, (i, j) in enumerate(((-1, -1), (1, -1), (-1, 1), (1, 1))):
+        corner = mb.Vertex((0.5 * i * size[0], 0.0, 0.5 * j * size[1]))
+        given = {"friction": friction, "restitution": restitution}
+        b.add_contact(f"corner{k}", 0, mb.HalfSpace(), "plate", corner, **given)
+    model = b.build()
+    q, v = [0.0, 0.8, rng.uniform(-3, 3)], rng.uniform(-2, 2, 3)
+    method = str(rng.choice(["DOP853", "DOPRI5", "RADAU5"]))
+    problem = mb.as_ivp(model, q, v, (0.0, 0.8), restitution_law="poisson")
+    solution = solve(problem, method=method, rtol=1e-8, atol=1e-10)
+    assert solution.success, solution.message
+    total = mb.energy(model, solution).total
+    assert np.diff(total).max() < 1e-6 * np.abs(total).max()
+    seen = mb.contact_forces(model, solution)
+    assert seen.gap.min() > -1e-8
+    assert seen.normal_force.min() > -1e-6
+    assert (seen.friction <= friction * seen.normal_force + 1e-6).all()
+    for stay in solution.modes:
+        assert stay.mode == "free" or "corner" in stay.mode
+    stepped = solve(problem, method="MoreauJean", step=4e-3)
+    assert stepped.success
+    assert mb.contact_kinematics(model, stepped.y[:3, -1]).gap.min() > -1e-2
+    if len(solution.modes) <= 3 and restitution == 0.0:
+        np.testing.assert_allclose(stepped.y[:3, -1], solution.y[:3, -1], atol=0.1)
