@@ -128,8 +128,8 @@ def from_recipe(make: Callable[P, T]) -> Callable[P, T]:
     def remembered(*arguments: P.args, **options: P.kwargs) -> T:
         made: Any = make(*arguments, **options)
         if not hasattr(made, "recipe"):  # a problem of another kind
-            return made  # type: ignore[no-any-return]
-        return made.with_(recipe=Recipe(remembered, _own(arguments), _own(options)))  # type: ignore[no-any-return]
+            return made
+        return made.with_(recipe=Recipe(remembered, _own(arguments), _own(options)))
 
     return remembered
 
@@ -390,6 +390,8 @@ def in_order(t_span: Any, y0: Any) -> tuple[Any, Any]:
     >>> in_order([1.0, 0.0, 2.0], (0.0, 10.0))
     ((0.0, 10.0), [1.0, 0.0, 2.0])
     """
+    if isinstance(t_span, tuple) and len(t_span) == 2:
+        return t_span, y0
     try:
         exchanged = np.shape(t_span) != (2,) and np.shape(y0) == (2,)
     except ValueError:  # ragged: whoever needs it says so

@@ -96,7 +96,7 @@ from .dynamics.motion import (
     point_jacobian,
     point_position,
 )
-from .io import ModelFileError, load_model, save_model
+from .io import ModelFileError, Report, load_model, save_model
 from .joints import (
     AngleSequence,
     ConstantVelocity,
@@ -190,6 +190,7 @@ __all__ = [
     "Pose",
     "Prismatic",
     "RackPinion",
+    "Report",
     "Revolute",
     "RigidInertia",
     "RollingSphere",

@@ -194,13 +194,23 @@ def traced_or(
     n: int,
     other: Callable[..., Any],
     outputs: int | None = None,
+    key: Any = None,
 ) -> Callable[..., Any]:
-    """Return f traced, or the other function where that is not wanted or too large."""
+    """Return f traced, or the other function where that is not wanted or too large.
+
+    Under a key, which tells all that f depends on besides the system, it is kept with that.
+    """
     if not wanted:
         return other
-    try:
-        made = Traced(f, n=n, params=mechanical.params.size, outputs=outputs or n)
-        made.machine_code()
-    except GraphTooLargeError:
-        return other
-    return made
+    kept = mechanical.kept
+    if key is None or key not in kept:
+        try:
+            made: Traced | None = Traced(f, n=n, params=mechanical.params.size, outputs=outputs)
+            assert made is not None
+            made.machine_code()
+        except GraphTooLargeError:
+            made = None
+        if key is None:
+            return made or other
+        kept[key] = made
+    return kept[key] or other

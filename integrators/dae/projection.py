@@ -10,14 +10,13 @@ where nothing can be traced, singular values serve.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..stepping.projecting import MOST_CLOSINGS, SETTLED, TOO_LARGE
-from ..tracing import Traced, TracingError
+from ..tracing import Traced, TracingError, traced, where
 from .consistency import projected
 from .problem import full_rank
 from .system import Mechanical
@@ -51,6 +50,28 @@ class TracedProjection:
             return None
         closing, settling = self.codes
         return closing.machine_code(), settling.machine_code()
+
+    def unrolled(self) -> Traced | None:
+        """Return both steps as one traced function without loops, for lanes and for derivatives.
+
+        Behind the projected state it returns a number that is at most 1 if two closings were
+        enough, as they are from where an integrator ends its steps.
+        """
+        if self.codes is None:
+            return None
+        closing, settling = self.codes
+        k = closing.k
+
+        def project(t: Any, y: Any, p: Any = ()) -> Any:
+            own = (p,) if k else ()
+            first = closing(t, y, *own)
+            second = closing(t, first[:-1], *own)
+            enough = first[-1] <= SETTLED
+            state = where(enough, first[:-1], second[:-1])
+            size = where(enough, first[-1], second[-1])
+            return np.concatenate([settling(t, state, *own), np.array([size / SETTLED])])
+
+        return traced(project, n=self.n, params=k, outputs=self.n + 1)
 
     def __call__(self, t: float, y: Any, p: Any = ()) -> Array:
         """Project one state."""
@@ -88,13 +109,22 @@ class Projection(TracedProjection):
         super().__init__(None, n, self._otherwise)
         regular = mechanical.ways.solves or full_rank(mechanical)
         if mechanical.parts.traceable and regular and not by_rank:
-            k = mechanical.params.size
-            with suppress(TracingError):  # too large, or a `normalise` that is not to be traced
-                closing = Traced(self._closing, n=n, params=k, outputs=n + 1)
-                settling = Traced(self._settling, n=n, params=k)
-                for made in (closing, settling):
-                    made.machine_code()
-                self.codes = closing, settling
+            key = "projection", multipliers
+            if key not in mechanical.kept:
+                mechanical.kept[key] = self._traced()
+            self.codes = mechanical.kept[key]
+
+    def _traced(self) -> tuple[Traced, Traced] | None:
+        """Both steps; None if they are too large, or `normalise` is not to be traced."""
+        n, k = self.n, self.mechanical.params.size
+        try:
+            closing = Traced(self._closing, n=n, params=k, outputs=n + 1)
+            settling = Traced(self._settling, n=n, params=k)
+            for made in (closing, settling):
+                made.machine_code()
+        except TracingError:
+            return None
+        return closing, settling
 
     def _closing(self, t: Any, y: Any, p: Any = ()) -> Any:
         """One Newton step of q, and how long it was, relative to q."""
@@ -120,7 +150,8 @@ class Projection(TracedProjection):
 
     def _otherwise(self, t: float, y: Array, p: Any) -> Array:
         mechanical, nq, nv = self.mechanical, self.mechanical.nq, self.mechanical.nv
-        quick = mechanical.ways.projected if mechanical.ways.solves and not self.by_rank else None
+        ways: Any = mechanical.ways
+        quick = ways.projected if ways.solves and not self.by_rank else None
         found = None if quick is None else quick(t, y[:nq], y[nq : nq + nv])
         x = projected(mechanical, t, y[: nq + nv], p) if found is None else np.concatenate(found)
         if not self.multipliers:

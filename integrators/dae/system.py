@@ -9,6 +9,7 @@ Gᵀλ is the force that the constraints *exert*, and f collects everything else
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -205,6 +206,8 @@ class Mechanical:
         self.parts: Parts = complete(
             self.given, self.nq, self.nv, self.m, self.params.size, self._traceable(trace)
         )
+        #: Traced functions of formulations; recursions share them among systems that are alike.
+        self.kept: dict[Any, Any] = getattr(recursions, "kept", {})
         self.ways = Elimination(self.parts, self.nv) if recursions is None else recursions
         self._check_terms()
         if not isinstance(check_derivatives, bool | np.bool_):
@@ -286,6 +289,10 @@ class Mechanical:
     def with_(self, **changes: Any) -> Mechanical:
         """Return a copy with some arguments replaced."""
         recipe = changes.pop("recipe", None) or (self.recipe and self.recipe.changed(changes))
+        if not changes:
+            made = copy(self)
+            made.recipe = recipe
+            return made
         arguments: dict[str, Any] = {**self.given, **self.settings, **changes}
         made = Mechanical(**arguments)
         made.recipe = recipe
@@ -327,7 +334,8 @@ class Mechanical:
         p = self.params if p is None else p
         bundle, parts, n, m = self._bundle, self.parts, self.nv, self.m
         if self.recursions is not None:
-            return Terms(*self.recursions.terms(t, q, v, p), parts.rate(t, q, v, p))
+            M, f, g, G, gamma, nu = self.recursions.terms(t, q, v, p)
+            return Terms(M, f, g, G, gamma, nu, parts.rate(t, q, v, p))
         if bundle is None:
             if parts.derived is not None:
                 flat = parts.derived(t, np.concatenate([q, v]), p)

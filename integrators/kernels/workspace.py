@@ -107,11 +107,6 @@ class Workspace:
         """Tell compiled code where a kernel is; interpreted code keeps to the function."""
         self._table[_place(type(self), name)] = address
 
-    def replace_address(self, name: str, address: int) -> None:
-        """Put another address in the place of a field of that kind."""
-        self._table[_place(type(self), name)] = address
-        setattr(self, name, address)
-
     def __getattr__(self, name: str) -> Any:  # only for type checkers and missing names
         raise AttributeError(f"a workspace has no field {name!r}")
 

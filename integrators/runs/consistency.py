@@ -28,6 +28,7 @@ Array = NDArray[Any]
 Function = Callable[[float, Array], Array]
 
 NEGLIGIBLE = 1e-6  # a derivative by differences that is smaller than this part of all is zero
+LARGEST_DENSE = 500  # components, for what needs null spaces
 HIDDEN = 1e-6  # hidden constraints may be violated by this part of the terms that cancel
 
 
@@ -44,7 +45,7 @@ def check_consistent(ivp: IVP, slope: Array, options: Options) -> None:
             f"inconsistent initial values: the algebraic equations of M y' = f(t, y) are violated "
             f"by {np.max(np.abs(residual)):.3g} at t0; correct y0 so that f(t0, y0) vanishes there"
         )
-    if ivp.index is not None and np.max(ivp.index) >= 3:
+    if ivp.index is not None and np.max(ivp.index) >= 3 and ivp.n <= LARGEST_DENSE:
         violation, size = system.hidden(ivp.t_span[0], ivp.y0)
         if violation > max(allowed, HIDDEN) * max(1.0, size):
             raise ValueError(
@@ -59,6 +60,8 @@ def about_the_index(ivp: IVP, status: Status, t: float, y: Array) -> str:
     """What a run that failed at (t, y) may have to do with the index of its problem."""
     stuck = (Status.STEP_TOO_SMALL, Status.NEWTON_FAILED, Status.SINGULAR_MATRIX)
     if ivp.mass is None or status not in (*stuck, Status.TOO_MANY_STEPS):
+        return ""
+    if ivp.n > LARGEST_DENSE:
         return ""
     if ivp.index is not None and np.max(ivp.index) >= 2:
         return ""
@@ -96,6 +99,17 @@ class _Algebraic:
 
         self.f: Function = lambda t, y: np.asarray(ivp.bind(ivp.f)(t, y), dtype=ivp.y0.dtype)
         self.jvp = _exact_products(ivp)
+        diagonal = _diagonal(ivp.mass)
+        if diagonal is not None:
+            from scipy.sparse import eye
+
+            zero = diagonal == 0.0
+            self.is_regular = not zero.any()
+            self.left = self.right = eye(ivp.n, format="csc")[:, np.flatnonzero(zero)]
+            if ivp.n <= LARGEST_DENSE:
+                self.left = self.right = self.left.toarray()
+                self.inverse = np.diag(np.where(zero, 0.0, 1.0 / np.where(zero, 1.0, diagonal)))
+            return
         mass = ivp.mass.toarray() if hasattr(ivp.mass, "toarray") else np.asarray(ivp.mass)
         self.is_regular = bool(np.linalg.matrix_rank(mass) == ivp.n)
         if not self.is_regular:
@@ -145,6 +159,13 @@ class _Algebraic:
         terms = [np.max(np.abs(self.left.T @ part)) for part in (explicit, by_state)]
         speed = float(np.max(np.abs(velocity)))
         return rows @ (self.left.T @ (explicit + by_state)), max(*map(float, terms), speed)
+
+
+def _diagonal(mass: Any) -> Array | None:
+    """Return the diagonal of a matrix that has no other entries, else None."""
+    diagonal = np.asarray(mass.diagonal())
+    entries = int(mass.count_nonzero()) if hasattr(mass, "tocsc") else np.count_nonzero(mass)
+    return diagonal if entries == np.count_nonzero(diagonal) else None
 
 
 def _null(matrix: Array) -> Array:

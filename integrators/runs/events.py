@@ -99,16 +99,24 @@ class Tracker:
         """Name of an event, or its number."""
         return repr(self.events[k].name) if self.events[k].name else f"number {k}"
 
-    def find(self, t: float, h: float, state: Callable[[float], NDArray[Any]]) -> list[Occurrence]:
-        """All zeros in the step from t of length h, in order of time.
+    def find(
+        self, t: float, end: float, state: Callable[[float], NDArray[Any]]
+    ) -> list[Occurrence]:
+        """All zeros in the step from t to its end, in order of time.
 
         ``state(θ)`` is the dense output, θ from 0 to 1.
         """
         found: list[Occurrence] = []
+        h = end - t
+        first_of = min if h > 0 else max
+
+        def when(theta: float) -> float:  # t + (end − t) need not be the end, in double precision
+            return end if theta == 1.0 else first_of(t + theta * h, end)
+
         for k in range(len(self.events)):
 
             def g(theta: float, k: int = k) -> float:
-                return self.value(k, t + theta * h, state(theta))
+                return self.value(k, when(theta), state(theta))
 
             on_surface = self.values[k] == 0.0
             nodes = FROM_ZERO if on_surface else SAMPLES
@@ -117,8 +125,8 @@ class Tracker:
             if on_surface and values[1] * self.departs[k] < 0:  # it has been away and come back
                 zeros += _return(g, nodes[1], self.departs[k], self.events[k].direction)
             for theta, side in sorted(zeros):
-                if (t + theta * h - self.quiet_until[k]) * h > 0 or self.quiet_until[k] == t:
-                    found.append(Occurrence(k, t + theta * h, state(theta), side))
+                if (when(theta) - self.quiet_until[k]) * h > 0 or self.quiet_until[k] == t:
+                    found.append(Occurrence(k, when(theta), state(theta), side))
             self.values[k], self.departs[k] = float(values[-1]), 0.0
         return sorted(found, key=lambda occurrence: occurrence.t * np.sign(h))
 

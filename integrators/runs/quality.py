@@ -278,7 +278,7 @@ def _worse(known: Watch | None, here: Watch) -> Watch:
     """The larger drift of two parts of a run, on the larger of their scales."""
     if known is None:
         return here
-    larger = known if not here.drift > known.drift else here
+    larger = max((known, here), key=lambda w: w.drift if np.isfinite(w.drift) else np.inf)
     return replace(larger, scale=max(known.scale, here.scale))
 
 
@@ -420,7 +420,9 @@ def global_error(
     if not second.success:
         how = f"failed: {second.message}; {how}"
     error = solution.y[:, keep[:known]] - second.y[:, :known]
-    relative = (np.abs(error) / _sizes(solution.y)[:, None]).max(axis=0, initial=0.0)
+    # Components that a run chooses for itself differ between runs, and mean nothing.
+    count = getattr(solution.problem, "compared", len(error))
+    relative = (np.abs(error) / _sizes(solution.y)[:, None])[:count].max(axis=0, initial=0.0)
     if not second.success:
         relative = np.append(relative, np.nan)[-max(known, 1) :]
     return GlobalError(times[:known], error, relative, f"{how}{factor:g}")

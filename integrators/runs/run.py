@@ -30,6 +30,8 @@ from .zeno import limit
 
 __all__ = ["Run"]
 
+JUMP = 0.01  # a projection that moves a component by this part of itself is no mere correction
+
 
 class Run:
     """One run of one method on one problem.
@@ -224,7 +226,7 @@ class Run:
             if len(ends) > 1:  # these hold no event; the last may
                 self._quiet_steps(t, y, ends[:-1], states[:-1], Q[:-1])
                 t, y = float(ends[-2]), states[-2]
-            return self._with_events(t, ends[-1] - t, y, Q[-1], states[-1])
+            return self._with_events(t, float(ends[-1]), y, Q[-1], states[-1])
         self._quiet_steps(t, y, ends, states, Q)
         return None if self.callback is None else self._call_back(ends[-1], states[-1])
 
@@ -251,13 +253,13 @@ class Run:
     def _with_events(
         self,
         t: float,
-        h: float,
+        end: float,
         y: NDArray[Any],
         Q: NDArray[Any],
         y_new: NDArray[Any],
     ) -> Status | None:
         """One step with events: find them, act on them, output what is left of the step."""
-        tracker, engine = self.tracker, self.engine
+        tracker, engine, h = self.tracker, self.engine, end - t
         assert tracker is not None
         powers = np.arange(1, Q.shape[0] + 1)
 
@@ -266,8 +268,8 @@ class Run:
                 return engine.from_real(y_new.copy())
             return engine.from_real(engine.move(y, theta**powers @ Q))
 
-        end, instant = t + h, None
-        found = tracker.find(t, h, state)
+        instant = None
+        found = tracker.find(t, end, state)
         for i, occurrence in enumerate(found):
             if tracker.acts(occurrence.event):
                 end, y_end = occurrence.t, occurrence.y
@@ -320,7 +322,12 @@ class Run:
             raise ValueError(
                 f"project returned shape {projected.shape}, expected {self.ivp.y0.shape}"
             )
-        self.engine.replace_state(projected)
+        moved = np.abs(projected - self.engine.from_real(y))
+        size = np.abs(projected)
+        if np.any(moved > JUMP * np.maximum(size, JUMP * size.max())):
+            self.engine.restart(t, projected)  # what is known of the past belongs to another state
+        elif moved.any():
+            self.engine.replace_state(projected)
         self.engine.renew()
         return self.engine.to_real(projected)
 

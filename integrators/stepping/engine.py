@@ -37,6 +37,8 @@ _TIMES = State.places(
     *("t", "t_previous", "t_base", "t_stop", "direction", "h_fixed"),
     *("log_error", "log_before", "rtol", "min_step", "max_step"),
 )
+_COUNTERS = ("nfev", "njev", "nlu", "nsteps", "nrejected", "nnewton")
+_COUNTED = State.places(*_COUNTERS)
 _SWITCHES = State.places("max_steps", "fixed", "max_norm", "pairs", "want_dense")
 
 MOST_WAITING = available_processors()  # engines kept for other runs with the same f and method
@@ -350,7 +352,7 @@ class Engine(Stepper):
     def project_in_loop(self, project: Any) -> bool:
         """Let the loop project, if states are plain vectors and the projection is machine code."""
         codes = None
-        plain = self.move is operator.add and not self.complex and self.state.variable_order == 0
+        plain = self.move is operator.add and not self.complex
         if plain and getattr(project, "n", 0) == self.n:
             if hasattr(project, "machine_codes"):
                 codes = project.machine_codes()
@@ -374,9 +376,11 @@ class Engine(Stepper):
     def _use_slope(self, address: int) -> None:
         """Let the loop call another right-hand side."""
         if address != self.f_address:
+            self.state.f0_current = self.state.have_f1 = 0  # they are another f's
             self.f_address = address
             self._f = SIGNATURE(address)
-            self.w.replace_address("f", address)
+            self.w.enter_address("f", address)
+            self.w.f = address
 
     def advance(self, t_stop: float, wanted: int) -> tuple[int, int]:
         """Run the loop; returns (status, number of accepted steps in ts, ys, Qs)."""
@@ -423,14 +427,15 @@ class Engine(Stepper):
         self.state.t = self.state.t_base = t
         state = self.state
         state.step_index = state.have_start = state.have_jacobian = state.last_rejected = 0
+        state.steps_at_order = 0
+        state.newton_memory = 1.0
         self.state.h_factored = 0.0
         if h is not None:
             self.state.h = h
 
     def statistics(self) -> dict[str, int]:
         """Counters under their public names."""
-        names = ("nfev", "njev", "nlu", "nsteps", "nrejected", "nnewton")
-        return {name: int(getattr(self.state, name)) for name in names}
+        return dict(zip(_COUNTERS, self.state.words[_COUNTED].tolist()))
 
 
 @cache

@@ -126,9 +126,12 @@ def as_mechanical(
     tau_law, force_law, p = force_laws(model, tau, f_ext, params)
     keep = Stabilisation(rank_tolerance=rank_tolerance).starting_at(model, q0, t0)
     way, places = direction((t0, t1)), model.quaternion_places
-    ways = Recursions(
-        model, tau_law, force_law, chosen, mixing, keep, way * quaternion_gain, len(p)
-    )
+    gain, kept = way * quaternion_gain, None
+    if mixing is None and not (callable(tau) or isinstance(tau, tuple) or f_ext is not None):
+        # Nothing but the model and these numbers is in what is traced.
+        like = ("loops", tuple(chosen.tolist()), len(p), keep, gain, traced)
+        kept = model.tree.traced.setdefault(like, {})
+    ways = Recursions(model, tau_law, force_law, chosen, mixing, keep, gain, len(p), kept)
     holonomic = binds_positions(model)[chosen]
     undisturbed = tau is None and f_ext is None
     conservative = undisturbed and not model.is_rheonomic and not model.is_damped
@@ -157,7 +160,7 @@ def as_mechanical(
             if conservative
             else {}
         ),
-        trace=_may_trace(model, ways, traced),
+        trace=_may_trace(model, ways, traced, callable(tau), callable(f_ext)),
         rank_tolerance=rank_tolerance,
         check_derivatives=False,  # they are exact
         recursions=ways,
@@ -165,7 +168,7 @@ def as_mechanical(
     )
 
 
-def _may_trace(model: Model, ways: Recursions, wanted: bool | None) -> bool:
+def _may_trace(model: Model, ways: Recursions, wanted: bool | None, *functions: bool) -> bool:
     """Whether a model is traced: if asked for, or if it is small and its functions allow it."""
     from integrators.tracing import TracingError, traced
 
@@ -183,11 +186,11 @@ def _may_trace(model: Model, ways: Recursions, wanted: bool | None) -> bool:
         )
     nq, n, k = model.nq, model.nq + model.nv, ways.n_params
     try:
-        if ways.tau_law is not None:
-            tau = ways.tau_law
+        if functions[0]:
+            tau: Any = ways.tau_law
             traced(lambda t, x, p: tau(t, x[:nq], x[nq:], p), n=n, params=k, outputs=model.nv)
-        if ways.force_law is not None:
-            outer = ways.force_law
+        if functions[1]:
+            outer: Any = ways.force_law
             rows = 6 * model.n_bodies
             law = lambda t, x, p: np.ravel(outer(t, x[:nq], x[nq:], p))  # noqa: E731
             traced(law, n=n, params=k, outputs=rows)
@@ -355,6 +358,8 @@ def _chosen(
 ) -> tuple[Array, Array | None]:
     """Rows of the loop constraints to use, and how to mix them into fewer, where that is needed."""
     acting = np.asarray(model.tree.acting_rows, dtype=int)
+    if rows is model.tree.acting_rows:
+        return acting, None
     if rows is not None:
         chosen = np.atleast_1d(np.asarray(rows))
         known = constraints(model, q, t=t).names

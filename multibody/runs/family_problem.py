@@ -54,6 +54,66 @@ class FamilyProblem(IVP):
     """An IVP of a :class:`~multibody.ModelFamily`; its ``params`` are a row of p."""
 
     family: ModelFamily | None = None
+    start: tuple[tuple[Any, ...], dict[str, Any]] | None = None  # how y0 follows from p
+
+    def at(self, values: Any, *arguments: Any, **options: Any) -> FamilyProblem:
+        """Return the problem of one model, with the start that :meth:`ModelFamily.starts` finds.
+
+        Sensitivities with respect to the parameters then take into account that the start moves
+        with them.
+
+        Parameters
+        ----------
+        values
+            Parameters, by name or in order.
+        arguments, options
+            Of :func:`~multibody.runs.family_starts.starts`, after the rows.
+        """
+        assert self.family is not None
+        found = self.family.starts(self.family.rows(values), *arguments, **options)
+        if not found.good.all():
+            raise ValueError(found.messages[0])
+        forces = self.params[self.family.size :]
+        params = np.concatenate([found.p[0], forces])
+        problem = self.with_(y0=found.y0[0], params=params, start=(arguments, options))
+        assert isinstance(problem, FamilyProblem)
+        return problem
+
+    def with_values(self, values: dict[str, float]) -> FamilyProblem:
+        """Return the problem with other values of some parameters, and a start that follows."""
+        assert self.family is not None
+        here = dict(zip(self.family.names, map(float, self.params)))
+        if self.start is not None:
+            arguments, options = self.start
+            return self.at({**here, **values}, *arguments, **options)
+        found = self.family.parameters(self.family.rows({**here, **values}))
+        if not found.good.all():
+            raise ValueError(found.messages[0])
+        params = np.concatenate([found.p[0], self.params[self.family.size :]])
+        problem = self.with_(params=params)
+        assert isinstance(problem, FamilyProblem)
+        return problem
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the user's parameters."""
+        return () if self.family is None else self.family.names
+
+    def sensitivity_direction(self, name: str) -> tuple[Array, Array] | None:
+        """How p and y0 change with a parameter of the family (``integrators.runs.sensitivity``)."""
+        family = self.family
+        if family is None or name not in family.names:
+            return None
+        values = self.params[: family.k]
+        dp = np.zeros(self.params.size)
+        dp[: family.size] = family.gradient(values, name, lambda rows: family.parameters(rows).p)
+        dy0 = np.zeros(self.n)
+        if self.start is not None:
+            arguments, options = self.start
+            dy0 = family.gradient(
+                values, name, lambda rows: family.starts(rows, *arguments, **options).y0
+            )
+        return dp, dy0
 
 
 def family_problem(
@@ -154,7 +214,10 @@ class _Pieces:
         def otherwise(t: float, y: Array, p: Array) -> Array:
             return loop_projection(family.model(p))(t, y)
 
-        codes = nominal.codes and tuple(map(self.lifted, nominal.codes))
+        if nominal.codes is None:
+            return TracedProjection(None, nominal.n, otherwise)
+        closing, settling = nominal.codes
+        codes = self.lifted(closing), self.lifted(settling)
         return TracedProjection(codes, nominal.n, otherwise)
 
     def invariant(self, name: str) -> Callable[..., float]:

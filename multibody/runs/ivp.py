@@ -202,9 +202,18 @@ def as_ivp(
     given = {name: value for name, value in options.items() if value is not None}
     if model.loops:
         problem = _of_loops(
-            *(model, start, span, tau, f_ext, params),
-            *("baumgarte" if stabilise is None else stabilise, given),
-            *(traced, rank, check_rank_tolerance(rank_tolerance), gain),
+            model,
+            start,
+            span,
+            tau,
+            f_ext,
+            params,
+            "baumgarte" if stabilise is None else stabilise,
+            given,
+            traced,
+            rank,
+            check_rank_tolerance(rank_tolerance),
+            gain,
         )
     elif stabilise is not None or given:
         raise ValueError(

@@ -75,7 +75,9 @@ class Recursions(Elimination):
     gain
         Rate at which quaternions are pulled back to norm 1.
     n_params
-        How many parameters p the joint forces have.
+        How many parameters p the forces have.
+    kept
+        Where traced functions are kept for other systems like this one.
 
     Attributes
     ----------
@@ -94,11 +96,12 @@ class Recursions(Elimination):
         keep: Stabilisation | None = None,
         gain: float = 0.0,
         n_params: int = 0,
+        kept: dict[Any, Any] | None = None,
     ) -> None:
         self.model, self.rows, self.mixing, self.gain = model, rows, mixing, gain
         self.open = ~binds_positions(model)[rows] if len(rows) else np.zeros(0, dtype=bool)
         self.tau_law, self.force_law, self.n_params = tau_law, force_law, n_params
-        self.nv = model.nv
+        self.nv, self.kept = model.nv, {} if kept is None else kept
         self.keep = Stabilisation() if keep is None else keep
         self.solves = mixing is None and np.array_equal(rows, model.tree.acting_rows)
 

@@ -80,6 +80,8 @@ class Slopes:
         self.model, self.gain, self.keep = model, gain, keep
         self.tau_law, self.force_law, self.params = force_laws(model, tau, f_ext, params)
         self.depends = callable(tau), callable(f_ext)
+        #: Whether nothing but numbers, which are parameters, is in what is traced.
+        self.is_numbers = not callable(tau) and not isinstance(tau, tuple) and f_ext is None
 
     def _on_symbols(self, t: Any, x: Any, p: Any) -> Any:
         """Workspace of symbols after the accelerations were computed."""
@@ -128,10 +130,14 @@ class Slopes:
                     f"body {untraceable[0].name!r} has a joint whose law is a Python callback that "
                     "cannot be traced; leave traced=None or False"
                 )
+            kept, key = model.tree.traced, ("tree", len(self.params), self.gain)
             try:
-                if len(self.params):
-                    return traced(symbolic, n=nq + model.nv, params=len(self.params))
-                return traced(lambda t, x: symbolic(t, x), n=nq + model.nv)
+                if not self.is_numbers:
+                    kept = {}
+                if key not in kept:
+                    f = symbolic if len(self.params) else lambda t, x: symbolic(t, x)
+                    kept[key] = traced(f, n=nq + model.nv, params=len(self.params))
+                return kept[key]
             except TracingError:
                 if trace:
                     raise
@@ -144,9 +150,16 @@ class Slopes:
         most = LOOP_JACOBIAN_STATES if self.model.loops else TRACED_JACOBIAN_STATES
         if isinstance(f, Traced) and f.n <= most:
             return _ExactJacobian(f)
-        laws = self.tau_law, self.force_law, self.depends
-        how = self.gain, trace is not False, self.keep, len(self.params)
-        return StateJacobian(self.model, *laws, *how)
+        return StateJacobian(
+            self.model,
+            self.tau_law,
+            self.force_law,
+            self.depends,
+            self.gain,
+            trace is not False,
+            self.keep,
+            len(self.params),
+        )
 
     def manifold(self, f: Any) -> Any:
         """Positions on their groups, velocities as vectors; the motion of both, traced if f is.

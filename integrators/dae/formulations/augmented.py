@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ...problem import direction
 from ..acceleration import Factor, Weighted
-from ..feedback import Stabiliser, feedback, gains, positive
+from ..feedback import gains, positive
 from ..options import number
 from ..problem import Formulation, make_problem, traced_or
 from ..system import Mechanical
@@ -60,7 +60,7 @@ def augmented(
     iterations: int = ITERATIONS,
 ) -> Formulation:
     """Return the problem; the arguments are options of "augmented"."""
-    known_gains = gains(alpha, beta, T_stab, step)
+    alpha, beta = gains(alpha, beta, T_stab, step)
     nq, nv = mechanical.nq, mechanical.nv
     now = mechanical.terms(mechanical.t_span[0], mechanical.q0, mechanical.v0)
     if penalty is None:
@@ -72,7 +72,7 @@ def augmented(
     count = int(iterations)
 
     def directed(way: int) -> dict[str, Any]:
-        iteration = Iteration(mechanical, feedback(*known_gains, way), weight, count)
+        iteration = Iteration(mechanical, (way * alpha, beta), weight, count)
         return {"f": iteration.traced(iteration.slope, nq + nv)}
 
     return make_problem(
@@ -82,7 +82,7 @@ def augmented(
         np.concatenate([mechanical.q0, mechanical.v0]),
         mechanical.position_names + mechanical.velocity_names,
         directed=directed,
-        always_review=_review(mechanical, known_gains, weight, count),
+        always_review=_review(mechanical, (alpha, beta), weight, count),
     )
 
 
@@ -90,14 +90,15 @@ class Iteration:
     """The iterated equations of a system, on numbers or symbols."""
 
     def __init__(
-        self, mechanical: Mechanical, stabilise: Stabiliser, weight: float, count: int
+        self, mechanical: Mechanical, gains: tuple[float, float], weight: float, count: int
     ) -> None:
-        self.mechanical, self.stabilise = mechanical, stabilise
+        self.mechanical, self.gains = mechanical, gains
         self.weight, self.count = weight, count
 
     def traced(self, function: Callable[..., Any], outputs: int) -> Callable[..., Any]:
         """A method of (t, y, p), traced where possible."""
         mechanical = self.mechanical
+        key = (function.__name__, self.gains, self.weight, self.count)
         return traced_or(
             mechanical,
             mechanical.parts.traceable,
@@ -105,6 +106,7 @@ class Iteration:
             mechanical.nq + mechanical.nv,
             function,
             outputs,
+            key,
         )
 
     def slope(self, t: Any, y: Any, p: Any = None) -> Any:
@@ -137,7 +139,8 @@ class Iteration:
             now = self.mechanical.terms(t, q, v, p)
             M, f, g, G, gamma, nu = now.M, now.f, now.g, now.G, now.gamma, now.nu
         solve = _eliminated if symbolic else _factored
-        gamma = self.stabilise(g, G @ v - nu, gamma)
+        alpha, beta = self.gains
+        gamma = gamma - 2 * alpha * (G @ v - nu) - beta * beta * g
         solution = solve(M + weight * (G.T @ G))
         load = f + weight * (G.T @ gamma)
         v_dot = solution(load)
@@ -185,8 +188,9 @@ def unconverged(
 
 
 def _review(
-    mechanical: Mechanical, known_gains: tuple[float, float], weight: float, count: int
+    mechanical: Mechanical, gains: tuple[float, float], weight: float, count: int
 ) -> Callable[..., Any]:
+    alpha, beta = gains
     looks: dict[int, Callable[..., Any]] = {}  # made when the first run is over
 
     def review(problem: Any, t: Array, y: Array, rtol: float | None) -> Any:
@@ -196,7 +200,7 @@ def _review(
             return None
         way = direction(problem.t_span)
         if way not in looks:
-            iteration = Iteration(mechanical, feedback(*known_gains, way), weight, count)
+            iteration = Iteration(mechanical, (way * alpha, beta), weight, count)
             looks[way] = iteration.traced(iteration.left_over, 3 * mechanical.m)
         if len(t) > MOST:
             some = np.linspace(0, len(t) - 1, MOST).astype(int)

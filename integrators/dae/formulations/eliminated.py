@@ -47,7 +47,8 @@ def slope(mechanical: Mechanical, alpha: float, beta: float, solver: str) -> Cal
         return np.concatenate([now.q_dot, v_dot])
 
     other = numeric if by_matrices else either
-    return traced_or(mechanical, may_trace(mechanical, solver), either, nq + nv, other)
+    key, wanted = ("slope", alpha, beta), may_trace(mechanical, solver)
+    return traced_or(mechanical, wanted, either, nq + nv, other, key=key)
 
 
 def eliminated(

@@ -117,8 +117,9 @@ class Partitioned:
             independent = index_list("independent", independent, mechanical.nv, "velocities")
         self.wanted = independent
         self._may_place = mechanical.is_traced
-        self._known: dict[tuple[tuple[int, ...], ...], Placing | None] = {}
-        self.shared: dict[Any, Any] = {}  # what engines keep with f for the next run
+        kept = mechanical.kept.setdefault("minimal", ({}, {}))
+        self._known: dict[Any, Placing | None] = kept[0]
+        self.shared: dict[Any, Any] = kept[1]  # what engines keep with f for the next run
         now = mechanical.terms(mechanical.t_span[0], mechanical.q0, mechanical.v0)
         self.split = self._best(now)
         self.starts: dict[Any, Partition] = {}
@@ -156,9 +157,9 @@ class Partitioned:
         """Machine code for the current choice, made when it is first needed."""
         if not self._may_place:
             return None
-        key = (tuple(self.split.rows.tolist()), tuple(self.split.dependent.tolist()))
+        worst = WORSE if self.wanted is None else np.inf
+        key = (tuple(self.split.rows.tolist()), tuple(self.split.dependent.tolist()), worst)
         if key not in self._known:
-            worst = WORSE if self.wanted is None else np.inf
             self._known[key] = Placing.made(self.mechanical, self.split, worst)
         return self._known[key]
 

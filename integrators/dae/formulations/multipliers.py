@@ -85,7 +85,8 @@ def with_multipliers(
     if formulation == "index3":
         index[nq + nv :][~mechanical.holonomic] = 2
         index[nq : nq + nv] = 2 if closed.size else 1
-    f = traced_or(mechanical, mechanical.parts.traceable, symbolic, index.size, numeric)
+    wanted, key = mechanical.parts.traceable, ("multipliers", formulation)
+    f = traced_or(mechanical, wanted, symbolic, index.size, numeric, key=key)
     start = mechanical.acceleration(mechanical.t_span[0], mechanical.q0, mechanical.v0)
     y0 = np.zeros(index.size)
     y0[:end] = np.concatenate([mechanical.q0, mechanical.v0, start.multipliers])
@@ -172,6 +173,7 @@ def overdetermined(mechanical: Mechanical) -> Formulation:
         nq + nv + mechanical.m,
         numeric,
         outputs=closed.size + mechanical.m,
+        key="gaps and their rates",
     )
     project = Projection(mechanical, multipliers=True)
     return with_multipliers(mechanical, "index1", "overdetermined", extra=extra, project=project)

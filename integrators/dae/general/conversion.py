@@ -19,9 +19,8 @@ form: a derivative with respect to which an equation does not change is replaced
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,17 +38,29 @@ __all__ = ["Conversion", "converted"]
 Array = NDArray[np.float64]
 
 NEGLIGIBLE = 1e-9  # relative to the largest: an entry of a null vector
-CANCELLED = 1e-12  # relative to the gradient: a derivative that vanishes but for rounding errors
+CANCELLED = 1e-10  # relative to the gradient: what may be rounding errors of terms that cancel
+NUDGE = 1e-12  # relative shifts of a point under which rounding errors change, and nothing else
 MOST_CONVERSIONS = 30
 LARGEST = 300  # unknowns of a system that is converted
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """What was done to the equations, in words."""
+    """What was done to the equations.
+
+    Attributes
+    ----------
+    kind, text
+        In words.
+    replaced, times
+        For a linear combination: the equation replaced, and how often each equation in the
+        combination is differentiated there.
+    """
 
     kind: str
     text: str
+    replaced: int = -1
+    times: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -60,6 +71,28 @@ class Converted:
     sigma: Signature
     offsets: Offsets | None
     done: tuple[Conversion, ...]
+
+    @property
+    def index(self) -> int:
+        """The structural index of the equations as they were given.
+
+        What is differentiated once it has been combined was differentiated before, perhaps.
+        """
+        assert self.offsets is not None
+        c = self.offsets.c.tolist()
+        inside: list[dict[int, int]] = [{i: 0} for i in range(len(c))]
+        for conversion in self.done:
+            merged: dict[int, int] = {}
+            for i, times in conversion.times.items():
+                for given, before in inside[i].items():
+                    merged[given] = max(merged.get(given, 0), before + times)
+            if conversion.replaced >= 0:
+                inside[conversion.replaced] = merged
+        deepest = max(
+            (before + c[i] for i, parts in enumerate(inside) for before in parts.values()),
+            default=0,
+        )
+        return deepest + int(self.offsets.d.min(initial=1) == 0)
 
 
 def converted(equations: Equations, parameters: Sequence[float] | None) -> Converted:
@@ -272,6 +305,8 @@ def _combined(
         "linear combination",
         f"{equations.names[replaced]} was replaced by {text}, in which the leading derivatives "
         "cancel",
+        replaced,
+        {i: int(found.c[i]) - lowest for i in u.nodes},
     )
 
 
@@ -445,14 +480,23 @@ def _cancelled(
     inside = set(occurring(one, len(symbols))[0])
     gradient, _, columns = sparse_jacobian(one, range(1, 1 + len(symbols)))
     flat = {symbols[c] for c in inside.difference(columns)}
-    values: list[Any] = [
-        np.abs(np.array(gradient.evaluate(point), dtype=float))
-        for point in sample_points(gradient, parameters, 3)
-    ]
-    if values:
-        size = np.max(values, axis=0)
-        largest = float(size.max(initial=0.0))
-        flat |= {symbols[c] for c, x in zip(columns, size) if x <= CANCELLED * largest}
+    noise = np.ones(len(columns), dtype=bool)
+    tried = 0
+    rng = np.random.default_rng(7)
+    for point in sample_points(gradient, parameters, 3):
+        shifted = [
+            np.array(point) * (1.0 + NUDGE * rng.uniform(-1.0, 1.0, len(point))) for _ in range(5)
+        ]
+        values = np.array([gradient.evaluate(list(x)) for x in shifted], dtype=float)
+        size = np.abs(values).max(axis=0)
+        spread = np.ptp(values, axis=0)
+        # What is left of terms that cancel jumps about; a derivative hardly changes.
+        noise &= (size == 0.0) | (
+            (spread > 0.05 * size) & (size <= CANCELLED * size.max(initial=0.0))
+        )
+        tried += 1
+    if tried:
+        flat |= {symbols[c] for c, gone in zip(columns, noise) if gone}
     highest: dict[int, int] = {}
     for c in columns:
         j, order = symbols[c]

@@ -25,12 +25,15 @@ from .jacobian import Singularity, SystemJacobian
 from .prolongation import MIXED, Coefficients, Prepared, factorials, program_values, symbol_places
 from .structure import Structure
 
-__all__ = ["DerivativeArray", "Evaluated"]
+__all__ = ["LARGEST_TRACED", "DerivativeArray", "Evaluated"]
 
 Array = NDArray[np.float64]
 
 #: Graphs up to this size become machine code, larger ones array operations.
-LARGEST_MACHINE_CODE = 12_000
+LARGEST_MACHINE_CODE = 4_000
+
+#: States of a right-hand side that is traced, with a dense Jacobian; larger ones have a sparse one.
+LARGEST_TRACED = 150
 
 
 class Evaluated:

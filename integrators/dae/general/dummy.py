@@ -7,11 +7,16 @@ group of derivatives, some of the group are states and the others, the dummies, 
 equations; which are which must change along a run, for no choice is good everywhere (on a circle,
 z follows from x except near its ends).
 
-To keep one problem for a whole run, the choice is part of its state: for each such freedom there is
-a component s with ṡ = the rate of the derivative chosen, 0 = s − that derivative, and a component
-that holds the number of the choice and does not change by itself. After each step the choice is
-looked at, and where another one is much better conditioned, these components jump; the derivatives
-of the unknowns do not notice.
+States need not be single derivatives. Here they are combinations s = V·(derivatives of the group)
+with orthonormal rows V that span, where they were chosen, the directions that the equations leave
+free: the best choice there is, and one that stays good over the length of a step. Pivoting among
+single derivatives leaves angles of 45° and more between states and free directions; towards the end
+of a long step that may become 90°, where errors of dummies are larger than any estimate made with
+the Jacobian of its beginning.
+
+To keep one problem for a whole run, V is part of its state: ṡ = V·(their rates),
+0 = V·(derivatives) − s, V̇ = 0. After each step the angles are looked at, and where one has become
+large, V and s jump; the derivatives of the unknowns do not notice.
 """
 
 from __future__ import annotations
@@ -23,7 +28,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...tracing import where
 from ...tracing.symbol import Symbol
 from .derivative_array import DerivativeArray
 from .equations import Key
@@ -33,7 +37,7 @@ __all__ = ["DummyDerivatives", "Group"]
 
 Array = NDArray[np.float64]
 
-WORSE = 0.7  # a choice is left when its condition is less than this part of the best one
+TILTED = 0.9  # cosine of the angle between states and free directions at which V is renewed
 
 
 @dataclass(frozen=True)
@@ -88,8 +92,8 @@ def groups(array: DerivativeArray) -> list[Group]:
 class DummyDerivatives:
     """The index-1 system: right-hand side, mass matrix, names, choices.
 
-    The state is Z = (X, s, choice): all derivatives, then for each freedom of a bound group the
-    chosen derivative and its number in the group.
+    The state is Z = (X, s, V): all derivatives, then the states of the bound groups, then the rows
+    that make them.
     """
 
     def __init__(self, array: DerivativeArray) -> None:
@@ -103,7 +107,8 @@ class DummyDerivatives:
             elif group.states:
                 self.bound.append(group)
         self.count = sum(group.states for group in self.bound)
-        self.size = array.size + 2 * self.count
+        directions = sum(group.states * len(group.keys) for group in self.bound)
+        self.size = array.size + self.count + directions
 
     def __reduce__(self) -> Any:
         return DummyDerivatives, (self.array,)
@@ -112,8 +117,14 @@ class DummyDerivatives:
     def names(self) -> list[str]:
         """Names of the components of Z."""
         states = [f"state {r + 1}" for r in range(self.count)]
-        choices = [f"choice {r + 1}" for r in range(self.count)]
-        return [*self.array.names, *states, *choices]
+        parts, r = [], 0
+        for group in self.bound:
+            for _ in range(group.states):
+                r += 1
+                parts += [
+                    f"state {r} along {self.array.equations.symbol_name(key)}" for key in group.keys
+                ]
+        return [*self.array.names, *states, *parts]
 
     @cached_property
     def differential(self) -> list[int]:
@@ -143,15 +154,15 @@ class DummyDerivatives:
         for j, o in self.free:
             out[array.place[j, o]] = Z[array.place[j, o + 1]]
         algebraic = list(residuals)
-        r = array.size
+        r, v = array.size, array.size + self.count
         for group in self.bound:
             here = [Z[array.place[key]] for key in group.keys]
             rate = [Z[array.place[j, o + 1]] for j, o in group.keys]
             for _ in range(group.states):
-                choice = Z[r + self.count]
-                out[r] = _chosen(choice, rate)
-                algebraic.append(_chosen(choice, here) - Z[r])
-                r += 1
+                row = Z[v : v + len(here)]
+                out[r] = sum((x * y for x, y in zip(row, rate)), start=0.0)
+                algebraic.append(sum((x * y for x, y in zip(row, here)), start=-Z[r]))
+                r, v = r + 1, v + len(here)
         for place, value in zip(self._algebraic, algebraic):
             out[place] = value
         return out
@@ -168,25 +179,64 @@ class DummyDerivatives:
         out[:] = values
         return out if isinstance(y[0], Symbol) else out.astype(float)
 
+    def jacobian(self, t: float, y: Any, p: Any = ()) -> Any:
+        """Return ∂f/∂Z as a sparse matrix."""
+        from scipy.sparse import coo_matrix, csc_matrix
+
+        array = self.array
+        z = np.asarray(y, dtype=float)
+        own = array.full_jacobian(t, z[: array.size], p).tocoo()
+        algebraic = np.array(self._algebraic)
+        rows, columns, values = [algebraic[own.row]], [own.col], [own.data]
+        more: list[tuple[int, int, float]] = [
+            (array.place[j, o], array.place[j, o + 1], 1.0) for j, o in self.free
+        ]
+        r, v, line = array.size, array.size + self.count, len(array.rows)
+        for group in self.bound:
+            for _ in range(group.states):
+                binding = int(algebraic[line])
+                more.append((binding, r, -1.0))
+                for j, o in group.keys:
+                    here, rate = array.place[j, o], array.place[j, o + 1]
+                    more += [(r, rate, z[v]), (r, v, z[rate])]
+                    more += [(binding, here, z[v]), (binding, v, z[here])]
+                    v += 1
+                r, line = r + 1, line + 1
+        if more:
+            i, k, x = zip(*more)
+            rows.append(np.array(i))
+            columns.append(np.array(k))
+            values.append(np.array(x))
+        entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
+        return csc_matrix(coo_matrix(entries, shape=(self.size, self.size)))
+
     # ------------------------------------------------------------ choices
 
     def start(self, t: float, X: Array, p: Any) -> Array:
         """Return a state with the best choice at X."""
         entries = self.array.entries(t, X, p)
-        numbers = [k for group in self.bound for k in self._best(group, entries)]
-        return self._with_choice(X, numbers)
+        return self._with_rows(X, [self._free_rows(group, entries) for group in self.bound])
 
     def derivatives(self, t: float, z: Any, p: Any = ()) -> Array:
         """Return all derivatives, which are the first components of a state."""
         return np.asarray(z, dtype=float)[: self.array.size]
 
-    def _with_choice(self, X: Array, numbers: list[int]) -> Array:
-        values, r = [], 0
+    def _with_rows(self, X: Array, rows: list[Array]) -> Array:
+        """Return the state for X and the rows V of each group."""
+        values = [V @ X[self._group_places(group)] for group, V in zip(self.bound, rows)]
+        return np.concatenate([X, *values, *(V.ravel() for V in rows)])
+
+    def _rows_of(self, z: Array) -> list[Array]:
+        """Return the rows V of each group in a state."""
+        v, rows = self.array.size + self.count, []
         for group in self.bound:
-            for _ in range(group.states):
-                values.append(X[self.array.place[group.keys[numbers[r]]]])
-                r += 1
-        return np.concatenate([X, values, np.array(numbers, dtype=float)])
+            shape = group.states, len(group.keys)
+            rows.append(z[v : v + shape[0] * shape[1]].reshape(shape))
+            v += shape[0] * shape[1]
+        return rows
+
+    def _group_places(self, group: Group) -> list[int]:
+        return [self.array.place[key] for key in group.keys]
 
     def _matrix(self, group: Group, entries: Array) -> Array:
         jacobian = self.array.system_jacobian
@@ -213,18 +263,12 @@ class DummyDerivatives:
             ]
         return self._members[group]
 
-    def _best(self, group: Group, entries: Array) -> list[int]:
-        """Return the states that leave the best-conditioned dummies, by pivoting."""
-        from scipy.linalg import qr
-
+    def _free_rows(self, group: Group, entries: Array) -> Array:
+        """Return orthonormal rows that span what the equations of a group leave free."""
         A = self._matrix(group, entries)
-        order = qr(A, mode="r", pivoting=True)[1]
-        return sorted(int(k) for k in order[len(group.equations) :])
-
-    def _condition(self, group: Group, entries: Array, states: list[int]) -> float:
-        A = self._matrix(group, entries)
-        dummies = [k for k in range(len(group.unknowns)) if k not in states]
-        return float(np.linalg.svd(A[:, dummies], compute_uv=False)[-1])
+        if len(A) == 1 and A.shape[1] == 2:
+            return np.array([[-A[0, 1], A[0, 0]]]) / np.hypot(A[0, 0], A[0, 1])
+        return np.asarray(np.linalg.svd(A)[2][len(A) :])
 
     def project(self, t: float, z: Any, p: Any = ()) -> Array:
         """Return a state on all constraints, with a choice that is good there.
@@ -233,31 +277,20 @@ class DummyDerivatives:
         """
         array = self.array
         z = np.asarray(z, dtype=float)
-        numbers = [round(x) for x in z[array.size + self.count :]]
-        keep = np.zeros(array.size, dtype=bool)
-        r = 0
-        for group in self.bound:
-            for _ in range(group.states):
-                keep[array.place[group.keys[numbers[r]]]] = True
-                r += 1
+        rows = self._rows_of(z)
+        keep = [(np.array(self._group_places(g)), V) for g, V in zip(self.bound, rows)]
         X = self.projection.all_derivatives(t, z[array.state_places], p, keep)
-        if self.bound:
+        if rows:
             entries = array.entries(t, X, p)
-            r = 0
-            for group in self.bound:
-                now = numbers[r : r + group.states]
-                best = self._best(group, entries)
-                if best != now and self._condition(group, entries, now) < WORSE * self._condition(
-                    group, entries, best
-                ):
-                    numbers[r : r + group.states] = best
-                r += group.states
-        return self._with_choice(X, numbers)
+            for k, group in enumerate(self.bound):
+                free = self._free_rows(group, entries)
+                if _smallest(rows[k] @ free.T) < TILTED:
+                    rows[k] = free
+        return self._with_rows(X, rows)
 
 
-def _chosen(choice: Any, values: list[Any]) -> Any:
-    """Return the value whose number is the choice."""
-    out = values[0]
-    for k, value in enumerate(values[1:], start=1):
-        out = where(choice == float(k), value, out)
-    return out
+def _smallest(A: Array) -> float:
+    """Return the smallest singular value."""
+    if A.size == 1:
+        return float(abs(A[0, 0]))
+    return float(np.linalg.svd(A, compute_uv=False)[-1])

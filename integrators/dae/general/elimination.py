@@ -1,10 +1,10 @@
 """Linear systems with the system Jacobian as straight-line code, block by block.
 
 Along the fine block-triangular form only the diagonal blocks are systems to be solved. A traced
-function cannot choose pivots, so each block is factorised by modified Gram–Schmidt, A = QR, which is
-backward stable without any (Björck, *Numerical Methods for Least Squares Problems*, §2.4), provided
-that right-hand sides go through the same projections. Rows of very different size are brought to the
-same order first, by powers of two found at the start.
+function cannot choose pivots, so each block is factorised by modified Gram–Schmidt, A = QR, which
+is backward stable without any (Björck, *Numerical Methods for Least Squares Problems*, §2.4),
+provided that right-hand sides go through the same projections. Rows of very different size are
+brought to the same order first, by powers of two found at the start.
 """
 
 from __future__ import annotations

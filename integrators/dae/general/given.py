@@ -22,7 +22,7 @@ from ...tracing.derivative import sparse_jacobian
 from ...tracing.graph import Graph, Program
 from ...tracing.symbol import Symbol
 from ...tracing.trace import output_nodes
-from .derivative_array import LARGEST_MACHINE_CODE, DerivativeArray, Evaluated
+from .derivative_array import LARGEST_TRACED, DerivativeArray, Evaluated
 from .equations import Key
 from .prolongation import as_array, program_values
 
@@ -150,13 +150,13 @@ class AsGiven:
     @cached_property
     def rhs(self) -> Any:
         """The right-hand side as a function of (t, z, p): traced, or by levels if it is large."""
-        if len(self.array.equations.program) <= LARGEST_MACHINE_CODE:
+        if self.size <= LARGEST_TRACED:
             return Traced(_Given(self), n=self.size, params=self.array.k)
         return Evaluated(self._program, self.size, self.array.k)
 
     @cached_property
     def jac(self) -> Any:
-        """∂f/∂z where the right-hand side is not traced: a function that returns sparse matrices."""
+        """∂f/∂z where the right-hand side is not traced: a function with sparse matrices."""
         if isinstance(self.rhs, Traced):
             return None
         return _SparseJacobian(self._program, self.size, self.array.k)

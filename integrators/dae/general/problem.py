@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,11 +14,17 @@ from numpy.typing import NDArray
 from ...problem import IVP, Event
 from ...runs.quality import samples, watched_invariants
 from .derivative_array import DerivativeArray
+from .projection import Projection
 from .start import nearest
+from .structure import StructureError
 
 __all__ = ["DAEProblem", "Residuals", "with_consistent_resets"]
 
 Array = NDArray[np.float64]
+
+MOVED = 1e-4  # a start given to so many digits is meant to be consistent, and made so
+LOST = 1e-5  # so small a part of its smallest singular value at the start makes J nearly singular
+LARGEST_REVIEW = 200  # unknowns of a system whose Jacobian is looked at after a run
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,11 +41,48 @@ class DAEProblem(IVP):
         Which road was taken.
     derivatives
         ``derivatives(t, y, p)`` returns all derivatives of the unknowns at a state.
+    complete
+        ``complete(t, y, p)`` returns the consistent state nearest to y.
     """
 
     system: Any = None
     road: str = ""
     derivatives: Callable[..., Any] | None = None
+    complete: Callable[..., Any] | None = None
+
+    @property
+    def compared(self) -> int:
+        """How many components of a state mean something on every run: not the chosen states."""
+        return int(self.held.size)
+
+    def with_(self, **changes: Any) -> IVP:
+        """Return a copy with some fields replaced; its start is consistent, or it is refused.
+
+        With other parameters and no other start, the start becomes the nearest consistent one.
+        """
+        assert self.complete is not None
+        if "events" in changes:
+            n, k = self.array.n, self.array.k
+            events = with_consistent_resets(changes["events"], self.complete, n, k)
+            changes = {**changes, "events": events}
+        new: Any = super().with_(**changes)
+        same_start = np.array_equal(new.y0, self.y0)
+        same_params = np.array_equal(new.params, self.params)
+        if same_start and same_params and new.t_span[0] == self.t_span[0]:
+            return new
+        t0 = new.t_span[0]
+        y0 = self.complete(t0, new.y0, new.params)
+        moved = np.abs(y0 - new.y0)[: self.compared]
+        varied = same_start and new.t_span[0] == self.t_span[0]
+        if not varied and moved.max() > MOVED * max(1.0, float(np.abs(y0).max())):
+            worst = int(np.argmax(moved))
+            raise ValueError(
+                f"the start is not consistent at t = {t0:g}: the nearest state that satisfies all "
+                f"constraints has {self.state_names[worst]} = {y0[worst]:.9g}, not "
+                f"{new.y0[worst]:.9g}; find a start by system.consistent(...), or make a state "
+                "consistent by problem.complete(t, y)"
+            )
+        return replace(new, y0=y0)
 
     @property
     def array(self) -> DerivativeArray:
@@ -142,6 +186,35 @@ def watch(problem: Any, t: Array, y: Array) -> Mapping[str, Any]:
     }
 
 
+def review(problem: Any, t: Array, y: Array, rtol: float | None) -> tuple[None, str] | None:
+    """Tell where the system Jacobian came near to a singular one along a run."""
+    array = problem.array
+    if array.n > LARGEST_REVIEW or len(t) < 2:
+        return None
+    values = []
+    some = np.union1d(samples(t), [len(t) - 1])
+    for k in some:
+        X = problem.lower_derivatives(y[:, k])
+        J = array.system_jacobian.dense(array.entries(float(t[k]), X, problem.params))
+        if not np.isfinite(J).all():
+            return None
+        values.append(float(np.linalg.svd(J, compute_uv=False)[-1]))
+    worst = int(np.argmin(values))
+    if values[worst] > LOST * values[0]:
+        return None
+    k = int(some[worst])
+    X = problem.lower_derivatives(y[:, k])
+    J = array.system_jacobian.dense(array.entries(float(t[k]), X, problem.params))
+    U, _, Vt = np.linalg.svd(J)
+    equations = [i for i, x in enumerate(np.abs(U[:, -1])) if x > 0.1]
+    unknowns = [j for j, x in enumerate(np.abs(Vt[-1])) if x > 0.1]
+    return None, (
+        f"near t = {t[k]:.6g} the system Jacobian is nearly singular: the equations "
+        f"{array.structure.equation_names(equations)} hardly determine the leading derivatives of "
+        f"{array.structure.unknown_names(unknowns)} there"
+    )
+
+
 class _Reset:
     """A user's reset, followed by the way back onto the constraints."""
 
@@ -174,7 +247,7 @@ def with_consistent_resets(
         events = (events,)
     out = []
     for event in (Event.of(e) for e in events or ()):
-        if event.reset is not None:
+        if event.reset is not None and not isinstance(event.reset, _Reset):
             takes = parameters > 0 and accepts_params(event.reset)
             event = replace(event, reset=_Reset(event.reset, complete, n, takes))
         out.append(event)
@@ -182,7 +255,10 @@ def with_consistent_resets(
 
 
 class Completed:
-    """A state after a jump, made consistent again: weighted least change on all constraints.
+    """A state after a jump, made consistent again.
+
+    Stage by stage, so that what a jump left consistent stays: a jump of velocities moves no
+    positions. Where the state lacks derivatives, or that fails, by weighted least change of all.
 
     Parameters
     ----------
@@ -198,11 +274,15 @@ class Completed:
         self, array: DerivativeArray, held: NDArray[np.int64], state: Callable[..., Array]
     ) -> None:
         self.array, self.held, self.state = array, held, state
+        self.projection = Projection(array)
 
     def derivatives(self, t: float, y: Any, p: Any = ()) -> Array:
         """Return all derivatives at the consistent state nearest to y."""
         X = np.zeros(self.array.size)
         X[self.held] = np.asarray(y, dtype=float)[: self.held.size]
+        if np.isin(self.array.state_places, self.held).all():
+            with contextlib.suppress(StructureError):
+                return self.projection.all_derivatives(t, X[self.array.state_places], p)
         loose = np.setdiff1d(np.arange(self.array.size), self.held)
         return nearest(self.array, t, X, np.asarray(p, dtype=float), loose)
 
@@ -221,6 +301,8 @@ def common_fields(
         "name": system.name,
         "observe": observe,
         "watch": watch,
+        "review": review,
+        "complete": complete,
         "system": system,
         **more,
     }

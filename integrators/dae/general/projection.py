@@ -1,7 +1,7 @@
 """Back onto all constraints: the nearest consistent state, stage by stage.
 
-At stage k < 0 the equations of order k + c_i bind the derivatives of order k + d_j; their matrix is a
-part of the system Jacobian and has full row rank where that is regular. Each stage is solved by
+At stage k < 0 the equations of order k + c_i bind the derivatives of order k + d_j; their matrix is
+a part of the system Jacobian and has full row rank where that is regular. Each stage is solved by
 Gauss–Newton steps of least length, beginning with the equations as given, so that corrections of
 positions are not influenced by velocities. Stage 0 then gives algebraic unknowns, and leading
 derivatives that are part of a state.
@@ -9,6 +9,7 @@ derivatives that are part of a state.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from .structure import StructureError
 __all__ = ["Projection"]
 
 Array = NDArray[np.float64]
+#: Places in X and the combinations of the values there (rows) that are to stay.
+Keep = Sequence[tuple[NDArray[np.int64], Array]]
 
 EPS = float(np.finfo(float).eps)
 MOST_STEPS = 12
@@ -38,6 +41,7 @@ class _Stage:
         where = {row: r for r, row in enumerate(array.rows)}
         self.rows = np.array([where[i, k + array.c[i]] for i in equations], dtype=np.int64)
         self.places = np.array([array.place[j, k + array.d[j]] for j in unknowns], dtype=np.int64)
+        self.column = {int(place): k for k, place in enumerate(self.places)}
         row = np.full(n, -1)
         column = np.full(n, -1)
         row[equations] = np.arange(len(equations))
@@ -48,34 +52,42 @@ class _Stage:
         self.r, self.c = r[self.entries], c[self.entries]
         self.shape = (len(equations), len(unknowns))
 
-    def step(self, entries: Array, residual: Array, keep: Array | None) -> Array:
-        """Return the shortest correction of the unknowns; those to keep (a mask of X) stay."""
+    def step(self, entries: Array, residual: Array, keep: Keep) -> Array:
+        """Return the shortest correction of the unknowns; combinations to keep do not change."""
         m, n = self.shape
         if n <= LARGEST_DENSE:
             A = np.zeros(self.shape)
             A[self.r, self.c] = entries[self.entries]
-            if keep is not None and keep[self.places].any():
-                loose = np.flatnonzero(~keep[self.places])
-                step = np.zeros(n)
-                step[loose] = np.linalg.lstsq(A[:, loose], -residual, rcond=None)[0]
-                return step
+            own = [(places, V) for places, V in keep if int(places[0]) in self.column]
+            if own:
+                B = np.zeros((sum(len(V) for _, V in own), n))
+                row = 0
+                for places, V in own:
+                    B[row : row + len(V), [self.column[x] for x in places.tolist()]] = V
+                    row += len(V)
+                right = np.concatenate([-residual, np.zeros(len(B))])
+                return np.asarray(np.linalg.lstsq(np.vstack([A, B]), right, rcond=None)[0])
             if m == n:
-                return np.linalg.solve(A, -residual)
+                return np.asarray(np.linalg.solve(A, -residual))
             if m == 1:
                 return -A[0] * (residual[0] / float(A[0] @ A[0]))
             Q, R = np.linalg.qr(A.T)
             return np.asarray(Q @ np.linalg.solve(R.T, -residual))
-        from scipy.sparse import csc_matrix
+        from scipy.sparse import csc_matrix, lil_matrix, vstack
         from scipy.sparse.linalg import splu
 
         from .start import _sparse_least
 
         sparse = csc_matrix((entries[self.entries], (self.r, self.c)), shape=self.shape)
-        if keep is not None and keep[self.places].any():
-            loose = np.flatnonzero(~keep[self.places])
-            step = np.zeros(n)
-            step[loose] = _sparse_least(sparse[:, loose], -residual)
-            return step
+        own = [(places, V) for places, V in keep if int(places[0]) in self.column]
+        if own:
+            rows = []
+            for places, V in own:
+                B = lil_matrix((len(V), n))
+                B[:, [self.column[x] for x in places.tolist()]] = V
+                rows.append(B)
+            right = np.concatenate([-residual, np.zeros(sum(len(V) for _, V in own))])
+            return _sparse_least(vstack([sparse, *rows]).tocsr(), right)
         if m == n:
             return np.asarray(splu(sparse).solve(-residual))
         return _sparse_least(sparse, -residual)
@@ -107,8 +119,8 @@ class Projection:
         """Return the state in all derivatives."""
         return X[self.array.state_places]
 
-    def all_derivatives(self, t: float, y: Array, p: Any = (), keep: Array | None = None) -> Array:
-        """Return X at the consistent state nearest to y, where some entries of X may be kept."""
+    def all_derivatives(self, t: float, y: Array, p: Any = (), keep: Keep = ()) -> Array:
+        """Return X at the consistent state nearest to y, where some combinations may be kept."""
         array = self.array
         X = np.zeros(array.size)
         X[array.state_places] = np.asarray(y, dtype=float)
@@ -116,7 +128,7 @@ class Projection:
             self._settle(stage, t, X, p, keep)
         return X
 
-    def _settle(self, stage: _Stage, t: float, X: Array, p: Any, keep: Array | None) -> None:
+    def _settle(self, stage: _Stage, t: float, X: Array, p: Any, keep: Keep) -> None:
         """Solve the equations of one stage, in place."""
         array, before = self.array, np.inf
         for _ in range(MOST_STEPS):

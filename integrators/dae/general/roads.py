@@ -18,7 +18,7 @@ import numpy as np
 
 from ...errors import suggest
 from ...tracing import GraphTooLargeError, Traced
-from .derivative_array import LARGEST_MACHINE_CODE
+from .derivative_array import LARGEST_TRACED
 from .dummy import DummyDerivatives
 from .elimination import row_scales
 from .given import AsGiven
@@ -73,9 +73,9 @@ def _underlying(
         too_large = True
     if too_large:
         raise ValueError(
-            f"the underlying ODE of {system.name or 'the system'} ({array.n} unknowns) is too large "
-            "for a graph: its blocks are eliminated symbolically; take road='dummy' or 'given', "
-            "which use sparse linear algebra"
+            f"the underlying ODE of {system.name or 'the system'} ({array.n} unknowns) is too "
+            "large for a graph: its blocks are eliminated symbolically; take road='dummy' or "
+            "'given', which use sparse linear algebra"
         )
     return DAEProblem(
         f,
@@ -98,7 +98,8 @@ def _dummy(
     array = system.array
     dummy = system.derived("dummy", lambda: DummyDerivatives(array))
     f: Any = dummy
-    if len(array.program) <= LARGEST_MACHINE_CODE:
+    small = dummy.size <= LARGEST_TRACED
+    if small:
         f = system.derived("dummy traced", lambda: Traced(dummy, n=dummy.size, params=array.k))
     completed = Completed(array, np.arange(array.size), dummy.start)
     return DAEProblem(
@@ -107,6 +108,7 @@ def _dummy(
         t_span,
         start.params,
         mass=dummy.mass(),
+        jac=None if small else dummy.jacobian,
         project=dummy.project,
         state_names=dummy.names,
         road="dummy",

@@ -59,6 +59,7 @@ class Structure:
     offsets: Offsets | None
     conversions: tuple[Conversion, ...] = ()
     name: str = ""
+    highest: int | None = None
 
     # ------------------------------------------------------------ numbers
 
@@ -76,8 +77,8 @@ class Structure:
 
     @property
     def index(self) -> int:
-        """The structural index."""
-        return self.known.index
+        """The structural index, of the equations as they were given."""
+        return self.known.index if self.highest is None else self.highest
 
     @property
     def freedoms(self) -> int:

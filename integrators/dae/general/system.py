@@ -178,7 +178,8 @@ class DAE:
     @cached_property
     def _structure(self) -> Structure:
         found = converted(self.equations, self.params.tolist())
-        return Structure(found.equations, found.sigma, found.offsets, found.done, self.name)
+        index = None if found.offsets is None else found.index
+        return Structure(found.equations, found.sigma, found.offsets, found.done, self.name, index)
 
     def structure(self) -> Structure:
         """Return signature matrix, index, freedoms, blocks and what may be given at the start."""

@@ -15,6 +15,7 @@ from ...stepping.state import (
 )
 from .implicit import (
     ROUNDING_SAFETY,
+    ROUNDING_SHARE,
     TASK_SOLVE_COMPLEX,
     UNIT,
     ask_algebra,
@@ -84,7 +85,7 @@ def stagnated(w, t, h, norm):
     the tolerance of the step; otherwise a shorter step would not help, and the status says that
     the tolerance is to blame.
     """
-    if w.fixed == 1 or not np.isfinite(norm):
+    if not np.isfinite(norm):
         return NEWTON_FAILED
     limit = rounding_norm(w, t, h)
     if limit < 0.0:
@@ -93,6 +94,8 @@ def stagnated(w, t, h, norm):
         return NEWTON_FAILED
     w.newton_rate = 0.0  # which says nothing about the Jacobian now
     w.newton_memory = 1.0
+    if w.fixed == 1:  # iterated to round-off: its share of the state is what counts
+        return OK if norm * w.rtol <= ROUNDING_SHARE else NEWTON_FAILED
     return OK if norm <= 1.0 else STEP_TOO_SMALL
 
 
@@ -100,8 +103,21 @@ def stagnated(w, t, h, norm):
 def rounding_norm(w, t, h):
     """Norm of the increment that a change of the stage values by a unit in the last place causes.
 
-    f is evaluated twice, so that what it loses by cancellation counts as well; signs alternate,
-    or the perturbation would be a mere scaling. Negative if f fails.
+    The larger one of two patterns of signs, for in a single one the effects may cancel (x² + z²
+    with x = z, say). Negative if f fails.
+    """
+    alternating = perturbed_norm(w, t, h, 2)
+    if alternating < 0.0:
+        return alternating
+    return max(alternating, perturbed_norm(w, t, h, 3))
+
+
+@kernel
+def perturbed_norm(w, t, h, period):
+    """Norm of the increment caused by units in the last place, every `period`-th one negative.
+
+    f is evaluated twice, so that what it loses by cancellation counts as well; signs differ, or the
+    perturbation would be a mere scaling.
     """
     s = w.stages
     n = w.y.shape[0]
@@ -113,7 +129,7 @@ def rounding_norm(w, t, h):
         return -1.0
     copy(w.dx, w.residual[0])
     for m in range(n):
-        w.x[m] *= 1.0 + (UNIT if m % 2 == 0 else -UNIT)
+        w.x[m] *= 1.0 + (-UNIT if m % period == period - 1 else UNIT)
     if evaluate(w, end) != OK:
         return -1.0
     for m in range(n):

@@ -16,6 +16,7 @@ from ...stepping.state import (
 )
 from .implicit import (
     ROUNDING_SAFETY,
+    ROUNDING_SHARE,
     UNIT,
     converged,
     keep_jacobian,
@@ -104,7 +105,7 @@ def stage_stagnated(w, i, t, h, norm):
     As :func:`.coupled.stagnated`: a rounding error of the stage value, in f
     magnified by rates of 10¹¹ a second, say, keeps increments from shrinking further.
     """
-    if w.fixed == 1 or not np.isfinite(norm):
+    if not np.isfinite(norm):
         return NEWTON_FAILED
     limit = stage_rounding(w, i, t, h)
     if limit < 0.0:
@@ -112,6 +113,8 @@ def stage_stagnated(w, i, t, h, norm):
     if not norm <= ROUNDING_SAFETY * limit:
         return NEWTON_FAILED
     w.newton_memory = 1.0
+    if w.fixed == 1:  # iterated to round-off: its share of the state is what counts
+        return OK if norm * w.rtol <= ROUNDING_SHARE else NEWTON_FAILED
     return OK if norm <= 1.0 else STEP_TOO_SMALL
 
 

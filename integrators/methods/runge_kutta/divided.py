@@ -21,6 +21,7 @@ __all__ = ["check_damping", "divided_by_mass", "has_explicit_stage", "is_regular
 Array = NDArray[Any]
 
 ILL_CONDITIONED = 1e14  # such a matrix is singular, but for rounding errors
+LARGEST_DENSE = 500  # rows of a sparse matrix whose singular values are computed
 LARGEST_TRACED = 40  # more components than these are divided in Python
 
 
@@ -33,7 +34,26 @@ def is_regular(mass: Any) -> bool:
     >>> is_regular(np.diag([2.0, 1.0])), is_regular(np.diag([2.0, 0.0]))
     (True, False)
     """
+    sizes = abs(mass)
+    empty = np.asarray(sizes.sum(axis=1)).ravel() == 0.0
+    if empty.any():
+        return False  # an algebraic equation: no need to factorise a large matrix
+    if hasattr(mass, "tocsc") and mass.shape[0] > LARGEST_DENSE:
+        return _is_regular_sparse(mass.tocsc())
     return bool(np.linalg.cond(_dense(mass)) < ILL_CONDITIONED)
+
+
+def _is_regular_sparse(mass: Any) -> bool:
+    """Whether the pivots of a sparse matrix, with its rows scaled, are far from zero."""
+    from scipy.sparse import diags
+    from scipy.sparse.linalg import splu
+
+    rows = 1.0 / np.asarray(abs(mass).max(axis=1).todense()).ravel()
+    try:
+        pivots = np.abs(splu((diags(rows) @ mass).tocsc()).U.diagonal())
+    except RuntimeError:  # exactly singular
+        return False
+    return bool(pivots.max() < ILL_CONDITIONED * pivots.min())
 
 
 def has_explicit_stage(tableau: Tableau) -> bool:

@@ -49,6 +49,8 @@ OLDEST_JACOBIAN = 20  # steps that a Jacobian may serve; the rate does not tell 
 CREDIT = 10.0  # largest first increment, in tolerances, that may pass without a second look
 UNIT = 2.220446049250313e-16  # relative spacing of floating-point numbers
 ROUNDING_SAFETY = 10.0  # sums of several rounding errors, each with a sign of its own
+PATIENCE = 4  # iterations of a fixed step before a lack of convergence counts
+ROUNDING_SHARE = 1e-4  # largest part of a component that may be rounding errors after a fixed step
 STAGNATION = 1e4  # an increment within so many tolerances that no longer shrinks is round-off
 
 
@@ -270,6 +272,9 @@ def converged(w, norm, iteration, remembered):
         if w.fixed == 1 and at_roundoff:
             return 1
         if theta >= MAX_RATE:
+            if w.fixed == 1 and iteration < PATIENCE and np.isfinite(theta):
+                remembered[0] = norm  # multipliers of index 3 settle after the positions only
+                return 0
             return -1
         w.newton_memory = theta / (1 - theta)
         if w.fixed == 1:  # a first rate can be too good to be true

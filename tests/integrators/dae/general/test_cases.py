@@ -1,0 +1,61 @@
+"""The systems of the library: index and freedoms from the literature, roads that agree."""
+
+import numpy as np
+import pytest
+
+from integrators import solve
+from integrators.dae.general import StructureError
+from integrators.problems.dae_systems import names, system
+
+
+@pytest.mark.parametrize("name", names())
+def test_structure(name):
+    case = system(name)
+    found = case.system.structure()
+    assert found.regular == (case.index is not None)
+    if found.regular:
+        assert (found.index, found.freedoms) == (case.index, case.freedoms)
+    assert bool(found.conversions) == case.converted
+    assert case.source
+
+
+@pytest.mark.parametrize("name", [n for n in names() if n != "free_multiplier"])
+def test_roads_agree(name):
+    case = system(name)
+    t0, t1 = case.t_span
+    ends = []
+    for road, method in [("underlying", "DOPRI853"), ("dummy", "RadauIIA5")]:
+        problem = case.problem(road, t0 + 0.02 * (t1 - t0))
+        sol = solve(problem, method=method, rtol=1e-11, atol=1e-11)
+        assert sol.success, sol.message
+        n = len(case.system.unknowns)
+        ends.append(sol.y[:n, -1])
+        assert sol.observed.largest < 1e-11
+    assert ends[1] == pytest.approx(ends[0], rel=1e-9, abs=1e-9)
+
+
+def test_a_singular_system_is_named():
+    with pytest.raises(StructureError, match="the 2 equations f1, f2 contain only 1 unknowns"):
+        system("free_multiplier").problem()
+    with pytest.raises(ValueError, match="did you mean"):
+        system("robot_arn")
+
+
+def test_transistor_amplifier_against_the_test_set():
+    """Values of the test set for IVP solvers (problem II-4) at t = 0.2, to ten digits."""
+    expected = [
+        -0.5562145012262709e-2, 3.006522471903042, 2.849958788608128, 2.926422536206241,
+        2.704617865010554, 2.761837778393145, 4.770927631616772, 1.236995868091548,
+    ]  # fmt: skip
+    sol = solve(system("transistor_amplifier").problem("given"), method="RADAU5", rtol=1e-9,
+                atol=1e-9)  # fmt: skip
+    assert sol.y[:8, -1] == pytest.approx(expected, abs=2e-7)
+
+
+def test_robot_arm_follows_its_path():
+    """The hand is where the last two equations say; x1 and x3 have a closed form."""
+    problem = system("robot_arm").problem("underlying", 0.5)
+    sol = solve(problem, method="DOPRI853", rtol=1e-10, atol=1e-10)
+    t = sol.t
+    assert sol.y[0] == pytest.approx(1 - np.exp(t), abs=1e-10)
+    assert sol.y[2] == pytest.approx(np.exp(t) - t, abs=1e-10)
