@@ -135,6 +135,30 @@ def test_the_cradle_swings_at_its_ends():
     assert solution.y[4].min() < -0.4 or solution.y[4].max() > 0.4
 
 
+def test_the_uppermost_box_of_a_stack_slides_and_stops():
+    _, solution = run("box_stack")
+    assert len(solution.modes) == 2
+    assert solution.y[3, -1] - solution.y[0, -1] == pytest.approx(1 / (2 * 0.5 * G), abs=1e-9)
+    assert np.abs(solution.y[:3, -1] - solution.y[:3, 0]).max() < 1e-12
+    assert np.abs(solution.y[6:, -1]).max() < 1e-12
+
+
+def test_stick_and_slip_on_a_belt():
+    """A block on a spring rides with the belt until k x = μ m g, and then swings about there."""
+    k, mu, speed = 100.0, 0.4, 0.2
+    b = mb.ModelBuilder(name="stick-slip")
+    b.add_body("belt", 0, mb.Driven(mb.Prismatic("x"), lambda t: [speed * t]))
+    b.add_body("x", 0, mb.Prismatic("x"), stiffness=k)
+    b.add_body("block", "x", mb.Prismatic("z"), inertia=mb.point_mass(1.0))
+    b.add_contact("belt", "belt", mb.HalfSpace(), "block", mb.Vertex(), friction=mu)
+    solution = solve(mb.as_ivp(b.build(), None, [speed, 0.0], (0.0, 0.8)), **SHARP)
+    assert [stay.mode.split()[1] for stay in solution.modes[:2]] == ["sticks", "slides"]
+    begin, rest = mu * G / (k * speed), mu * G / k
+    assert solution.modes[1].start == pytest.approx(begin, abs=1e-9)
+    swing = rest + speed / 10.0 * np.sin(10.0 * (0.8 - begin))
+    assert solution.y[0, -1] == pytest.approx(swing, abs=1e-8)
+
+
 def test_a_four_bar_that_hits_a_stop_keeps_its_books():
     """Energy between impacts, momentum at impacts, and the loop all along."""
     model, q = four_bar_with_stop(0.2)
