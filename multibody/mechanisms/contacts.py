@@ -250,10 +250,11 @@ def box_stack(boxes: int = 2, friction: float = 0.5) -> Model:
     for k in range(boxes):
         _in_plane(b, f"box{k}", box((1.0, 0.2, 0.5), mass=1.0))
         half = 0.5 - 0.02 * k
-        below = (0, HalfSpace()) if k == 0 else (f"box{k - 1}", top)
+        body: str | int = f"box{k - 1}" if k else 0
+        below = top if k else HalfSpace()
         for name, x in (("left", -half), ("right", half)):
             corner = Vertex((x, 0.0, -0.25))
-            b.add_contact(f"{name}{k}", *below, f"box{k}", corner, friction=friction)
+            b.add_contact(f"{name}{k}", body, below, f"box{k}", corner, friction=friction)
     return b.build()
 
 

@@ -364,8 +364,9 @@ class ContactModes:
             points.append(int(i))
             states.append(state)
             angles.append(angle)
-        sets = (points, states, angles, touching)
-        chosen = Held(*map(tuple, sets), until, tuple(slow))
+        chosen = Held(
+            tuple(points), tuple(states), tuple(angles), tuple(touching), until, tuple(slow)
+        )
         if not points:
             return self._entered(FREE, t, q, v)
         key = self._key(chosen)
