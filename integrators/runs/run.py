@@ -324,10 +324,10 @@ class Run:
             )
         moved = np.abs(projected - self.engine.from_real(y))
         size = np.abs(projected)
-        if np.any(moved > JUMP * np.maximum(size, JUMP * size.max())):
-            self.engine.restart(t, projected)  # what is known of the past belongs to another state
-        elif moved.any():
+        if moved.any():
             self.engine.replace_state(projected)
+        if np.any(moved > JUMP * np.maximum(size, JUMP * size.max())):
+            self.engine.forget()  # what is known of the past belongs to another state
         self.engine.renew()
         return self.engine.to_real(projected)
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from integrators.problem import Recipe, from_recipe
 from integrators.tracing.decisions import Decided
 
 from ..checks import Array, ArrayLike, real_array
@@ -128,6 +129,7 @@ class ModelFamily:
         *,
         fixed: Mapping[str, Any] | None = None,
     ) -> None:
+        self._given = factory
         self.factory, self.name = _factory(factory)
         self.fixed = dict(fixed or {})
         self.nominal = _nominal_values(self.factory, vary)
@@ -148,6 +150,11 @@ class ModelFamily:
         self._constant = numbers[0]
         self._scale = table_sizes(self.tree, numbers[0])
         self._rule = _traced_factory(self)
+
+    def __reduce__(self) -> Any:
+        return Recipe.follow, (
+            Recipe(ModelFamily, (self._given, self.nominal), {"fixed": self.fixed}),
+        )
 
     def _sample_models(self, nominal: Array) -> tuple[Array, list[Model]]:
         """Parameters at which models are compared, the nominal ones first, and the models.
@@ -359,6 +366,7 @@ class ModelFamily:
 
     # ------------------------------------------------------------------ problems and starts
 
+    @from_recipe
     def problem(
         self,
         q0: ArrayLike | None = None,
