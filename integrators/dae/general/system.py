@@ -286,10 +286,10 @@ class DAE:
         ...     problem = system.problem(start, (0, 1), road)
         ...     sol = solve(problem, method=method, rtol=1e-9, atol=1e-9)
         ...     print(f"{sol.y[0, -1]:.6f}")
-        -0.973110
-        -0.973110
-        -0.973110
-        -0.973110
+        -0.986292
+        -0.986292
+        -0.986292
+        -0.986292
         """
         if not isinstance(start, Start):
             raise TypeError(
