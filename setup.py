@@ -1,9 +1,14 @@
 """Everything is in pyproject.toml; here only what cannot be said there."""
 
+import re
 import shutil
+from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
+
+# A link to a file or picture of the repository, which a page of a package index does not have.
+INSIDE = re.compile(r"(!?)\[([^\]]*)\]\((?!https?://|#)([^)]*)\)")
 
 
 class FreshBuild(build_py):
@@ -16,4 +21,15 @@ class FreshBuild(build_py):
         super().run()
 
 
-setup(cmdclass={"build_py": FreshBuild})
+def description() -> str:
+    """Return README.md without its pictures, and with names of files in place of links to them."""
+    text = Path(__file__).with_name("README.md").read_text(encoding="utf-8")
+    return INSIDE.sub(lambda found: "" if found[1] else f"{found[2]} (`{found[3]}`)", text)
+
+
+if __name__ == "__main__":
+    setup(
+        cmdclass={"build_py": FreshBuild},
+        long_description=description(),
+        long_description_content_type="text/markdown",
+    )

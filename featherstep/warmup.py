@@ -6,6 +6,7 @@ import argparse
 import importlib
 import pkgutil
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -77,7 +78,7 @@ def _run_a_bit() -> None:
     def euler(f, t, y, h):  # type: ignore[no-untyped-def]
         return y + h * f(t, y)
 
-    given = {"t_span": (0.0, 0.1), "y0": [1.0, 0.0], "dense_output": True}
+    given: dict[str, Any] = {"t_span": (0.0, 0.1), "y0": [1.0, 0.0], "dense_output": True}
     for method in (*METHODS, Taylor(4), Taylor("auto")):
         solve(f, method=method, **given)
     solve(f, method=euler, step=0.05, **given)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +21,8 @@ from .manifold import Manifold
 __all__ = ["IVP", "Event"]
 
 RHS = Callable[..., Any]
+P = ParamSpec("P")
+T = TypeVar("T")
 EPS = np.finfo(np.float64).eps
 
 
@@ -84,6 +87,64 @@ class Event:
         )
 
 
+@dataclass(frozen=True)
+class Recipe:
+    """How an object was made: ``make(*arguments, **options)``, and what was changed afterwards.
+
+    A problem made by tracing consists of functions that cannot be pickled. A recipe can, if its
+    arguments can: forces given as functions must be found by their name, in a module.
+    """
+
+    make: Callable[..., Any]
+    arguments: tuple[Any, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+    def changed(self, changes: Mapping[str, Any]) -> Recipe:
+        """Return the recipe of a copy with further fields replaced."""
+        return replace(self, changes={**self.changes, **changes})
+
+    def follow(self) -> Any:
+        """Make the object anew."""
+        made = self.make(*self.arguments, **self.options)
+        return made.with_(**self.changes) if self.changes else made
+
+
+def from_recipe(make: Callable[P, T]) -> Callable[P, T]:
+    """Let a function that makes problems remember how, so that they can be pickled.
+
+    What it returns has ``with_(recipe=…)``. The function must be found by its name, in a module.
+
+    Examples
+    --------
+    >>> import pickle
+    >>> from multibody import as_ivp, mechanisms
+    >>> problem = as_ivp(mechanisms.pendulum(), [1.0], t_span=(0, 2)).with_(t_span=(0, 3))
+    >>> pickle.loads(pickle.dumps(problem))
+    <IVP pendulum: n = 2, t from 0 to 3>
+    """
+
+    @wraps(make)
+    def remembered(*arguments: P.args, **options: P.kwargs) -> T:
+        made: Any = make(*arguments, **options)
+        if not hasattr(made, "recipe"):  # a problem of another kind
+            return made
+        return made.with_(recipe=Recipe(remembered, _own(arguments), _own(options)))
+
+    return remembered
+
+
+def _own(value: Any) -> Any:
+    """Arguments that nobody else will change: arrays, and what holds them, copied."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if type(value) in (list, tuple):
+        return type(value)(map(_own, value))
+    if type(value) is dict:
+        return {key: _own(item) for key, item in value.items()}
+    return value
+
+
 @dataclass(frozen=True, eq=False)
 class IVP:
     """An initial value problem M y' = f(t, y [, p]), y(t0) = y0.
@@ -142,6 +203,13 @@ class IVP:
     observe
         ``observe(solution)`` returns what :attr:`Solution.observed` shows: drift of constraints,
         multipliers, energy, … along a run.
+    directed
+        ``directed(±1)`` returns the fields (f, jac, …) for time that runs forwards or backwards,
+        where they differ: what pulls errors down as time grows lets them grow as it runs back. The
+        fields given are those of `t_span`; :meth:`with_` follows when another one turns round.
+    recipe
+        How the problem was made, a function with its arguments: pickled in place of the problem's
+        own functions; see :func:`from_recipe`.
     """
 
     f: RHS
@@ -165,6 +233,8 @@ class IVP:
     review: Callable[..., Any] | None = None
     observe: Callable[[Any], Any] | None = None
     watch: Callable[..., Any] | None = None
+    directed: Callable[[int], Mapping[str, Any]] | None = None
+    recipe: Recipe | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.f):
@@ -183,8 +253,9 @@ class IVP:
             function = getattr(self, name)
             if function is not None and not callable(function):
                 raise TypeError(f"{name} must be a function {name}({arguments}), got {function!r}")
-        y0 = state_array(self.y0)
-        span = time_span(self.t_span)
+        t_span, given = in_order(self.t_span, self.y0)
+        y0 = state_array(given)
+        span = time_span(t_span)
         params = np.atleast_1d(np.asarray(self.params, dtype=np.float64))
         if params.ndim != 1:
             raise ValueError(f"params must be a scalar or a flat list, got shape {params.shape}")
@@ -227,8 +298,32 @@ class IVP:
         return lambda t, y: function(t, y, p)
 
     def with_(self, **changes: Any) -> IVP:
-        """Return a copy with some fields replaced."""
+        """Return a copy with some fields replaced; what depends on the way of time follows it."""
+        asked = dict(changes)
+        if "f" in changes:
+            changes.setdefault("directed", None)  # it knew the ways of another f
+        elif self.directed is not None and "t_span" in changes:
+            way = direction(time_span(changes["t_span"]))
+            if way != direction(self.t_span):
+                changes = {**self.directed(way), **changes}
+        if self.recipe is not None and "recipe" not in changes:
+            changes["recipe"] = self.recipe.changed(asked)
         return replace(self, **changes)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if self.recipe is None:
+            return super().__reduce_ex__(protocol)
+        return Recipe.follow, (self.recipe,)
+
+    def __copy__(self) -> IVP:
+        return replace(self)
+
+    def __deepcopy__(self, memo: Any) -> IVP:
+        return replace(self)  # arrays are copied, functions never are
+
+    def for_run(self) -> IVP:
+        """Return the problem for one run; those whose f remembers something return a copy."""
+        return self
 
     def reference(self, t: float) -> NDArray[Any] | None:
         """Solution at time t: exact if known, else from the table of references, else None."""
@@ -282,18 +377,54 @@ def has_text(array: NDArray[Any]) -> bool:
     return array.dtype.kind in "US"
 
 
+def in_order(t_span: Any, y0: Any) -> tuple[Any, Any]:
+    """Return (t_span, y0), exchanged where only the other way round makes sense.
+
+    ``IVP(f, y0, t_span)`` and ``solve(f, t_span, y0)`` differ in the order of their arguments, and
+    everyone confuses them sooner or later. An interval is two numbers: if the state has two and the
+    interval has not, each is taken for the other. Two components and two times cannot be told
+    apart; then the documented order counts.
+
+    Examples
+    --------
+    >>> in_order([1.0, 0.0, 2.0], (0.0, 10.0))
+    ((0.0, 10.0), [1.0, 0.0, 2.0])
+    """
+    if isinstance(t_span, tuple) and len(t_span) == 2:
+        return t_span, y0
+    try:
+        exchanged = np.shape(t_span) != (2,) and np.shape(y0) == (2,)
+    except ValueError:  # ragged: whoever needs it says so
+        exchanged = False
+    return (y0, t_span) if exchanged else (t_span, y0)
+
+
 def time_span(t_span: Sequence[float]) -> tuple[float, float]:
     """Check (t0, t1)."""
     try:
         t0, t1 = (float(t) for t in t_span)
     except (TypeError, ValueError):
-        raise ValueError(f"t_span must be two times (t0, t1), got {t_span!r}") from None
+        raise ValueError(
+            f"t_span must be two times (t0, t1), got {t_span!r}; the order of arguments is "
+            "solve(f, t_span, y0) and IVP(f, y0, t_span)"
+        ) from None
     if not (np.isfinite(t0) and np.isfinite(t1)):
         raise ValueError(
             f"t_span must be finite, got ({t0}, {t1}); give a time that is late enough, and an "
             "event with terminal=True or a callback to end the run before"
         )
     return t0, t1
+
+
+def direction(t_span: Sequence[float]) -> int:
+    """+1 forwards in time, −1 backwards.
+
+    Examples
+    --------
+    >>> direction((0.0, 1.0)), direction((1.0, 0.0))
+    (1, -1)
+    """
+    return -1 if t_span[1] < t_span[0] else 1
 
 
 def accepts_params(function: Callable[..., Any]) -> bool:

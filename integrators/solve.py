@@ -16,12 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import IntegrationInterrupted, check_choice, pass_on, suggest
 from .hybrid import Hybrid
 from .manifold import Manifold
-from .problem import IVP, time_span
+from .problem import IVP, in_order
 from .runs.hybrid_run import HybridRun
 from .runs.mistakes import relative_tolerance, warn_of_swapped
 from .runs.quality import global_error
 from .runs.run import Run
 from .runs.scipy_names import with_args
+from .runs.sensitivity import with_sensitivities
 from .runs.solution import Solution
 from .stepping.control import Controller
 from .stepping.engine import Options, Stepper
@@ -68,6 +69,7 @@ def solve(
     throw: bool = False,
     check: str | None = None,
     kinks: str | None = None,
+    sensitivities: Any = None,
     on_interrupt: str = "raise",
     args: Any = None,
     vectorized: bool = False,
@@ -132,6 +134,10 @@ def solve(
         ``sign``, ``where``), it is located as an event and stepped on; where both sides of a jump
         lead into it, the motion slides on it, as with :class:`Switch`. By default the error control
         has to find its way across; that serves kinks that are rare or weak.
+    sensitivities
+        Names of parameters and initial values, such as ``["p[0]", "y0[1]"]`` or names of states:
+        ``Solution.sensitivities`` has dy/d(name) at all times, ``event_sensitivities`` the
+        derivatives of the times of events. f, events, resets and projections must be traceable.
     on_interrupt
         What Ctrl-C does: "raise" :class:`IntegrationInterrupted`, a KeyboardInterrupt with what was
         computed as its ``solution``, so that the script stops; or "return" that solution.
@@ -196,6 +202,11 @@ def solve(
     else:
         ivp = _as_ivp(problem, t_span, y0, changes)
         hybrid = _as_switched(ivp, kinks)
+    if hybrid is not None and sensitivities is not None:
+        raise ValueError(
+            "sensitivities are for problems without modes and switches; events with resets carry "
+            "them across jumps"
+        )
     if hybrid is not None:
         for_modes: dict[str, Any] = dict(
             method=method,
@@ -221,6 +232,30 @@ def solve(
         looked = check is not None and solution.success and solution.t.size > 0
         solution.judge(asked, global_error(solution, again, asked) if looked else None)
         return _delivered(solution, False, throw, on_interrupt)
+    if sensitivities is not None:
+        task = with_sensitivities(ivp, sensitivities)
+        together = solve(
+            task.augmented,
+            method=method,
+            step=step,
+            rtol=rtol,
+            atol=task.tolerances(atol),
+            t_eval=t_eval,
+            tstops=tstops,
+            dense_output=dense_output,
+            controller=controller,
+            norm=norm,
+            first_step=first_step,
+            max_step=max_step,
+            min_step=min_step,
+            max_steps=max_steps,
+            callback=None if callback is None else lambda t, z: callback(t, z[: ivp.n]),
+            progress=progress,
+            throw=throw,
+            on_interrupt=on_interrupt,
+        )
+        return task.unpack(together)
+    ivp = ivp.for_run()
     chosen = _chosen(method)
     n = chosen.error_components(ivp) if hasattr(chosen, "error_components") else ivp.n
     output_times = _output_times(t_eval, ivp.t_span)
@@ -288,7 +323,8 @@ def _as_ivp(problem: Any, t_span: Sequence[float] | None, y0: Any, changes: dict
     if t_span is None or y0 is None:
         raise TypeError("solve(f, t_span, y0) needs the interval and the initial state")
     warn_of_swapped(problem)
-    return IVP(problem, y0, time_span(t_span), **given)
+    t_span, y0 = in_order(t_span, y0)
+    return IVP(problem, y0, t_span, **given)
 
 
 def _as_hybrid(

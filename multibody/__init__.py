@@ -7,6 +7,7 @@ What lives where, each room importing from those above it only:
 - `joints`: a class a joint, and a registry;
 - `model`, `io`: bodies, joints and loops put together and checked; files;
 - `dynamics`: one algorithm a file, `loops` for closed ones, `book` for those to read;
+- `contact`: gaps, contact forces, impacts;
 - `runs`: models as initial value problems and DAEs, simulated and observed;
 - `mechanisms`, `pictures`: models ready to use; plots and animations.
 
@@ -95,7 +96,7 @@ from .dynamics.motion import (
     point_jacobian,
     point_position,
 )
-from .io import ModelFileError, load_model, save_model
+from .io import ModelFileError, Report, load_model, save_model
 from .joints import (
     AngleSequence,
     ConstantVelocity,
@@ -145,10 +146,12 @@ __all__ = [
     "ConstantVelocity",
     "Constraints",
     "Contact",
+    "ContactForces",
     "Cylindrical",
     "Disc",
     "Driven",
     "Energy",
+    "EnergyGainError",
     "EnergyLedger",
     "FD_derivatives",
     "FD_x",
@@ -162,11 +165,13 @@ __all__ = [
     "Helical",
     "HuntCrossley",
     "ID_derivatives",
+    "Impact",
     "Inertia",
     "InverseInertia",
     "Joint",
     "JointReactions",
     "Kinematics",
+    "LCPError",
     "Loop",
     "LoopClosure",
     "LoopElement",
@@ -177,6 +182,7 @@ __all__ = [
     "ModelFile",
     "ModelFileError",
     "Motion",
+    "PainleveError",
     "Planar",
     "Plucker",
     "Point",
@@ -184,6 +190,7 @@ __all__ = [
     "Pose",
     "Prismatic",
     "RackPinion",
+    "Report",
     "Revolute",
     "RigidInertia",
     "RollingSphere",
@@ -219,8 +226,12 @@ __all__ = [
     "consistent_velocity",
     "constrained_accelerations",
     "constraints",
+    "contact_accelerations",
+    "contact_forces",
+    "contact_kinematics",
     "convert",
     "coriolis_forces",
+    "coulomb",
     "crba",
     "crf",
     "crm",
@@ -234,6 +245,8 @@ __all__ = [
     "graph",
     "gravity_forces",
     "handle_dynamics",
+    "impact",
+    "impacts",
     "independent_coordinates",
     "inertia",
     "io",
@@ -287,7 +300,9 @@ __all__ = [
     "scry",
     "scrz",
     "se3",
+    "separate",
     "simulate",
+    "solve_lcp",
     "spatial",
     "sphere",
     "xlt",
@@ -297,22 +312,33 @@ __all__ = [
 # Loaded on first use: public module → where it is; public name → module that defines it.
 _MODULES = {"animate": "pictures.animate", "mechanisms": "mechanisms", "plot": "pictures.plot"}
 _LATER = {
+    "ContactForces": "contact.accelerations",
+    "EnergyGainError": "contact.impacts",
     "EnergyLedger": "runs.ledger",
     "FamilyRows": "mechanisms.families",
+    "Impact": "contact.impacts",
     "JointReactions": "dynamics.loops.reactions",
+    "LCPError": "contact.lcp",
     "LoopClosure": "dynamics.loops.independent",
     "LoopElement": "dynamics.loops.joints",
     "ModelFamily": "mechanisms.families",
     "ModelFile": "io.named_numbers",
+    "PainleveError": "contact.accelerations",
     "SparseDynamics": "dynamics.book.sparse",
     "Starts": "mechanisms.families",
     "StructureError": "mechanisms.families",
     "actuators": "dynamics.loops.actuation",
     "as_ivp_minimal": "runs.minimal",
     "closed_loop_inverse_dynamics": "dynamics.loops.actuation",
+    "contact_accelerations": "contact.accelerations",
+    "contact_forces": "runs.contact.observe",
+    "contact_kinematics": "contact.kinematics",
+    "coulomb": "contact.cones",
     "energy_ledger": "runs.ledger",
     "gears": "dynamics.loops.independent",
     "handle_dynamics": "dynamics.book.handles",
+    "impact": "contact.impacts",
+    "impacts": "runs.contact.observe",
     "independent_coordinates": "dynamics.loops.independent",
     "joint_reactions": "dynamics.loops.reactions",
     "loop_elements": "dynamics.loops.joints",
@@ -322,6 +348,8 @@ _LATER = {
     "observe": "runs.observe",
     "operational_space_inertia": "dynamics.book.handles",
     "reactions_along": "runs.reactions",
+    "separate": "contact.separate",
+    "solve_lcp": "contact.lcp",
 }
 
 

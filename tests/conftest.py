@@ -1,13 +1,8 @@
 """What all tests share."""
 
-import os
 import signal
 
 import pytest
-
-# What a test takes and finds must not depend on when a process beside has compiled something. The
-# tests of that process say so themselves; those that tests start inherit it.
-os.environ["FEATHERSTEP_COMPILE"] = "first"
 
 
 @pytest.fixture(scope="session", autouse=True)

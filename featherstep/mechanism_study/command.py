@@ -35,10 +35,9 @@ STABILISERS = ("T_stab", "alpha", "beta", "rank")
 
 FORMULATIONS_HELP = """
 formulations of mechanisms with loops:
-  none, baumgarte, projected, augmented, minimal      for every method, explicit ones too
-  index3, index2, ggl, overdetermined                 for RADAU5 and its like, assimulo:IDA
-  baumgarte:T_stab=0.01                               with an option
-  ode                                                 the only one of mechanisms without loops
+  none, baumgarte, projected, ggl, …    `featherstep mechanisms --formulations` lists them
+  baumgarte:T_stab=0.01                 with an option
+  ode                                   the only one of mechanisms without loops
 A name that is both, such as andrews, is the mechanism if --formulations is given, else the problem.
 """
 
@@ -214,6 +213,29 @@ def _pictures(arguments: argparse.Namespace, result: Comparison, what: Mechanism
 # -------------------------------------------------------------------- mechanisms
 
 
+def _list_formulations(arguments: argparse.Namespace) -> int:
+    """The table of formulations, as it is registered."""
+    from integrators.dae.formulations.table import FORMULATIONS, listing
+
+    from ..listing import as_data
+
+    records = [
+        {
+            "name": form.name,
+            "aliases": ", ".join(form.aliases),
+            "index": form.index,
+            "state": form.unknowns,
+            "solved for": form.eliminates,
+            "for": ", ".join(form.methods),
+            "constraints": form.meaning,
+        }
+        for form in FORMULATIONS.values()
+    ]
+    if not as_data(records, arguments):
+        sys.stdout.write(listing() + "\n")
+    return 0
+
+
 def _list(arguments: argparse.Namespace) -> int:
     from multibody import mechanisms
 
@@ -223,6 +245,8 @@ def _list(arguments: argparse.Namespace) -> int:
     screen = Screen()
     if arguments.show is not None:
         return _show_one(arguments)
+    if arguments.formulations:
+        return _list_formulations(arguments)
     chosen = []
     for entry in mechanisms.entries():
         model = entry.model()
@@ -313,11 +337,15 @@ def add_mechanisms(commands: Any, shared: argparse.ArgumentParser) -> None:
               featherstep mechanisms --kind loops
               featherstep mechanisms --search pendulum
               featherstep mechanisms --show four_bar
+              featherstep mechanisms --formulations
         """),
     )
     parser.add_argument("--kind", choices=["trees", "loops"], type=str.lower, help="trees or loops")
     parser.add_argument("--show", metavar="NAME", help="tree, start, parameters, source")
     parser.add_argument("--search", metavar="TEXT", help="words in names, titles and sources")
+    parser.add_argument(
+        "--formulations", action="store_true", help="list the formulations of closed loops instead"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON in place of a table")
     parser.add_argument("--csv", action="store_true", help="print CSV in place of a table")
     parser.set_defaults(run=_list, debug=False)
@@ -339,7 +367,10 @@ def _simulate(arguments: argparse.Namespace) -> int:
     model, t_end = what.model, what.t_end if arguments.t_end is None else arguments.t_end
     if not t_end > 0.0:
         raise ValueError(f"--t-end must be positive, got {t_end:g}")
-    label, method = resolve(arguments.method)
+    if arguments.method == "MoreauJean":  # known to models with contacts only
+        label = method = arguments.method
+    else:
+        label, method = resolve(arguments.method)
     options: dict[str, Any] = {"rtol": arguments.rtol, "atol": 1e-2 * arguments.rtol}
     if arguments.step is not None:
         options["step"] = arguments.step
@@ -455,7 +486,7 @@ def add_simulate(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--stabilise", metavar="S",
-        help="how loops are kept closed: none, baumgarte, baumgarte:T_stab=0.01, projection",
+        help="how loops are kept closed: a formulation for explicit methods, baumgarte:T_stab=0.01",
     )  # fmt: skip
     parser.add_argument("--out", metavar="FILE", help="an animation: .html, .gif or .mp4")
     parser.add_argument(

@@ -7,7 +7,6 @@ run came to a singular position, and a verdict in words. Failures are results li
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from integrators.analysis.study.reference import Reference
 from integrators.analysis.study.runs import Program, Report, attempt, resolve
 from integrators.analysis.study.runs import Row as Run
 from integrators.analysis.study.work_precision import positive_numbers
-from integrators.dae import FORMULATIONS
+from integrators.dae.formulations.table import FORMULATIONS, formulation_key
 from multibody.checks import Array, ArrayLike
 from multibody.dynamics.loops.assembly import assemble
 from multibody.io import load_model
@@ -42,8 +41,6 @@ ENOUGH = 10.0  # tolerances: an uncertainty of the reference with which runs can
 AT_ONCE = 1e-3  # of the interval: a run that ends so near to a singular position failed there
 MOST_STEPS = 50_000  # attempts of an adaptive run: one that stalls must not stall the table
 METHODS = {True: ("DOP853", "RADAU5"), False: ("DOPRI5", "DOP853", "RADAU5")}  # loops, or not
-WITH_MULTIPLIERS = ("index3", "index2", "ggl", "overdetermined")
-ALIASES = {"none": "index1", "projection": "projected", "augmentedlagrangian": "augmented"}
 
 Split = Callable[[float, Any], tuple[Array, Array]]
 
@@ -233,18 +230,13 @@ def compare(
 def _names(model: Model, formulations: Any) -> list[str]:
     """Check names of formulations, with or without options; the canonical spelling."""
     listed = [formulations] if isinstance(formulations, str) else list(formulations)
-    known = list(FORMULATIONS) if model.loops else ["ode"]
     found = []
     for item in listed:
         name, *options = str(item).strip().split(":")
-        key = name.lower().replace("-", "").replace("_", "")
-        key = ALIASES.get(key, key)
-        if key not in known:
-            near = difflib.get_close_matches(key, [*known, *ALIASES], n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            also = "" if model.loops else f": {model.name!r} has no loops"
+        key = formulation_key(name) if model.loops else name.lower()
+        if not model.loops and key != "ode":
             raise ValueError(
-                f"there is no formulation {name!r}{also}{hint} (known: {', '.join(known)})"
+                f"there is no formulation {name!r}: {model.name!r} has no loops (known: ode)"
             )
         found.append(":".join([key, *options]))
         formulation_options(found[-1])
@@ -357,7 +349,8 @@ class _Study:
             problem = as_ivp(w.model, w.q0, w.v0, self.span, w.tau, self.f_ext)
             return problem, lambda t, y: (y[:nq], y[nq:])
         key, options = formulation_options(name)
-        formulation = self._system(key in WITH_MULTIPLIERS).formulation(key, **options)
+        independent = FORMULATIONS[key].keeps_multipliers or bool(options.get("multipliers"))
+        formulation = self._system(independent).formulation(key, **options)
         return formulation, formulation.split
 
     def _system(self, independent: bool) -> Any:

@@ -110,8 +110,8 @@ def _add_globals(digest: Any, function: Callable[..., Any], depth: int, path: li
     """Functions and numbers of the same module that a function uses: they decide, too."""
     if depth <= 0:
         return
-    names = function.__globals__  # type: ignore[attr-defined]
-    for name in function.__code__.co_names:  # type: ignore[attr-defined]
+    names = function.__globals__
+    for name in function.__code__.co_names:
         value = names.get(name)
         own = getattr(value, "__module__", None) == function.__module__
         if isinstance(value, types.FunctionType) and own:

@@ -45,8 +45,9 @@ class Distribution:
 
     @property
     def middle(self) -> float:
-        """The median."""
-        return float(self.quantile(np.array([0.5]))[0])
+        """The median; 0 where it differs from that by rounding only."""
+        low, middle, high = self.quantile(np.array([0.05, 0.5, 0.95]))
+        return 0.0 if abs(middle) < 1e-9 * (high - low) else float(middle)
 
 
 def _numbers(law: Distribution, **values: Any) -> None:

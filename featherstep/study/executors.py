@@ -24,7 +24,10 @@ Task = Callable[..., Any]
 class Executor(Protocol):
     """Does tasks on some workers."""
 
-    workers: int
+    @property
+    def workers(self) -> int:
+        """How many there are."""
+        ...
 
     def prepare(self, plan: Any) -> Any:
         """Bring what all tasks share to the workers; return what stands for it in tasks."""
@@ -124,8 +127,12 @@ class Processes(_Waiting):
     def _new(self) -> futures.ProcessPoolExecutor:
         import multiprocessing
 
-        # A fork of a process with threads of its own may hang; a new interpreter never does.
-        context = multiprocessing.get_context("spawn")
+        # A fork of a process with threads of its own may hang; one of a server that has loaded
+        # what is needed, and has none, is quick and safe.
+        server = "forkserver" in multiprocessing.get_all_start_methods()
+        context = multiprocessing.get_context("forkserver" if server else "spawn")
+        if server:
+            context.set_forkserver_preload(["featherstep.study.running"])
         return futures.ProcessPoolExecutor(
             self.workers, mp_context=context, initializer=_ignore_ctrl_c
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,7 +86,7 @@ class Part:
         for column in self.values.values():
             column[k] = np.nan
 
-    def keep_states(self, k: int, t: Array, y: Array) -> None:
+    def keep_states(self, k: int, y: Array) -> None:
         """Enter the states of a run at the output times that it reached."""
         assert self.states is not None
         if self.states.shape[1] == 0:
@@ -154,7 +155,8 @@ class Part:
     @classmethod
     def from_file(cls, path: Any) -> Part:
         """Read what :meth:`to_bytes` wrote; nothing in it is run."""
-        with np.load(path, allow_pickle=False) as data:
+        content = io.BytesIO(Path(path).read_bytes())
+        with np.load(content, allow_pickle=False) as data:
 
             def named(prefix: str) -> dict[str, Array]:
                 return {

@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from integrators import IVP, Solution, solve
 from integrators.errors import suggest
 from multibody import Model, as_dae, as_ivp
+from multibody.runs.forces import takes_parameters, with_parameters
 
 from .code import fingerprint, name_of
 from .design import Design
 from .quantities import Seen
 from .reductions import EventTime, Reduction, Span
 from .starts import Assembled, GivenState, Start
-from .subjects import Given, Mechanism, Subject
+from .subjects import Mechanism, Subject
 
 __all__ = ["Plan", "RunFailed", "split_options"]
 
@@ -98,11 +99,23 @@ class Plan:
         return {n: r for n, r in self.record.items() if isinstance(r, EventTime)}
 
     def own_parameters(self, parameters: Mapping[str, float]) -> dict[str, Any]:
-        """Those that the subject takes; the start takes the others."""
-        accepted = self.subject.accepted
-        used = self.start.names if accepted is None else set(self.start.names) - set(accepted)
-        mine = {n: x for n, x in parameters.items() if n not in used}
-        return {**self.fixed, **mine}
+        """Those that the subject takes; the start and the forces take the others."""
+        others = set(self.elsewhere)
+        if self.subject.accepted is not None:
+            others = {name for name in others if not self.subject.takes(name)}
+        return {**self.fixed, **{n: x for n, x in parameters.items() if n not in others}}
+
+    @property
+    def elsewhere(self) -> tuple[str, ...]:
+        """Parameters that the start takes, and those that forces may: tau(t, q, v, p) has all."""
+        known = self.forces_take_parameters and self.subject.accepted is not None
+        named = self.design.names if known else ()
+        return tuple(dict.fromkeys((*self.start.names, *named)))
+
+    @property
+    def forces_take_parameters(self) -> bool:
+        """Whether forces are functions of (t, q, v, p)."""
+        return any(takes_parameters(self.model_options.get(name)) for name in FORCES)
 
     def build(self, parameters: Mapping[str, float]) -> Model | IVP:
         """Model or problem of one run."""
@@ -174,6 +187,8 @@ class Plan:
                 made = self.build(parameters)
                 if isinstance(made, Model) and isinstance(self.start, Assembled):
                     self._closed_in_the_middle(made, parameters)
+                else:
+                    self.problem(parameters, traced=False)
                 return parameters
             except Exception as error:
                 raised = raised or error
@@ -188,13 +203,17 @@ class Plan:
         return model
 
     def problem(self, parameters: Mapping[str, float], **changes: Any) -> tuple[IVP, Seen]:
-        """Initial value problem of one run, and what quantities look at."""
+        """Initial value problem of one run, and what quantities look at.
+
+        `changes` are options of a model's problem; ``traced=False`` to have it quickly.
+        """
         made = self.build(parameters)
         if isinstance(made, IVP):
             return self._of_ivp(made, parameters)
         state = self.start_of_model(made, parameters)
         forces = {name: self.model_options.get(name) for name in FORCES}
-        forces["tau"] = _with_parameters(forces["tau"], parameters)
+        p = np.array(list(parameters.values()), dtype=np.float64)
+        forces = {name: with_parameters(law, p) for name, law in forces.items()}
         options = {k: v for k, v in self.model_options.items() if k not in FORCES} | changes
         q, v = state[: made.nq], state[made.nq :]
         make = as_dae if "formulation" in options else as_ivp
@@ -202,7 +221,7 @@ class Plan:
             ivp = make(made, q, v, self.t_span, forces["tau"], forces["f_ext"], **options)
         except Exception as error:
             raise RunFailed("start", told(error)) from error
-        return ivp, Seen(ivp, made, **forces)
+        return ivp, Seen(ivp, made, forces["tau"], forces["f_ext"], dict(parameters))
 
     def _of_ivp(self, made: IVP, parameters: Mapping[str, float]) -> tuple[IVP, Seen]:
         seen = Seen(made)
@@ -251,7 +270,7 @@ class Plan:
 
     def check(self) -> Seen:
         """Raise what is wrong with all runs, before any is done; return what is seen."""
-        self.subject.check(self.design.names, self.start.names)
+        self.subject.check(self.design.names, self.elsewhere)
         for name in self.start.names:
             if name not in self.design.names:
                 raise ValueError(
@@ -262,9 +281,8 @@ class Plan:
             if name in self.design.names:
                 raise ValueError(f"fixed: {name!r} is varied, too; leave out one of them")
         self.subject.check(tuple(self.fixed), ())
-        plain = {} if isinstance(self.subject, Given) else {"traced": False}
         try:
-            _, seen = self.problem(self.middle_parameters, **plain)
+            _, seen = self.problem(self.middle_parameters, traced=False)
         except RunFailed as error:
             raise ValueError(f"the run in the middle of the study fails: {error}") from error
         for name, reduction in self.record.items():
@@ -312,24 +330,6 @@ def told(error: BaseException) -> str:
     if isinstance(error, RunFailed | ValueError) and text:
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-def _with_parameters(tau: Any, parameters: Mapping[str, float]) -> Any:
-    """A law of forces tau(t, q, v, p) with the study's parameters, in order, as p."""
-    if not callable(tau):
-        return tau
-    try:
-        positional = [
-            a
-            for a in inspect.signature(tau).parameters.values()
-            if a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD) and a.default is a.empty
-        ]
-    except (TypeError, ValueError):
-        return tau
-    if len(positional) < 4:
-        return tau
-    p = np.array(list(parameters.values()), dtype=np.float64)
-    return lambda t, q, v: tau(t, q, v, p)
 
 
 def _solving() -> set[str]:

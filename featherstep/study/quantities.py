@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from integrators.errors import suggest
+from integrators.problem import accepts_params
 
 __all__ = [
     "Quantity",
@@ -48,12 +49,18 @@ class Seen:
         The mechanism, or None.
     tau, f_ext
         Forces that acted on it.
+    parameters
+        Values of the study's parameters.
+    fast
+        Quantities as traced functions of (t, y, p), where there are such.
     """
 
     problem: Any
     model: Any = None
     tau: Any = None
     f_ext: Any = None
+    parameters: Any = None
+    fast: Mapping[Any, Any] = field(default_factory=dict, repr=False)
     kept: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -91,6 +98,14 @@ class Quantity:
     def along(self, seen: Seen, t: Array, y: Array) -> Array:
         """Values at times t, where the states stand in the columns of y."""
         raise TypeError(f"{type(self).__name__} tells no values")
+
+    def quickly(self, seen: Seen, t: Array, y: Array) -> Array:
+        """The same by machine code, where there is some."""
+        program = seen.fast.get(self)
+        if program is None:
+            return self.along(seen, t, y)
+        p = seen.problem.params
+        return np.array([program(s, x, p)[0] for s, x in zip(t.tolist(), y.T.copy())])
 
     def check(self, seen: Seen) -> None:
         """Raise if there is no such thing in this problem, before anything is run."""
@@ -159,7 +174,7 @@ class Function(Quantity):
 
     def along(self, seen: Seen, t: Array, y: Array) -> Array:
         """Values at times t."""
-        g = seen.problem.bind(self.function)
+        g = self._bound(seen)
         values = np.array([g(float(s), x) for s, x in zip(t, np.ascontiguousarray(y.T))])
         if values.shape != t.shape:
             raise ValueError(
@@ -167,6 +182,23 @@ class Function(Quantity):
                 f"{values.shape[1:]}"
             )
         return values.astype(np.float64)
+
+    def _bound(self, seen: Seen) -> Callable[..., Any]:
+        """The function of (t, y): of a mechanism, p are the study's parameters."""
+        if seen.model is None:
+            bound: Callable[..., Any] = seen.problem.bind(self.function)
+            return bound
+        if not accepts_params(self.function):
+            return self.function
+        p = np.array(list((seen.parameters or {}).values()), dtype=np.float64)
+        return lambda t, y: self.function(t, y, p)
+
+    def for_lanes(self, seen: Seen, names: int) -> Callable[..., Any] | None:
+        """The function of (t, y, p) with p of the problem, of which `names` are the study's."""
+        if seen.model is None or not accepts_params(self.function):
+            return self.function
+        function = self.function
+        return (lambda t, y, p: function(t, y, p[:names])) if names else None
 
     def plain(self) -> Any:
         """Which function it is: not enough to call it again."""

@@ -79,7 +79,7 @@ class Span:
 
     def values(self, quantity: Quantity, step: NDArray[np.int64], t: Array) -> Array:
         """Values of a quantity at times in given steps."""
-        return quantity.along(self.seen, t, np.ascontiguousarray(self.states(step, t)))
+        return quantity.quickly(self.seen, t, np.ascontiguousarray(self.states(step, t)))
 
     def places(self, points: Array) -> tuple[NDArray[np.int64], Array]:
         """The same points, given in parts of a step, in every step: their steps and times."""
@@ -135,7 +135,7 @@ class Final(Reduction):
     def of(self, span: Span) -> float:
         """Value for one run."""
         t, y = span.end
-        return float(self.quantity.along(span.seen, np.array([t]), np.asarray(y)[:, None])[0])
+        return float(self.quantity.quickly(span.seen, np.array([t]), np.asarray(y)[:, None])[0])
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class At(Reduction):
         if not sol.t_min <= self.time <= sol.t_max:
             return np.nan
         y = np.asarray(sol(self.time))
-        return float(self.quantity.along(span.seen, np.array([self.time]), y[:, None])[0])
+        return float(self.quantity.quickly(span.seen, np.array([self.time]), y[:, None])[0])
 
     def plain(self) -> dict[str, Any]:
         """The reduction as it stands in a file."""
@@ -316,7 +316,7 @@ class EventTime(Reduction):
         else:
 
             def function(t: float, y: Any) -> Any:
-                return quantity.along(seen, np.array([t]), np.array(y)[:, None])[0] - value
+                return quantity.quickly(seen, np.array([t]), np.array(y)[:, None])[0] - value
 
         return Event(function, self.direction, self.count if self.terminal else False)
 

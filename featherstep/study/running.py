@@ -25,7 +25,7 @@ from .plan import Plan
 from .sources import Source, source_of
 from .store import Store, missing_ranges
 
-__all__ = ["Progress", "StudyInterrupted", "do_runs", "in_flight", "retry_runs", "work"]
+__all__ = ["Progress", "StudyInterrupted", "do_runs", "in_flight", "offer", "retry_runs", "work"]
 
 Array = NDArray[np.float64]
 Range = tuple[int, int]
@@ -80,6 +80,13 @@ def _duration(seconds: float) -> str:
 
 _sources: dict[str, Source] = {}
 _making = threading.Lock()
+
+
+def offer(key: str, source: Source) -> None:
+    """Let the tasks of this process use a source that is there already."""
+    with _making:
+        _sources.clear()
+        _sources[key] = source
 
 
 def work(plan: Any, key: str, first: int, columns: Mapping[str, Array]) -> Part:

@@ -111,7 +111,8 @@ class Store:
         store = cls(path, header)
         if table:
             file = io.BytesIO()
-            np.savez(file, **{f"parameter {name}": column for name, column in table.items()})
+            arrays: dict[str, Any] = {f"parameter {name}": c for name, c in table.items()}
+            np.savez(file, **arrays)
             write_bytes(path / "design.npz", file.getvalue())
         if store.trajectories is not None:
             store.trajectories.create()
@@ -201,6 +202,12 @@ class Store:
 
     def read(self, first: int, stop: int) -> Part:
         """Read a part, with its trajectories if there are any."""
+        part = self._read_rows(first, stop)
+        if self.trajectories is not None:
+            part.states = self.trajectories.read(first, stop)
+        return part
+
+    def _read_rows(self, first: int, stop: int) -> Part:
         file = self.file_of(first, stop)
         try:
             part = Part.from_file(file)
@@ -210,18 +217,16 @@ class Store:
             ) from error
         if part.first != first or part.stop != stop:
             raise FileError(file, "its name does not tell which runs it holds; remove it")
-        if self.trajectories is not None:
-            part.states = self.trajectories.read(first, stop)
         return part
 
     def rows(self, ranges: list[tuple[int, int]] | None = None) -> Iterator[Part]:
         """Parts in order, without trajectories."""
         for first, stop in self.done() if ranges is None else ranges:
-            yield Part.from_file(self.file_of(first, stop))
+            yield self._read_rows(first, stop)
 
     def counts(self) -> tuple[int, int, dict[str, int]]:
         """Runs that are done, those of them that failed, and how many failed how."""
-        done, failed = 0, {}
+        done, failed = 0, dict[str, int]()
         for part in self.rows():
             done += len(part)
             for status in part.status[part.failed]:

@@ -21,7 +21,7 @@ from .part import OK, Part
 from .plan import Plan, split_options
 from .quantities import Seen, state_units
 from .reductions import reduction_of
-from .running import Progress, StudyInterrupted, do_runs, retry_runs, work
+from .running import Progress, StudyInterrupted, do_runs, in_flight, offer, retry_runs, work
 from .sources import Source, source_of
 from .starts import start_of
 from .store import FORMAT, Store, hash_of, versions
@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 
 MISSING = "missing"  # status of a run that is not done yet
 CHUNK_BYTES = 16_000_000  # most of one file of trajectories
+MOST_IN_CHUNK = 64  # runs
 RESERVED = ("run", "status", "message", "nsteps", "t_end", "time", "state")
 
 
@@ -49,9 +50,10 @@ class Rerun:
         Its row of the table, equal to the stored one bit for bit.
     """
 
-    def __init__(self, plan: Plan, part: Part) -> None:
-        self._plan, self._part = plan, part
+    def __init__(self, plan: Plan, source: Source, part: Part) -> None:
+        self._plan, self._source = plan, source
         self.number = part.first
+        self._columns = part.parameters
         self.parameters = {name: float(column[0]) for name, column in part.parameters.items()}
         self.row: dict[str, Any] = {
             **self.parameters,
@@ -64,7 +66,7 @@ class Rerun:
 
     @cached_property
     def _made(self) -> tuple[IVP, Seen]:
-        return self._plan.problem(self.parameters)
+        return self._source.made(self._columns)
 
     @property
     def problem(self) -> IVP:
@@ -294,20 +296,21 @@ class Study:
         """
         plan = self._runnable
         source = self._source
-        store = self._open_or_create(path, source)
-        python = source.runs_at_once < 100
-        with store.locked(), executor_of(executor, workers, python) as doing:
-            if doing.workers > 1:  # what is compiled now, workers find in the cache
-                middle = {k: np.array([x]) for k, x in plan.middle_parameters.items()}
-                work(plan, self.hash, 0, middle)
-            flying = doing.workers * (1 + (doing.__class__.__name__ == "DaskCluster"))
-            size = block or max(source.runs_at_once, store.chunk) * flying
-            with _reporting(progress, plan.subject.title) as report:
+        if block is not None and (isinstance(block, bool) or block != int(block) or block < 1):
+            raise ValueError(f"block: expected a number of runs ≥ 1, received {block!r}")
+        with executor_of(executor, workers, python=source.python) as doing:
+            size = int(block or source.runs_at_once * in_flight(doing))
+            store = self._open_or_create(path, source, size // in_flight(doing))
+            with store.locked(), _reporting(progress, plan.subject.title) as report:
+                offer(self.hash, source)
+                if doing.workers > 1:  # what is compiled now, workers find in the cache
+                    middle = {k: np.array([x]) for k, x in plan.middle_parameters.items()}
+                    work(plan, self.hash, 0, middle)
                 try:
                     do_runs(plan, self.hash, store, doing, size, report)
                 except KeyboardInterrupt as stop:
                     raise self._interrupted(store) from stop
-            self._finish(store)
+                self._finish(store)
         self._store = store
         return self
 
@@ -325,8 +328,9 @@ class Study:
         """
         plan, store = self._runnable, self._kept(path)
         self._check_same(store)
-        python = self._source.runs_at_once < 100
+        python = self._source.python
         with store.locked(), executor_of(executor, workers, python) as doing:
+            offer(self.hash, self._source)
             with _reporting(progress, plan.subject.title) as report:
                 try:
                     mended = retry_runs(plan, self.hash, store, doing, report)
@@ -342,7 +346,7 @@ class Study:
             f"goes on from there (or: featherstep study resume {store.path})"
         )
 
-    def _open_or_create(self, path: str | Path | None, source: Source) -> Store:
+    def _open_or_create(self, path: str | Path | None, source: Source, part: int) -> Store:
         if path is None:
             return self._kept(None)
         if Store.exists(path):
@@ -354,7 +358,7 @@ class Study:
         chunk = 1
         if plan.times.size:
             bytes_of_run = 8 * len(names) * plan.times.size
-            chunk = max(1, min(source.runs_at_once, 64, CHUNK_BYTES // bytes_of_run))
+            chunk = max(1, min(part, MOST_IN_CHUNK, CHUNK_BYTES // bytes_of_run))
         header = {
             "format": FORMAT,
             "title": plan.subject.title,
@@ -478,7 +482,31 @@ class Study:
         if not 0 <= number < self.n:
             raise IndexError(f"runs are numbered 0 … {self.n - 1}, received {number!r}")
         part = self._source.run(number, plan.design.rows(number, number + 1))
-        return Rerun(plan, part)
+        return Rerun(plan, self._source, part)
+
+    def evaluate(self, parameters: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        """Do other runs than those of the study, and keep nothing: for optimisers.
+
+        Parameters
+        ----------
+        parameters
+            Numbers or columns of all parameters that the study varies.
+
+        Returns
+        -------
+        dict
+            The columns of the table for these runs.
+        """
+        from .tables import table_of_part
+
+        names = self._runnable.design.names
+        if set(parameters) != set(names):
+            raise ValueError(
+                f"expected values of {', '.join(names)}, received {', '.join(parameters)}"
+            )
+        given = [np.atleast_1d(np.asarray(parameters[name], dtype=np.float64)) for name in names]
+        columns = {n: c.ravel() for n, c in zip(names, np.broadcast_arrays(*given))}
+        return table_of_part(self._source.run(0, columns))
 
     def failures(self) -> dict[int, str]:
         """Messages of the runs that failed, by their numbers."""

@@ -7,9 +7,9 @@ code, which no file may bring along.
 
 from __future__ import annotations
 
+import copy
 import importlib
 import inspect
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -49,11 +49,11 @@ def gathered(parameters: Mapping[str, Any]) -> dict[str, Any]:
     plain = {name: value for name, value in parameters.items() if not _ENTRY.fullmatch(name)}
     for name, value in parameters.items():
         if found := _ENTRY.fullmatch(name):
-            whole = plain.get(found[1], [])
-            whole, i = list(np.ravel(np.asarray(whole))), int(found[2])
+            given, i = plain.get(found[1], []), int(found[2])
+            whole = list(given) if np.ndim(given) else [given]
             if i > len(whole):
                 raise ValueError(f"{name}: expected {found[1]}[{len(whole)}] before it")
-            plain[found[1]] = [*whole[:i], float(value), *whole[i + 1 :]]
+            plain[found[1]] = [*whole[:i], value, *whole[i + 1 :]]
     return plain
 
 
@@ -83,18 +83,16 @@ class Subject:
         """What it was made of; what was looked up is looked up again in another process."""
         return {part.name: getattr(self, part.name) for part in fields(self)}  # type: ignore[arg-type]
 
-    @property
-    def factory(self) -> Callable[..., Any]:
-        """A function of keyword parameters, for families of models."""
-        return lambda **parameters: self.build(parameters)
+    def takes(self, name: str) -> bool:
+        """Whether it has a parameter of this name; mass[0] is an entry of mass."""
+        return self.accepted is None or bool({name, _ENTRY.sub(r"\1", name)} & set(self.accepted))
 
     def check(self, names: tuple[str, ...], elsewhere: tuple[str, ...]) -> None:
         """Raise for parameters that nobody uses; `elsewhere` are those that the start uses."""
         if self.accepted is None:
             return
         for name in names:
-            whole = _ENTRY.sub(r"\1", name)  # mass[0] is an entry of mass
-            if name not in elsewhere and not {name, whole} & set(self.accepted):
+            if name not in elsewhere and not self.takes(name):
                 known = [*self.accepted, *elsewhere]
                 raise ValueError(
                     f"{self.title} has no parameter {name!r}; it has "
@@ -189,16 +187,16 @@ class ModelFile(Subject):
     text: str
 
     @cached_property
-    def data(self) -> dict[str, Any]:
-        """What the file says."""
+    def _source(self) -> Any:
         from multibody.io.source import Source
 
-        data: dict[str, Any] = Source(self.text, self._format, self.path).data
-        return data
+        return Source(self.text, Path(self.path).suffix.lower().removeprefix("."), self.path)
 
     @property
-    def _format(self) -> str:
-        return Path(self.path).suffix.lower().removeprefix(".")
+    def data(self) -> dict[str, Any]:
+        """What the file says."""
+        data: dict[str, Any] = self._source.data
+        return data
 
     @property
     def title(self) -> str:  # type: ignore[override]
@@ -212,18 +210,17 @@ class ModelFile(Subject):
 
     def build(self, parameters: Mapping[str, Any]) -> Model:
         """Model with some numbers replaced."""
-        from multibody.io import loads
+        from multibody.io.reader import _model
 
-        if not parameters:
-            return loads(self.text, self._format, self.path)
-        data = json.loads(json.dumps(self.data))
+        source = copy.copy(self._source)
+        source.data = copy.deepcopy(self.data)
         for name, value in parameters.items():
             *way, last = _way(self.data, name)
-            at = data
+            at: Any = source.data
             for key in way:
                 at = at[key]
-            at[last] = float(value)
-        return loads(json.dumps(data), "json", self.path)
+            at[last] = value
+        return _model(source)
 
     def usual_state(self, model: Model) -> Array:
         """Neutral and at rest, loops closed."""
@@ -386,7 +383,7 @@ def _imported(path: str, allowed: bool) -> Callable[..., Any]:
         raise ValueError(f"{path!r} cannot be imported: {error}") from error
     if not callable(found):
         raise ValueError(f"{path!r}: expected a function, received {found!r:.60}")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _named(name: str) -> Subject:

@@ -100,9 +100,12 @@ def _npz(store: Store, path: Path) -> None:
     columns = {
         name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else ())
     }
-    texts = {name: columns[name].astype(str) for name in ("status", "message") if name in columns}
+    arrays: dict[str, Any] = {
+        f"column {name}": column.astype(str) if column.dtype == object else column
+        for name, column in columns.items()
+    }
     with open(path, "wb") as file:
-        np.savez(file, **{f"column {name}": column for name, column in (columns | texts).items()})
+        np.savez(file, **arrays)
 
 
 def _parquet(store: Store, path: Path) -> None:

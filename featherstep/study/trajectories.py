@@ -153,7 +153,7 @@ def dataset(kept: Trajectories, coordinates: dict[str, Array]) -> Any:
     except ImportError:
         raise ImportError("trajectories() needs xarray: pip install xarray") from None
 
-    class OnDisk(BackendArray):  # type: ignore[misc]
+    class OnDisk(BackendArray):
         """One component of the state in all runs, as xarray wants to index it."""
 
         dtype = np.dtype(np.float64)

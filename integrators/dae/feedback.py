@@ -8,12 +8,11 @@ either direction. Without s a run backwards drives the constraints apart like ex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from .options import number
 
-__all__ = ["T_STAB", "direction", "feedback", "gains", "positive"]
+__all__ = ["T_STAB", "gains", "positive"]
 
 T_STAB = 0.1
 """Default time constant (s) of Baumgarte's stabilisation: for machines of the size of a robot 1 is
@@ -22,8 +21,6 @@ as the interval after which a snapshot of the motion looks different."""
 
 STEPS_PER_T_STAB = 10.0
 """T_stab = "auto" is this many steps: far inside the stability region of every method."""
-
-Stabiliser = Callable[[Any, Any, Any], Any]  # (g, G v − ν, γ) -> what G v̇ shall be
 
 
 def gains(alpha: Any, beta: Any, T_stab: Any, step: Any) -> tuple[float, float]:
@@ -57,24 +54,3 @@ def positive(name: str, value: Any, what: str = 'a time in seconds or "auto"') -
     if found <= 0:
         raise ValueError(f"{name} must be positive, got {value}")
     return found
-
-
-def direction(t_span: Sequence[float]) -> int:
-    """+1 forwards in time, −1 backwards.
-
-    Examples
-    --------
-    >>> direction((0.0, 1.0)), direction((1.0, 0.0))
-    (1, -1)
-    """
-    return -1 if t_span[1] < t_span[0] else 1
-
-
-def feedback(alpha: float, beta: float, direction: int = 1) -> Stabiliser:
-    """Return γ* = γ − 2 s α (G v − ν) − β² g as a function of g, G v − ν and γ."""
-    damping, stiffness = 2 * alpha * direction, beta * beta
-
-    def stabilise(g: Any, speed: Any, gamma: Any) -> Any:
-        return gamma - damping * speed - stiffness * g
-
-    return stabilise

@@ -1,31 +1,28 @@
-"""What all formulations share: the problem itself, tracing, projection."""
+"""What all formulations share: the problem itself, and tracing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import suggest
-from ..problem import IVP, time_span
+from ..problem import IVP
 from ..runs.quality import samples, watched_invariants
-from ..tracing import GraphTooLargeError, Traced
-from .acceleration import SOLVERS, Eliminated
-from .consistency import projected
-from .feedback import direction
+from ..tracing import GraphTooLargeError, Traced, TracingError
+from .acceleration import SOLVERS
 from .review import joined, rank_review
 from .system import Mechanical
 
-__all__ = ["Formulation", "full_rank", "make_problem", "may_trace", "projector", "traced_or"]
+__all__ = ["Formulation", "Normaliser", "full_rank", "make_problem", "may_trace", "traced_or"]
 
 Array = NDArray[np.float64]
 
-LARGE_CORRECTION = 0.1  # relative to q: not to be trusted without pivots
 VELOCITIES = 5.0  # most formulations keep velocities less well than positions
-GAP_SETTLED = 1e-9  # relative size of the last Newton correction of a projection
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,10 +37,13 @@ class Formulation(IVP):
         Name of the formulation.
     extra
         For "overdetermined": the equations ``extra(t, y)`` = 0 beyond M y' = f.
+    gains
+        (α, β), where the accelerations are those of G v̇ = γ − 2α (G v − ν) − β² g.
     to_qv
         For "minimal" with a loop-closure function: ``to_qv(t, y)`` -> (q, v).
-    directed
-        Where f depends on the direction of time, as feedback does: ``directed(±1)`` -> f.
+    fresh
+        Where f remembers something along a run: ``fresh(problem)`` returns f, project and so on
+        for another one.
     always_review
         A review (see :class:`~integrators.IVP`) that stays when another one is added.
     """
@@ -51,22 +51,21 @@ class Formulation(IVP):
     mechanical: Any = None
     formulation: str = ""
     extra: Callable[..., Any] | None = None
+    gains: tuple[float, float] | None = None
     to_qv: Callable[..., Any] | None = None
-    directed: Callable[[int], Callable[..., Any]] | None = None
+    fresh: Callable[[Any], dict[str, Any]] | None = None
     always_review: Callable[..., Any] | None = None
 
-    def with_(self, **changes: Any) -> IVP:
-        """Return a copy with some fields replaced; f follows the direction of time.
+    def for_run(self) -> IVP:
+        """Return the problem with functions that no other run uses."""
+        return self if self.fresh is None else replace(self, **self.fresh(self))
 
-        A review comes in addition to the formulation's own.
-        """
-        if self.directed is not None and "t_span" in changes and "f" not in changes:
-            way = direction(time_span(changes["t_span"]))
-            if way != direction(self.t_span):
-                changes["f"] = self.directed(way)
-        if self.always_review is not None and changes.get("review") is not None:
-            changes["review"] = joined(self.always_review, changes["review"])
-        return super().with_(**changes)
+    def with_(self, **changes: Any) -> IVP:
+        """Return a copy with some fields replaced; a review joins the formulation's own."""
+        made = super().with_(**changes)
+        if self.always_review is None or changes.get("review") is None:
+            return made
+        return replace(made, review=joined(self.always_review, changes["review"]))
 
     def split(self, t: float, y: Any) -> tuple[Array, Array]:
         """Positions and velocities of a state."""
@@ -103,7 +102,8 @@ def make_problem(
 
         return value
 
-    fields.setdefault("project", _normaliser(mechanical))
+    if mechanical.given["normalise"] is not None:
+        fields.setdefault("project", Normaliser(mechanical, len(y0)))
     own, review = fields.get("always_review"), rank_review(mechanical)
     fields["review"] = review if own is None else joined(own, review)
     return Formulation(
@@ -141,15 +141,27 @@ def _watch_constraints(problem: Any, t: Array, y: Array) -> dict[str, Any]:
     }
 
 
-def _normaliser(mechanical: Mechanical) -> Callable[..., Any] | None:
-    if mechanical.given["normalise"] is None:
-        return None
-    nq = mechanical.nq
+class Normaliser:
+    """``project(t, y)`` that does no more than the system's `normalise` says."""
 
-    def project(t: float, y: Any, p: Any = mechanical.params) -> Any:
-        return np.concatenate([mechanical.normalised(y[:nq], p), y[nq:]])
+    def __init__(self, mechanical: Mechanical, n: int) -> None:
+        self.mechanical, self.n = mechanical, n
+        self.code: Traced | None = None
+        if mechanical.parts.traceable:
+            with suppress(TracingError):  # if it has branches Python calls it after each step
+                self.code = Traced(self._normalised, n=n, params=mechanical.params.size)
 
-    return project
+    def _normalised(self, t: Any, y: Any, p: Any) -> Any:
+        nq = self.mechanical.nq
+        return np.concatenate([self.mechanical.normalised(y[:nq], p), y[nq:]])
+
+    def __call__(self, t: float, y: Any, p: Any = None) -> Any:
+        """Normalise one state."""
+        return self._normalised(t, y, self.mechanical.params if p is None else p)
+
+    def machine_codes(self) -> tuple[None, Any] | None:
+        """For the time loop: nothing to repeat, and the function itself."""
+        return None if self.code is None else (None, self.code.machine_code())
 
 
 def full_rank(mechanical: Mechanical) -> bool:
@@ -164,7 +176,9 @@ def may_trace(mechanical: Mechanical, solver: str) -> bool:
         raise ValueError(
             f"there is no solver {solver!r}{suggest(solver, known)}; known are {', '.join(known)}"
         )
-    possible = mechanical.parts.traceable and full_rank(mechanical)
+    possible = mechanical.parts.traceable
+    if not mechanical.ways.solves:  # elimination without pivots
+        possible = possible and full_rank(mechanical)
     if solver == "traced" and not possible:
         raise ValueError(
             "solver='traced' needs functions that can be traced (Mechanical(..., trace=True)) and "
@@ -180,58 +194,23 @@ def traced_or(
     n: int,
     other: Callable[..., Any],
     outputs: int | None = None,
+    key: Any = None,
 ) -> Callable[..., Any]:
-    """Return f traced, or the other function where that is not wanted or too large."""
+    """Return f traced, or the other function where that is not wanted or too large.
+
+    Under a key, which tells all that f depends on besides the system, it is kept with that.
+    """
     if not wanted:
         return other
-    try:
-        made = Traced(f, n=n, params=mechanical.params.size, outputs=outputs or n)
-        made.machine_code()
-    except GraphTooLargeError:
-        return other
-    return made
-
-
-def projector(mechanical: Mechanical, by_rank: bool = False) -> Callable[..., Any]:
-    """``project(t, y)`` onto g = 0 and G v = ν, by machine code where possible.
-
-    `by_rank` insists on singular values. They also serve where a correction comes out so large
-    that elimination without pivots is not to be trusted.
-    """
-    nq, nv, params = mechanical.nq, mechanical.nv, mechanical.params
-    parts = mechanical.parts
-
-    def robust(t: float, y: Any, p: Any = params) -> Any:
-        return projected(mechanical, t, y, p)
-
-    if by_rank or not (mechanical.is_traced and full_rank(mechanical)):
-        return robust
-
-    def displacement(t: Any, q: Any, p: Any) -> Any:
-        known = Eliminated(parts.mass(t, q, p), parts.jacobian(t, q, p))
-        return known.correction(-parts.constraint(t, q, p))
-
-    def velocity(t: Any, x: Any, p: Any) -> Any:
-        q, v = x[:nq], x[nq:]
-        G = parts.jacobian(t, q, p)
-        known = Eliminated(parts.mass(t, q, p), G)
-        return v + known.correction(parts.target(t, q, p) - G @ v)
-
-    k = params.size
-    closing = Traced(displacement, n=nq, params=k, outputs=nv)
-    speeds = Traced(velocity, n=nq + nv, params=k, outputs=nv)
-
-    def project(t: float, y: Any, p: Any = params) -> Any:
-        q = mechanical.normalised(np.array(y[:nq]), p)
-        for _ in range(6):
-            u = closing(t, q, p)
-            size = np.abs(u).max()
-            if not size <= LARGE_CORRECTION * max(1.0, np.abs(q).max()):
-                break
-            q = mechanical.moved(t, q, u, p)
-            if size <= GAP_SETTLED * max(1.0, np.abs(q).max()):
-                x = np.concatenate([q, y[nq : nq + nv]])
-                return np.concatenate([q, speeds(t, x, p), y[nq + nv :]])
-        return robust(t, y, p)
-
-    return project
+    kept = mechanical.kept
+    if key is None or key not in kept:
+        try:
+            made: Traced | None = Traced(f, n=n, params=mechanical.params.size, outputs=outputs)
+            assert made is not None
+            made.machine_code()
+        except GraphTooLargeError:
+            made = None
+        if key is None:
+            return made or other
+        kept[key] = made
+    return kept[key] or other

@@ -9,6 +9,7 @@ Gᵀλ is the force that the constraints *exert*, and f collects everything else
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..problem import state_array, time_span
+from ..problem import Recipe, state_array, time_span
 from ..tracing import GraphTooLargeError, Traced, TracingError
 from .acceleration import RANK_TOLERANCE, Acceleration, Weighted
 from .check import check_derivatives as differentiated
 from .completed import ARGUMENTS, Parts, adapt, complete, shaped, underlying
+from .elimination import Elimination
 from .options import finite_vector, index_list, number
 
 if TYPE_CHECKING:
@@ -101,6 +103,10 @@ class Mechanical:
     check_derivatives
         Compare `jacobian`, `bias` and `velocity_target`, where given, with differences of g at the
         start and near by (:mod:`.derivatives`). False accepts them as they are.
+    recursions
+        An object that knows the equations as a whole, with the methods of
+        :class:`~integrators.dae.elimination.Elimination`, on numbers and on symbols; mechanisms
+        have recursions along their tree.
     name
         For tables and plots.
 
@@ -151,6 +157,7 @@ class Mechanical:
         trace: bool | None = None,
         rank_tolerance: float = RANK_TOLERANCE,
         check_derivatives: bool = True,
+        recursions: Any = None,
         name: str = "",
     ) -> None:
         self.given = {
@@ -177,12 +184,14 @@ class Mechanical:
             "trace": trace,
             "rank_tolerance": rank_tolerance,
             "check_derivatives": check_derivatives,
+            "recursions": recursions,
             "name": name,
         }
         self.q0, self.v0 = _vector("q0", q0), _vector("v0", v0)
         self.t_span = time_span(t_span)
         self.params = finite_vector("params", params)
-        self.name = name
+        self.name, self.recursions = name, recursions
+        self.recipe: Recipe | None = None
         self.rank_tolerance = number("rank_tolerance", rank_tolerance)
         if not 0 < self.rank_tolerance < 1:
             raise ValueError(f"rank_tolerance must be between 0 and 1, got {rank_tolerance}")
@@ -197,6 +206,9 @@ class Mechanical:
         self.parts: Parts = complete(
             self.given, self.nq, self.nv, self.m, self.params.size, self._traceable(trace)
         )
+        #: Traced functions of formulations; recursions share them among systems that are alike.
+        self.kept: dict[Any, Any] = getattr(recursions, "kept", {})
+        self.ways = Elimination(self.parts, self.nv) if recursions is None else recursions
         self._check_terms()
         if not isinstance(check_derivatives, bool | np.bool_):
             raise TypeError(f"check_derivatives must be True or False, got {check_derivatives!r}")
@@ -276,31 +288,34 @@ class Mechanical:
 
     def with_(self, **changes: Any) -> Mechanical:
         """Return a copy with some arguments replaced."""
+        recipe = changes.pop("recipe", None) or (self.recipe and self.recipe.changed(changes))
+        if not changes:
+            made = copy(self)
+            made.recipe = recipe
+            return made
         arguments: dict[str, Any] = {**self.given, **self.settings, **changes}
-        return Mechanical(**arguments)
+        made = Mechanical(**arguments)
+        made.recipe = recipe
+        return made
+
+    def __reduce__(self) -> Any:
+        if self.recipe is not None:
+            return Recipe.follow, (self.recipe,)
+        return Recipe.follow, (Recipe(Mechanical, (), {**self.given, **self.settings}),)
 
     # ------------------------------------------------------------ values
 
     @cached_property
     def _bundle(self) -> Traced | None:
         """All terms as one traced function of t, x = [q; v] and p, if they can be traced."""
-        if not self.parts.traceable:
+        if not self.parts.traceable or self.recursions is not None:
             return None
         parts, nq = self.parts, self.nq
 
         def terms(t: Any, x: Any, p: Any) -> Any:
             q, v = x[:nq], x[nq:]
-            return np.concatenate(
-                [
-                    np.asarray(parts.mass(t, q, p)).ravel(),
-                    parts.force(t, q, v, p),
-                    parts.constraint(t, q, p),
-                    np.asarray(parts.jacobian(t, q, p)).ravel(),
-                    parts.bias(t, q, v, p),
-                    parts.target(t, q, p),
-                    parts.rate(t, q, v, p),
-                ]
-            )
+            values = (*self.ways.terms(t, q, v, p), parts.rate(t, q, v, p))
+            return np.concatenate([np.asarray(value).ravel() for value in values])
 
         n, m = self.nv, self.m
         outputs = n * n + n + m + m * n + m + m + nq
@@ -318,6 +333,9 @@ class Mechanical:
         q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
         p = self.params if p is None else p
         bundle, parts, n, m = self._bundle, self.parts, self.nv, self.m
+        if self.recursions is not None:
+            M, f, g, G, gamma, nu = self.recursions.terms(t, q, v, p)
+            return Terms(M, f, g, G, gamma, nu, parts.rate(t, q, v, p))
         if bundle is None:
             if parts.derived is not None:
                 flat = parts.derived(t, np.concatenate([q, v]), p)
@@ -336,7 +354,7 @@ class Mechanical:
     @property
     def is_traced(self) -> bool:
         """Whether the functions run as machine code."""
-        return self._bundle is not None
+        return self._bundle is not None or (self.recursions is not None and self.parts.traceable)
 
     def moved(self, t: float, q: Array, u: Array, p: Any = None) -> Array:
         """Position reached from q by the displacement u."""
@@ -344,18 +362,20 @@ class Mechanical:
         if self._retract is not None:
             value = self._retract(q, u, p)
             return np.asarray(shaped("retract", value, (self.nq,)), dtype=float)
+        return np.asarray(self.displaced(t, q, u, p), dtype=float)
+
+    def displaced(self, t: Any, q: Any, u: Any, p: Any) -> Any:
+        """The same to first order, without `retract`, on numbers or symbols."""
         if self.given["rate"] is None:
             return self.normalised(q + u, p)
         still = self.parts.rate(t, q, np.zeros(self.nv), p)
-        step = np.asarray(self.parts.rate(t, q, u, p), dtype=float) - still
-        return np.asarray(self.normalised(q + step, p), dtype=float)
+        return self.normalised(q + (self.parts.rate(t, q, u, p) - still), p)
 
-    def normalised(self, q: Array, p: Any = None) -> Array:
+    def normalised(self, q: Any, p: Any = None) -> Any:
         """The position with its own redundancy removed, as `normalise` says."""
         if self._normalise is None:
             return q
-        value = self._normalise(q, self.params if p is None else p)
-        return np.asarray(shaped("normalise", value, (self.nq,)), dtype=float)
+        return shaped("normalise", self._normalise(q, self.params if p is None else p), (self.nq,))
 
     def acceleration(
         self, t: float, q: ArrayLike, v: ArrayLike, *, method: str = "svd", p: Any = None
@@ -420,6 +440,7 @@ class Mechanical:
             "multiplier_names": [self.multiplier_names[i] for i in rows],
             "velocity_only": [k for k, i in enumerate(rows) if not self.holonomic[i]],
             "trace": self.parts.traceable,
+            "recursions": None,  # they have all rows
         }
         return Mechanical(**{**given, **settings})
 

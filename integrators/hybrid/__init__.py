@@ -6,6 +6,6 @@ modes of it, :mod:`.kinks` finds surfaces in traced functions. May import ``prob
 below it.
 """
 
-from .modes import Exit, Hybrid, Mode, Resumed, Transition
+from .modes import AfterReset, Exit, Hybrid, Mode, Resumed, Transition
 
-__all__ = ["Exit", "Hybrid", "Mode", "Resumed", "Transition"]
+__all__ = ["AfterReset", "Exit", "Hybrid", "Mode", "Resumed", "Transition"]

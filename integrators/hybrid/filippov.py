@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from ..problem import IVP
 from ..tracing import Traced
 from .kinks import Kinks
-from .modes import Exit, Hybrid, Mode
+from .modes import AfterReset, Exit, Hybrid, Mode, Transition
 from .sliding import Blend
 from .switch import Piecewise, Signs, call
 
@@ -138,7 +138,7 @@ class _Modes:
         for i in range(len(sides)):  # each may depend on those before it
             g = self.surface(i, sides)
             value = self.value(g, t, y)
-            sides[i] = 1 if value > 0 else -1
+            sides[i] = 1 if value >= 0 else -1
             if abs(value) <= self.blur(g, t, y):
                 active.append(i)
         return self.decide(t, y, sides, active)
@@ -150,7 +150,7 @@ class _Modes:
         sides = self.sides(key)
         sliding = [i for i, side in enumerate(sides) if side == 0]
         changes: dict[str, Any] = {"events": (), "jac": None, "jac_sparsity": None}
-        transitions = [
+        transitions: list[Transition] = [
             Exit(
                 self.surface(i, sides),
                 direction=-side,
@@ -160,6 +160,8 @@ class _Modes:
             for i, side in enumerate(sides)
             if side in (1, -1)
         ]
+        if any(event.reset is not None for event in self.ivp.events):
+            transitions.append(AfterReset(lambda t, y: 1.0, jump=self._anew))
         if not sliding:
             smooth = self.ivp.with_(f=self.field(tuple(sides)), **changes)
             return Mode(smooth, transitions)
@@ -196,9 +198,18 @@ class _Modes:
                 and k != i
                 and abs(self.value(g := self.surface(k, sides), t, y)) <= self.blur(g, t, y)
             ]
-            return self.decide(t, y, sides, sorted({i, *sliding, *near})), y
+            return self._entered(t, y, self.decide(t, y, sides, sorted({i, *sliding, *near})))
 
         return jump
+
+    def _anew(self, t: float, y: Array) -> tuple[Key, Array]:
+        return self._entered(t, y, self.key_at(t, y))
+
+    def _entered(self, t: float, y: Array, key: Key) -> tuple[Key, Array]:
+        """A mode and the state in which it is entered: on the surfaces on which it slides."""
+        sides = self.sides(key)
+        sliding = [i for i, side in enumerate(sides) if side == 0]
+        return key, Blend(self, sides, sliding).projected(t, y) if sliding else y
 
     def _leaving(
         self, sides: list[int | None], blend: Blend, i: int, side: int
@@ -288,12 +299,7 @@ class _Modes:
     def _holds(self, t: float, y: Array, trial: list[int | None], active: Sequence[int]) -> int:
         """Whether a motion may go on so: 1 yes, 0 undecided, −1 no."""
         sliding = [i for i in active if trial[i] == 0]
-        around = self.corners(trial, active)
-        speeds = np.array(
-            [[abs(self.rate(self.surface(i, trial), t, y, self.velocity(c, t, y))) for i in active]
-             for c in around]
-        )  # fmt: skip
-        scale = dict(zip(active, speeds.max(axis=0)))
+        scale = self._speeds(t, y, trial, active)
         blend = Blend(self, trial, sliding) if sliding else None
         first = self._margins(t, y, trial, active, scale, blend)
         if first is None:
@@ -320,6 +326,24 @@ class _Modes:
             if change < 0:
                 return -1
         return verdict
+
+    def _speeds(
+        self, t: float, y: Array, trial: list[int | None], active: Sequence[int]
+    ) -> dict[int, float]:
+        """Largest |ġ| of each surface, over the sides around; a little later, if all vanish."""
+        largest = dict.fromkeys(active, 0.0)
+        for later in (0.0, AHEAD[-1]):
+            for corner in self.corners(trial, active):
+                velocity = self.velocity(corner, t, y)
+                delta = later * self.time_scale(y, velocity)
+                then, there = t + delta, y + delta * velocity
+                moved = self.velocity(corner, then, there) if later else velocity
+                for i in active:
+                    rate = abs(self.rate(self.surface(i, trial), then, there, moved))
+                    largest[i] = max(largest[i], rate)
+            if all(largest.values()):
+                break
+        return largest
 
     def _margins(
         self,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..problem import IVP, Event, state_array, time_span
 
-__all__ = ["Exit", "Hybrid", "Mode", "Resumed", "Transition"]
+__all__ = ["AfterReset", "Exit", "Hybrid", "Mode", "Resumed", "Transition"]
 
 #: Options of ``solve`` that a mode may have of its own.
 OWN_OPTIONS = (
@@ -95,8 +95,8 @@ class Transition(Event):
                     f"the jump of {label} returned {value!r}; expected the key of a mode and a "
                     "state, (key, y)"
                 )
-            return value[0], value[1]
-        key = bind(self.to)(t, y.copy()) if callable(self.to) else self.to
+            return hashable(value[0]), value[1]
+        key = hashable(bind(self.to)(t, y.copy()) if callable(self.to) else self.to)
         state = y if self.map is None else bind(self.map)(t, y.copy())
         if state is None:
             raise TypeError(
@@ -114,6 +114,11 @@ class Exit(Transition):
     """
 
     floor: float | None = None
+
+
+@dataclass(frozen=True)
+class AfterReset(Transition):
+    """A transition that is taken after any reset: which law holds then must be looked at anew."""
 
 
 class Mode:
@@ -292,13 +297,7 @@ class Hybrid:
 
     def mode(self, key: Any) -> Mode:
         """The mode of a key, made now if it is entered for the first time."""
-        try:
-            found = self._made.get(key)
-        except TypeError:
-            raise TypeError(
-                f"the key of a mode must be hashable (a name, a number, a tuple); got {key!r}"
-            ) from None
-        if found is not None:
+        if (found := self._made.get(hashable(key))) is not None:
             return found
         if callable(self.modes):
             made = self.modes(key)
@@ -327,6 +326,17 @@ class Hybrid:
         count = "modes made on entry" if callable(self.modes) else f"{len(self.modes)} modes"
         name = self.name or "unnamed"
         return f"<Hybrid {name}: {count}, t from {t0:g} to {t1:g}, starts in {self.start!r}>"
+
+
+def hashable(key: Any) -> Any:
+    """A key, if it can be one."""
+    try:
+        hash(key)
+    except TypeError:
+        raise TypeError(
+            f"the key of a mode must be hashable (a name, a number, a tuple); got {key!r}"
+        ) from None
+    return key
 
 
 def zeno_target(zeno: Any) -> tuple[Any, Callable[..., Any] | None]:

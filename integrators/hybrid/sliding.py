@@ -85,6 +85,12 @@ class Blend:
         lam = self._solved(self._rates(t, y, velocities))
         return self._shares(lam) @ velocities
 
+    def _tangent(self, t: float, y: Array, velocity: Array) -> Array:
+        """The velocity without what rounding has left of ġ: what sticks must not creep."""
+        off = np.array([self.modes.rate(g, t, y, velocity) for g in self.surfaces])
+        G = np.array([self.modes.gradient(g, t, y) for g in self.surfaces])
+        return velocity - np.linalg.lstsq(G, off, rcond=None)[0]
+
     def projected(self, t: float, y: Array) -> Array:
         """The nearest state on the surfaces."""
         for _ in range(3):
@@ -106,20 +112,23 @@ class Blend:
             slopes = np.array([np.ravel(call(f, t, y, p)) for f in self.fields])
             velocities = slopes if modes.mass is None else np.linalg.solve(modes.mass, slopes.T).T
             lam = self._solved(self._rates(t, y, velocities))
-            return self._shares(lam) @ slopes
+            velocity = self._tangent(t, y, self._shares(lam) @ velocities)
+            return velocity if modes.mass is None else modes.mass @ velocity
 
         if len(self.sliding) > 1 or modes.mass is not None:
             return blended
 
         def symbolic(t: Any, y: Any, *p: Any) -> Any:
-            plus, minus, lam = self._symbolic(t, y, p)
-            return ((1 + lam) * plus + (1 - lam) * minus) / 2
+            plus, minus, lam, gradient, drift = self._symbolic(t, y, p)
+            slope = ((1 + lam) * plus + (1 - lam) * minus) / 2
+            off = (gradient @ slope + drift) / (gradient @ gradient)  # rounding: see _tangent
+            return slope - off * gradient
 
         made = traced_as([*self.fields, *self.surfaces], symbolic)
         return made if made is not symbolic else blended
 
-    def _symbolic(self, t: Any, y: Any, p: tuple[Any, ...]) -> tuple[Any, Any, Any]:
-        """Both sides and λ of one surface, on symbols."""
+    def _symbolic(self, t: Any, y: Any, p: tuple[Any, ...]) -> tuple[Any, Any, Any, Any, Any]:
+        """Both sides, λ, ∂g/∂y and ∂g/∂t of one surface, on symbols."""
         g: Any = self.surfaces[0]
         own = p if g.k else ()
         gradient, drift = (
@@ -128,7 +137,7 @@ class Blend:
         )
         plus, minus = (np.ravel(call(f, t, y, p)) for f in self.fields)
         n_plus, n_minus = gradient @ plus + drift[0], gradient @ minus + drift[0]
-        return plus, minus, -(n_plus + n_minus) / (n_plus - n_minus)
+        return plus, minus, -(n_plus + n_minus) / (n_plus - n_minus), gradient, drift[0]
 
     def room(self, place: int, side: int) -> Callable[..., Any]:
         """1 ∓ λ of one surface: sliding ends where it falls through zero."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..problem import accepts_params
-from ..tracing import Traced, traced, where
+from ..tracing import Traced, TracingError, traced
 
 __all__ = ["Piecewise", "Signs", "Switch", "SwitchSum", "call"]
 
@@ -149,13 +149,16 @@ class Switch(Piecewise):
     def __call__(self, t: Any, y: Any, *p: Any) -> Any:
         """Evaluate, as what it is off the surface; on it the mean of both sides."""
         g = np.asarray(call(self.g, t, y, p)).reshape(())[()]
-        if isinstance(g, float | np.floating):
-            if g != 0:
-                return call(self.plus if g > 0 else self.minus, t, y, p)
-            both = (np.asarray(call(side, t, y, p), dtype=float) for side in self._sides)
-            return sum(both) / 2
-        plus, minus = (np.asarray(call(side, t, y, p)) for side in self._sides)
-        return where(g > 0, plus, where(g < 0, minus, (plus + minus) / 2))
+        if not isinstance(g, float | np.floating | int | np.integer):
+            raise TracingError(
+                f"{self!r} cannot be traced as one: its surface would be lost. Remedy: trace g, "
+                "plus and minus; or write f with np.sign or integrators.where, trace that, and "
+                "solve with kinks='locate'"
+            )
+        if g != 0:
+            return call(self.plus if g > 0 else self.minus, t, y, p)
+        both = (np.asarray(call(side, t, y, p), dtype=float) for side in self._sides)
+        return sum(both) / 2
 
     def __add__(self, other: Any) -> SwitchSum:
         return SwitchSum([self, other])

@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from . import cache as disk
 from .c_functions import CFunction
-from .file_lock import is_locked
+from .file_lock import locked
 
 __all__ = ["BUSY", "demand", "is_possible", "lock_path", "want"]
 
@@ -31,7 +31,7 @@ ENOUGH_SECONDS = 0.5
 ENOUGH_RUNS = 2
 #: How often the process is started again if it ends without having compiled what it should.
 MOST_STARTS = 3
-#: Seconds between two tries to start it.
+#: Seconds between two starts for a cache, by whomever.
 PAUSE = 2.0
 #: Exit code of a process that found another one at work.
 BUSY = 3
@@ -59,6 +59,8 @@ def is_possible() -> bool:
     """Whether another process can compile for this one."""
     if sys.platform in ("emscripten", "wasi") or getattr(sys, "frozen", False):
         return False
+    if _builder.given_up:
+        return False
     program = Path(sys.executable or "").stem.lower()
     # An application that has Python inside would be started a second time.
     return program.startswith(("python", "pypy")) and disk.place() is not None
@@ -78,7 +80,6 @@ class _Builder:
         self.waiting: dict[CFunction, int] = {}  # and how often the process was told
         self.process: subprocess.Popen[str] | None = None
         self.told: set[CFunction] = set()  # what the process that runs was told
-        self.next_start = 0.0
         self.given_up = False
 
     def want(self, functions: Iterable[CFunction]) -> None:
@@ -105,11 +106,7 @@ class _Builder:
             self._give_up(new)
             return
         if self.process is None:
-            now, path = time.monotonic(), lock_path()
-            if now < self.next_start or path is None or is_locked(path):
-                return  # somebody else's process is at work, perhaps on the very same
-            self.next_start = now + PAUSE
-            self._start()
+            self._start_unless_there()
         if self.process is None:
             return
         try:
@@ -121,6 +118,22 @@ class _Builder:
             self.process.stdin.flush()
         except (OSError, ValueError):  # it has just ended
             self.process = None
+
+    def _start_unless_there(self) -> None:
+        """Start the process, unless somebody's is at work, or is about to be."""
+        path = lock_path()
+        if path is None:
+            return
+        started = path.with_name("builder.started")
+        with locked(path) as ours:
+            if not ours:
+                return  # perhaps on the very same kernels
+            with contextlib.suppress(OSError):
+                if 0.0 <= time.time() - started.stat().st_mtime < PAUSE:
+                    return
+            with contextlib.suppress(OSError):
+                started.touch()
+            self._start()
 
     def _start(self) -> None:
         environment = {**os.environ, "FEATHERSTEP_COMPILE": "first", "FEATHERSTEP_INTERPRET": ""}
@@ -161,8 +174,8 @@ class _Builder:
         self.given_up = True
         found = reason or f"see {(disk.place() or Path()) / LOG}"
         disk.log.warning(
-            "kernels stay interpreted, which is slow, because they could not be compiled beside "
-            "the run (%s): %s; FEATHERSTEP_COMPILE=first compiles them before it",
+            "kernels could not be compiled beside the run (%s): %s; from now on they are compiled "
+            "before they run",
             ", ".join(map(repr, functions)),
             found,
         )

@@ -40,7 +40,7 @@ def main() -> int:
             if ours:
                 _stay_in_the_background()
                 return 1 if compile_all(_requests()) else 0
-        time.sleep(0.05)  # somebody may only have looked whether it is locked
+        time.sleep(0.05)  # who started this process may still have it
     return BUSY  # another process compiles, for all
 
 

@@ -23,6 +23,7 @@ from numba.core.serialize import dumps
 from . import cache as disk
 from . import numba_types  # noqa: F401  (its overloads must exist before anything compiles)
 from .object_code import compiler_versions
+from .waiting import told
 
 __all__ = ["KernelCache", "c_function", "dispatcher", "object_code_of"]
 
@@ -82,6 +83,13 @@ def dispatcher(function: Callable[..., Any], identity: str, **options: Any) -> A
     """Return what ``numba.njit`` makes of a kernel, with our cache behind it."""
     made = numba.njit(**options)(function)
     made._cache = KernelCache(identity)
+    for_types = made.compile
+
+    def compile_with_a_word(signature: Any) -> Any:
+        with told(function.__name__):
+            return for_types(signature)
+
+    made.compile = compile_with_a_word
     return made
 
 

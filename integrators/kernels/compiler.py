@@ -18,6 +18,7 @@ fast.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import logging
@@ -165,9 +166,14 @@ def register_kernels() -> None:
 
     from . import numba_types  # noqa: F401  (its overloads must exist before anything compiles)
 
+    options: dict[str, Any] = {}
+    with contextlib.suppress(ImportError, AttributeError):  # a numba of another making
+        from .helpers import HelperCompiler
+
+        options["pipeline_class"] = HelperCompiler
     for helper, inline in _marked.items():
         if helper not in _registered:
-            register_jitable(forceinline=inline)(helper)
+            register_jitable(forceinline=inline, **options)(helper)
             _registered.add(helper)
 
 

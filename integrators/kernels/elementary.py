@@ -1,7 +1,7 @@
 """Elementary functions whose values are the same interpreted and compiled, to the last bit.
 
-Compiled code calls the C library; NumPy's own ``exp`` and ``log`` may round otherwise. Where a run
-must not depend on who computes it, kernels take these.
+Compiled code calls the C library; NumPy has vector code of its own, which may round otherwise.
+Where a run must not depend on who computes it, kernels take these.
 """
 
 from __future__ import annotations
@@ -11,17 +11,52 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["exp", "log", "quotient"]
+__all__ = ["cos", "exp", "log", "quotient", "sin"]
 
 
 def exp(x: Any) -> Any:
-    """e^x, for floats and symbols. (Compiled, it is the C library's.)"""
-    return math.exp(x) if isinstance(x, float) else np.exp(x)
+    """Return e^x.
+
+    Examples
+    --------
+    >>> exp(np.float64(1000.0))
+    np.float64(inf)
+    """
+    if not isinstance(x, float):
+        return np.exp(x)
+    try:
+        return np.float64(math.exp(x))
+    except OverflowError:
+        return np.float64(np.inf)
 
 
 def log(x: Any) -> Any:
-    """Natural logarithm of a positive number, for floats and symbols."""
-    return math.log(x) if isinstance(x, float) else np.log(x)
+    """Return the natural logarithm; −inf of zero, NaN of negative numbers.
+
+    Examples
+    --------
+    >>> log(np.float64(0.0)), log(-1.0)
+    (np.float64(-inf), np.float64(nan))
+    """
+    if not isinstance(x, float):
+        return np.log(x)
+    if x > 0.0:
+        return np.float64(math.log(x))
+    return np.float64(-np.inf if x == 0.0 else np.nan)
+
+
+def sin(x: Any) -> Any:
+    """Return the sine; NaN of an infinite number."""
+    if not isinstance(x, float):
+        return np.sin(x)
+    return np.float64(math.sin(x) if math.isfinite(x) else np.nan)
+
+
+def cos(x: Any) -> Any:
+    """Return the cosine; NaN of an infinite number."""
+    if not isinstance(x, float):
+        return np.cos(x)
+    return np.float64(math.cos(x) if math.isfinite(x) else np.nan)
 
 
 def quotient(a: Any, b: Any) -> Any:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["is_locked", "locked"]
+__all__ = ["locked"]
 
 
 def _lock(descriptor: int) -> bool:
@@ -33,7 +33,14 @@ def _lock(descriptor: int) -> bool:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[bool]:
-    """Hold a file's lock; yields False, at once, if another process has it."""
+    """Hold a file's lock; yields False, at once, if another process has it.
+
+    Examples
+    --------
+    >>> with locked(Path("no such folder") / "lock") as ours:
+    ...     ours
+    False
+    """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError:  # nothing can be written there
@@ -43,15 +50,3 @@ def locked(path: Path) -> Iterator[bool]:
         yield _lock(descriptor)
     finally:
         os.close(descriptor)  # which frees the lock
-
-
-def is_locked(path: Path) -> bool:
-    """Whether another process holds the lock.
-
-    Examples
-    --------
-    >>> is_locked(Path("no such folder") / "lock")
-    True
-    """
-    with locked(path) as ours:
-        return not ours

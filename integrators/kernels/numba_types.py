@@ -31,7 +31,7 @@ from numba.extending import (
 )
 from numba.np.arrayobj import make_array, populate_array
 
-from .elementary import exp, log, quotient
+from .elementary import cos, exp, log, quotient, sin
 from .pointers import call, call_lanes, invoke
 from .record import Record
 from .workspace import WORDS, Workspace
@@ -97,6 +97,16 @@ def _exp(x):
 @overload(log)
 def _log(x):
     return lambda x: np.log(x)
+
+
+@overload(sin)
+def _sin(x):
+    return lambda x: np.sin(x)
+
+
+@overload(cos)
+def _cos(x):
+    return lambda x: np.cos(x)
 
 
 @overload(quotient)

@@ -40,7 +40,7 @@ class Record:
         Record.records[cls.__name__] = cls
         cls.FIELDS = {name: str(kind)[0] for name, kind in cls.__annotations__.items()}
         for place, (name, kind) in enumerate(cls.FIELDS.items()):
-            setattr(cls, name, _number(place, "floats" if kind == "f" else "words"))
+            setattr(cls, name, _number(place, kind))
 
     def __init__(self) -> None:
         self.words = np.zeros(len(self.FIELDS), dtype=np.int64)
@@ -53,11 +53,17 @@ class Record:
         return np.array([order.index(name) for name in names])
 
 
-def _number(place: int, array: str) -> Any:
-    def get(self: Record) -> Any:
-        return getattr(self, array)[place]
+def _number(place: int, kind: str) -> Any:
+    def get_float(self: Record) -> Any:
+        return self.floats[place]
 
-    def put(self: Record, value: Any) -> None:
-        getattr(self, array)[place] = value
+    def put_float(self: Record, value: Any) -> None:
+        self.floats[place] = value
 
-    return property(get, put)
+    def get_word(self: Record) -> Any:
+        return self.words[place]
+
+    def put_word(self: Record, value: Any) -> None:
+        self.words[place] = value
+
+    return property(get_float, put_float) if kind == "f" else property(get_word, put_word)

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import logging
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -33,6 +35,8 @@ __all__ = [
     "compiled_first",
     "compiles_first",
 ]
+
+log = logging.getLogger(__name__)
 
 #: Seconds between two looks into the cache.
 LOOK_EVERY = 0.1
@@ -104,22 +108,35 @@ class Tier:
             gathering.update(dict.fromkeys(self.functions))
             return None
         self._next_look = now + LOOK_EVERY
-        if all(function.is_kept for function in self.functions):
-            found = [function.find() for function in self.functions]
-            if all(found):
-                return found
+        try:
+            return self._found() or self._asked_for(first)
+        except ImportError as error:  # numba is installed, but of no use
+            do_without_numba(error)
+            return None
+
+    def _found(self) -> list[int] | None:
+        """Addresses of code in this process and in the cache, if all of it is there."""
+        if not all(function.is_kept for function in self.functions):
+            return None
+        found = [function.find() for function in self.functions]
+        return found if all(found) else None
+
+    def _asked_for(self, first: bool) -> list[int] | None:
+        """Have the code compiled: beside, which gives nothing as yet, or here."""
         beside = not first and background.is_possible()
         if beside and all(function.text is not None for function in self.functions):
             background.want(self.functions)
             return None
-        return self.build()
-
-    def build(self) -> list[int] | None:
-        """Compile here and now; None where numba turns out to be of no use."""
         try:
             return [_built(function) for function in self.functions]
-        except ImportError as error:
-            do_without_numba(error)
+        except ImportError:
+            raise
+        except Exception as error:
+            if first:
+                raise
+            # Whatever is wrong with the compiler, the run can go on as it is.
+            log.warning("%s stays interpreted, which is slow: %s", self.functions[0], error)
+            self._next_look = math.inf
             return None
 
     def run_begins(self) -> None:

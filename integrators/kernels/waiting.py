@@ -38,7 +38,7 @@ def _say(what: str) -> None:
     from .cache import place
 
     kept = "once: the code is kept" if place() else "in each process, for want of a cache folder"
-    line = f"featherstep: compiling {what} and others; some seconds, {kept}\n"
+    line = f"featherstep: compiling {what} (and perhaps others); this takes some seconds {kept}\n"
     with contextlib.suppress(Exception):  # there may be no standard error
         sys.stderr.write(line)
         sys.stderr.flush()

@@ -4,6 +4,17 @@ Imports ``solve`` and what is below it.
 """
 
 from .batch import solve_many
+from .reductions import EventTime, Final, Integral, Largest, Mean, Smallest, ValueAt
 from .results import ManySolutions
 
-__all__ = ["ManySolutions", "solve_many"]
+__all__ = [
+    "EventTime",
+    "Final",
+    "Integral",
+    "Largest",
+    "ManySolutions",
+    "Mean",
+    "Smallest",
+    "ValueAt",
+    "solve_many",
+]

@@ -20,7 +20,8 @@ from ..stepping.state import Status
 from .threads import on_threads
 
 if TYPE_CHECKING:
-    from .results import ManySolutions
+    from .reductions import Reductions
+    from .results import Each, ManySolutions
 
 __all__ = ["Alone", "Watched", "one_by_one", "probe"]
 
@@ -109,6 +110,8 @@ class Alone:
         parameters: NDArray[np.float64],
         result: ManySolutions,
         options: dict[str, Any],
+        each: Each,
+        reductions: Reductions,
     ) -> None:
         from ..tracing import Traced
 
@@ -118,14 +121,21 @@ class Alone:
         self.states, self.parameters, self.result = result.y.copy(), parameters, result
         times = result.t_eval if result.t_eval.size else None
         self.options = {**options, "t_eval": times, "on_interrupt": "return"}
+        self.each, self.reductions = each, reductions
+        if reductions.along:
+            self.options["dense_output"] = True
 
     def __call__(self, k: int) -> None:
         """Do run k."""
         result, times = self.result, self.result.t_eval
-        run = self.ivp.with_(y0=self.states[k], params=self.parameters[k])
+        changes: dict[str, Any] = {"y0": self.states[k], "params": self.parameters[k]}
+        if len(self.each.spans) > 1:
+            changes["t_span"] = self.each.span(k)
+        run = self.ivp.with_(**changes)
         result.y_eval[k] = np.nan
+        self.reductions.enter_alone(k, result, None, self.parameters[k])
         try:
-            solution = solve(run, **self.options)
+            solution = solve(run, **{**self.options, **self.each.tolerances(k)})
         except Exception as error:  # f fails at this run's very start; the others go on
             result.status[k], result.message[k] = _failure_at_start(run), str(error) or repr(error)
             if times.size and times[0] == run.t_span[0]:
@@ -141,20 +151,14 @@ class Alone:
         status, result.message[k] = solution.status, solution.ending
         result.status[k] = status
         result.t_events[k], result.y_events[k] = solution.t_events, solution.y_events
+        self.reductions.enter_alone(k, result, solution, self.parameters[k])
 
 
-def one_by_one(
-    ivp: IVP,
-    engine: Stepper,
-    parameters: NDArray[np.float64],
-    result: ManySolutions,
-    options: dict[str, Any],
-    threads: int,
-) -> bool:
+def one_by_one(ivp: IVP, engine: Stepper, alone: Alone, threads: int) -> bool:
     """Integrate each run by ``solve``; whether Ctrl-C was pressed."""
     from ..tracing import Traced
 
-    alone = Alone(ivp, engine, parameters, result, options)
+    result, options = alone.result, alone.options
     watched = all(isinstance(event.function, Traced) for event in ivp.events)
     if engine.is_native and ivp.project is None and watched:
         threads = min(threads, len(result))

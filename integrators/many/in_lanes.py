@@ -23,8 +23,12 @@ from ..problem import IVP
 from ..runs.endings import LARGE, ending, remarks
 from ..stepping.control import Controller
 from ..stepping.state import Status
-from ..stepping.workspace import Common, Lanes
-from .lanes import LANES, LaneCode, run_lanes
+from ..stepping.workspace import Lanes
+from .lane_code import LaneCode
+from .lane_rows import AGAIN, ENDED_BY_EVENT, LANES
+from .lanes import run_lanes
+from .reductions import Reductions
+from .results import Each
 
 if TYPE_CHECKING:
     from .results import ManySolutions
@@ -63,6 +67,8 @@ class LaneRuns:
     options: dict[str, Any]
     threads: int
     alone: Callable[[int], None]
+    each: Each
+    reductions: Reductions
 
     def integrate(self, on_threads: OnThreads) -> bool:
         """Integrate all runs, a block of them on each thread, and say how each ended.
@@ -71,15 +77,26 @@ class LaneRuns:
         """
         result, m = self.result, len(self.result)
         self.states = result.y.copy()
-        self.h_end = np.zeros(m)
+        self.h_end, self.endings = np.zeros(m), np.zeros(m)
+        self.notes = self.code.tasks.notes(m, self.states.shape[1])
         pressed = self._pass(range(m), on_threads, result)
         result.engine = f"{LANES} lanes, {self.threads} threads"
+        result.status[self.endings == ENDED_BY_EVENT] = Status.EVENT
         done = result.status == Status.FINISHED
         result.message[done] = ending(Status.FINISHED, None)
+        self._remark(np.flatnonzero(done))
         for k in np.flatnonzero(~done):
             result.message[k] = self._ending(int(k))
-        for k in np.flatnonzero(done & (np.abs(result.y).max(axis=1) > LARGE)):
-            result.message[k] += self._remark(int(k))
+        again = np.flatnonzero(self.endings == AGAIN)
+        result.message[again] = ""  # `solve` is asked
+        if again.size:
+            result.engine += f"; {again.size} of {m} again alone, for what lanes leave to solve"
+        if self.ivp.events:
+            for k in range(m):
+                result.t_events[k], result.y_events[k] = self.notes.occurrences(k)
+        self.reductions.enter(
+            result, self.parameters, self.each.spans, (self.notes.values, self.notes.value_times)
+        )
         if self.ivp.review is not None:
             pressed = self._review(on_threads) or pressed
         return pressed
@@ -91,25 +108,27 @@ class LaneRuns:
         code, options = self.code, self.options
         order = code.estimate_order
         n = self.states.shape[1]
-        weights = np.zeros(n) + np.asarray(options["atol"], dtype=np.float64)
-        weights = np.maximum(weights, np.finfo(float).tiny)
-        t0, t1 = self.ivp.t_span
-        common = Common()
-        common.stages, common.t_start, common.rtol = code.tableau.stages, t0, options["rtol"]
-        common.first_step, common.exponent = options["first_step"] or 0.0, 1 / (order + 1)
+        common = code.common(options["first_step"] or 0.0)
         controller = options["controller"] or Controller()
         control = controller.to_array(order)[:-1]  # all but `predictive`
-        constants = [t1, options["min_step"], options["max_step"], options["max_steps"], *control]
+        spans = self.each.spans
+        fixed = (options["step"] or 0.0) * np.sign(spans[0, 1] - spans[0, 0])
+        limits = [options[name] for name in ("min_step", "max_step", "max_steps")]
+        constants = [0.0, *limits, *control, 0.0, abs(fixed) * np.sign(fixed)]
         kept = trail or _Trail.nothing(n)
+        notes = self.notes if trail is None else code.tasks.notes(len(self.result), n)
         shared: dict[str, Any] = dict(
             common=common,
-            atol=weights,
             y0=self.states,
             p0=self.parameters,
+            spans=spans,
+            rtols=self.each.rtols,
+            atols=np.maximum(self.each.atols, np.finfo(float).tiny),
             t_eval=into.t_eval,
             y_end=into.y,
             t_end=into.t,
             status=into.status,
+            ending=self.endings if trail is None else np.zeros(len(self.result)),
             steps=into.nsteps,
             rejected=into.nrejected,
             h_end=self.h_end,
@@ -120,7 +139,7 @@ class LaneRuns:
         )
 
         def integrate(first: int, last: int) -> None:
-            _run_block(code.workspace(constants, **shared), first, last)
+            _run_block(code.workspace(constants, notes, **shared), first, last)
 
         def stop() -> None:
             common.stop = 1
@@ -134,24 +153,43 @@ class LaneRuns:
         """How run k ended, in the words of ``solve``."""
         result = self.result
         status = Status(int(result.status[k]))
+        if status == Status.EVENT:
+            return self._event_ending(k)
         if status == Status.NONFINITE and result.nsteps[k] + result.nrejected[k] == 0:
             return ""  # `solve` refuses to begin such a run: its words are taken
         limits = {name: self.options[name] for name in ("max_steps", "max_step", "min_step")}
-        options = SimpleNamespace(fixed=False, **limits)
+        options = SimpleNamespace(fixed=self.code.fixed, **limits)
         there = SimpleNamespace(t=result.t[k], h=self.h_end[k], options=options, failure="")
         return ending(status, there)
 
-    def _remark(self, k: int) -> str:
-        """What should be said of run k, which has reached its end with large numbers."""
-        run = self.ivp.with_(y0=self.states[k], params=self.parameters[k])
-        atol = np.zeros(run.n) + np.asarray(self.options["atol"], dtype=np.float64)
-        statistics = {"nsteps": self.result.nsteps[k]}
-        there = SimpleNamespace(
-            options=SimpleNamespace(fixed=False, rtol=self.options["rtol"], atol=atol),
-            statistics=lambda: statistics,
-        )
-        slope = run.rhs(run.t_span[0], run.y0)
-        return "".join(f"; {text}" for text in remarks(run, there, slope, self.result.y[k]))
+    def _remark(self, runs: NDArray[np.int64]) -> None:
+        """Add to the messages of finished runs what ``solve`` would remark on."""
+        result = self.result
+        large = np.abs(result.y).max(axis=1, initial=0.0) > LARGE
+        for k in runs if self.code.fixed else runs[large[runs]]:
+            changes = {"y0": self.states[k], "params": self.parameters[k]}
+            run = self.ivp.with_(**changes, t_span=self.each.span(k))
+            given = self.each.tolerances(k)
+            options = SimpleNamespace(fixed=self.code.fixed, rtol=given["rtol"])
+            options.atol = np.zeros(run.n) + given["atol"]
+            steps = int(result.nsteps[k])
+            engine: Any = SimpleNamespace(options=options, statistics=lambda n=steps: {"nsteps": n})
+            slope = run.rhs(run.t_span[0], run.y0) if large[k] else None
+            said = [ending(Status.FINISHED, None), *remarks(run, engine, slope, result.y[k])]
+            result.message[k] = "; ".join(said)
+
+    def _event_ending(self, k: int) -> str:
+        """Which event ended run k, in the words of ``solve``."""
+        at = self.result.t[k]
+        for number, (event, times) in enumerate(zip(self.ivp.events, self.result_events(k))):
+            if event.terminal and len(times) and times[-1] == at:
+                label = repr(event.name) if event.name else f"number {number}"
+                return f"stopped by event {label} at t = {at:.9g}"
+        return ""
+
+    def result_events(self, k: int) -> list[Array]:
+        """Times of the events of run k."""
+        return self.notes.occurrences(k)[0]
 
     # ------------------------------------------------------------ what the problem says
 
@@ -198,7 +236,8 @@ class LaneRuns:
         t, y = np.empty(at[-1]), np.empty((at[-1], self.states.shape[1]))
         steps = np.ones(at[-1], dtype=bool)
         steps[at[:-1]] = False
-        t[at[:-1]], y[at[:-1]] = self.ivp.t_span[0], self.states[first:last]
+        starts = np.broadcast_to(self.each.spans, (len(self.result), 2))[first:last, 0]
+        t[at[:-1]], y[at[:-1]] = starts, self.states[first:last]
         t[steps], y[steps] = trail.t[: trail.at[-1]], trail.y[: trail.at[-1]]
         return np.asarray(screen(self.parameters[first:last], at, t, y), dtype=bool)
 
@@ -213,10 +252,12 @@ class LaneRuns:
         return first + max(1, int(np.searchsorted(sizes, MOST_KEPT, side="right")))
 
     def _remarks(self, k: int, t: Array, y: Array) -> bool:
-        run = self.ivp.with_(y0=self.states[k], params=self.parameters[k])
+        changes = {"y0": self.states[k], "params": self.parameters[k]}
+        run = self.ivp.with_(**changes, t_span=self.each.span(k))
         assert run.review is not None
+        rtol = None if self.code.fixed else float(self.each.tolerances(k)["rtol"])
         try:
-            return run.review(run, t, y, float(self.options["rtol"])) is not None
+            return run.review(run, t, y, rtol) is not None
         except Exception:  # `solve` tells it
             return True
 
@@ -247,7 +288,7 @@ class _Trail:
     def steps(self, k: int, runs: LaneRuns) -> tuple[Array, Array]:
         """Times and states, in columns, of a run with its start."""
         part = slice(self.at[k], self.at[k + 1])
-        t = np.concatenate([[runs.ivp.t_span[0]], self.t[part]])
+        t = np.concatenate([[runs.each.span(k)[0]], self.t[part]])
         return t, np.concatenate([runs.states[k][None], self.y[part]]).T
 
 

@@ -37,6 +37,7 @@ NAMES = (
     # … these when a lane takes another run, and these never.
     *("IDLE", "T_END", "MIN_STEP", "MAX_STEP", "MAX_STEPS"),
     *("BETA_1", "BETA_2", "BETA_3", "SAFETY", "MIN_FACTOR", "MAX_FACTOR", "EXPONENT"),
+    *("T_BASE", "H_FIXED"),  # of fixed steps
 )
 ROWS = {name: row for row, name in enumerate(NAMES)}
 

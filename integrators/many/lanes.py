@@ -11,39 +11,39 @@ is traced from ``explicit``, the judge and the first step use ``stepping.control
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from ..kernels import kernel
 from ..kernels.pointers import call_lanes
-from ..methods.runge_kutta.fused import fused_step_function, outputs_size
-from ..problem import IVP
-from ..stepping.control import first_length, reach, shortest_step, trial_length
+from ..stepping.control import EPS, first_length, reach, shortest_step, trial_length
+from ..stepping.norms import all_finite
 from ..stepping.state import Status
-from ..stepping.workspace import Lanes
-from ..tableau import ContinuousExtension, Tableau
-from ..tableau.extension import dense_extension
-from .judge import ROWS, Block, judge
-
-LANES = 8  # two AVX registers, or one AVX-512 register, of doubles
-LARGEST_AROUND = 20_000  # operations of a step around calls of f
-
-# Rows of `lane`.
-T, H, IDLE = ROWS["T"], ROWS["H"], ROWS["IDLE"]
-LOG_LAST, LOG_BEFORE, OUTCOME = ROWS["LOG_LAST"], ROWS["LOG_BEFORE"], ROWS["OUTCOME"]
-NSTEPS, NREJECTED, REJECTED = ROWS["NSTEPS"], ROWS["NREJECTED"], ROWS["REJECTED"]
-T_END, MIN_STEP, MAX_STEP = ROWS["T_END"], ROWS["MIN_STEP"], ROWS["MAX_STEP"]
-
-# Rows of `run` (integers).
-RUN, STARTING, NEXT_OUTPUT = range(3)
+from .lane_hooks import after_step, at_start
+from .lane_rows import (
+    H_FIXED,
+    IDLE,
+    LANES,
+    LOG_BEFORE,
+    LOG_LAST,
+    MAX_STEP,
+    MIN_STEP,
+    NEXT_OUTPUT,
+    NREJECTED,
+    NSTEPS,
+    OUTCOME,
+    REJECTED,
+    RUN,
+    STARTING,
+    T_BASE,
+    T_END,
+    H,
+    T,
+)
 
 INTERRUPTED = float(Status.INTERRUPTED)
 
 
-__all__ = ["LANES", "LaneCode", "lane_code", "run_lanes"]
+__all__ = ["run_lanes"]
 
 
 @kernel
@@ -63,7 +63,7 @@ def run_lanes(w, first, last):
             load(w, l, first)  # something to compute with
             rest(w, l)
     if busy > 0:
-        start(w)
+        begin(w)
     while busy > 0:
         if w.stop != 0:
             for l in range(LANES):
@@ -74,7 +74,11 @@ def run_lanes(w, first, last):
         call_lanes(w.fused, w.lane[T], w.y, w.block, w.results)
         if w.t_eval.shape[0] > 0:
             outputs(w)
+        if w.tasks == 1:
+            remember(w)
         call_lanes(w.judge, w.lane[T], w.results, w.block, w.judged)
+        if w.tasks == 1:
+            after_step(w)
         if w.trail_t.shape[0] > 0:
             keep_steps(w)
         ended = False
@@ -96,7 +100,24 @@ def run_lanes(w, first, last):
                 rest(w, l)
                 busy -= 1
         if loaded:
-            start(w)
+            begin(w)
+
+
+@kernel
+def begin(w):
+    """Start the lanes that have been loaded."""
+    if w.tasks == 1:
+        at_start(w)
+    start(w)
+
+
+@kernel
+def remember(w):
+    """Keep where the steps start that are about to be judged."""
+    for l in range(LANES):
+        w.old[0, l] = w.lane[T, l]
+        w.old[1, l] = w.h[l]
+    copy_lanes(w.y, w.y_old)
 
 
 @kernel
@@ -106,7 +127,14 @@ def load(w, l, run):
         w.y[m, l] = w.y0[run, m]
     for m in range(w.p.shape[0]):
         w.p[m, l] = w.p0[run, m]
-    w.lane[T, l] = w.t_start
+    row = run if w.spans.shape[0] > 1 else 0
+    w.lane[T, l] = w.spans[row, 0]
+    w.lane[T_BASE, l] = w.spans[row, 0]
+    w.lane[T_END, l] = w.spans[row, 1]
+    w.rtol[l] = w.rtols[run if w.rtols.shape[0] > 1 else 0]
+    row = run if w.atols.shape[0] > 1 else 0
+    for m in range(w.y.shape[0]):
+        w.atol[m, l] = w.atols[row, m]
     w.lane[LOG_LAST, l] = 0.0
     w.lane[LOG_BEFORE, l] = 0.0
     w.lane[NSTEPS, l] = 0.0
@@ -137,6 +165,7 @@ def store(w, l):
         w.y_end[run, m] = w.y[m, l]
     w.t_end[run] = w.lane[T, l]
     w.status[run] = int(min(w.lane[OUTCOME, l], 0.0))
+    w.ending[run] = w.lane[OUTCOME, l]
     w.steps[run] = int(w.lane[NSTEPS, l])
     w.rejected[run] = int(w.lane[NREJECTED, l])
     w.h_end[run] = w.lane[H, l]
@@ -170,7 +199,7 @@ def start(w):
         for m in range(n):
             if new:
                 w.f0[m, l] = w.dx[m, l]
-            weight = w.atol[m] + w.rtol * abs(w.y[m, l])
+            weight = w.atol[m, l] + w.rtol[l] * abs(w.y[m, l])
             state = w.y[m, l] / weight
             slope = w.dx[m, l] / weight
             d0 += state * state
@@ -192,13 +221,16 @@ def start(w):
         h = w.first[1, l]
         d2 = 0.0
         for m in range(n):
-            weight = w.atol[m] + w.rtol * abs(w.y[m, l])
+            weight = w.atol[m, l] + w.rtol[l] * abs(w.y[m, l])
             change = (w.dx[m, l] - w.f0[m, l]) / weight
             d2 += change * change
         d2 = np.sqrt(d2 / n) / h
         guess = first_length(h, w.first[2, l], d2, w.exponent, length)
         if w.first_step > 0.0:
             guess = w.first_step
+        if w.fixed == 1:
+            first_of_fixed_steps(w, l)
+            continue
         smallest = shortest_step(w.lane[MIN_STEP, l], w.lane[T, l])
         guess = max(min(guess, w.lane[MAX_STEP, l]), smallest)
         remaining = w.lane[T_END, l] - w.lane[T, l]
@@ -209,6 +241,18 @@ def start(w):
             w.h[l] = remaining
         else:
             w.h[l] = guess if remaining > 0.0 else -guess
+
+
+@kernel
+def first_of_fixed_steps(w, l):
+    """Length of the first of the steps of fixed length of a lane, as in ``loop.fixed_step``."""
+    h = w.lane[H_FIXED, l]
+    t, end = w.lane[T, l], w.lane[T_END, l]
+    rounding = 8 * EPS * max(abs(t), abs(end))
+    is_last = (end - (t + h)) * np.sign(h) <= max(rounding, 1e-9 * abs(h))
+    w.h[l] = end - t if is_last and abs(end - t - h) > rounding else h
+    if not finite_slope(w, l):
+        w.h[l] = np.nan  # the judge ends the run
 
 
 @kernel
@@ -251,12 +295,13 @@ def outputs(w):
     """Values at the output times inside the steps that will be accepted, by dense output."""
     ready = False
     for l in range(LANES):
-        accepted = w.lane[IDLE, l] == 0.0 and w.results[0, l] <= 1.0
+        accepted = w.lane[IDLE, l] == 0.0 and (w.fixed == 1 or w.results[0, l] <= 1.0)
         for m in range(w.y.shape[0]):
             accepted = accepted and np.isfinite(w.y_new[m, l])
         if accepted and holds_output(w, l):
             if not ready:
                 further_slopes(w)
+                step_polynomials(w)
                 ready = True
             output(w, l)
 
@@ -266,6 +311,12 @@ def end_of_step(w, l):
     """Where the step of a lane leads to."""
     h = w.h[l]
     t = w.lane[T, l]
+    if w.fixed == 1:
+        end, step = w.lane[T_END, l], w.lane[H_FIXED, l]
+        ahead = w.lane[T_BASE, l] + (w.lane[NSTEPS, l] + 1.0) * step
+        rounding = 8 * EPS * max(abs(t), abs(end))
+        is_last = (end - ahead) * np.sign(step) <= max(rounding, 1e-9 * abs(step))
+        return end if is_last else ahead
     return w.lane[T_END, l] if h == w.lane[T_END, l] - t else t + h
 
 
@@ -288,132 +339,72 @@ def further_slopes(w):
 
 
 @kernel
+def step_polynomials(w):
+    """Dense output of all lanes as polynomials: y(θ) = y + Σⱼ Q[j] θʲ⁺¹."""
+    Q, K, P, basis, h = w.Q, w.K, w.P, w.basis, w.h  # looked up once
+    degree, n = Q.shape[0], Q.shape[1]
+    for j in range(degree):  # in Legendre's basis, whose coefficients are small …
+        for m in range(n):
+            for l in range(LANES):
+                Q[j, m, l] = 0.0
+        for i in range(P.shape[0]):
+            share = P[i, j]
+            if share != 0.0:
+                for m in range(n):
+                    for l in range(LANES):
+                        Q[j, m, l] += share * K[i, m, l]
+    for j in range(degree):  # … and in powers of θ; row j needs those from j on
+        for m in range(n):
+            for l in range(LANES):
+                Q[j, m, l] *= basis[j, j]
+            for i in range(j + 1, degree):
+                share = basis[j, i]
+                for l in range(LANES):
+                    Q[j, m, l] += share * Q[i, m, l]
+            for l in range(LANES):
+                Q[j, m, l] *= h[l]
+
+
+@kernel
 def output(w, l):
-    """Values at the output times inside one step."""
+    """Values at the output times inside one step, from its polynomial."""
     run = w.run[RUN, l]
     t = w.lane[T, l]
     h = w.h[l]
     t_new = end_of_step(w, l)
+    Q, one, sums, times, y, y_eval = w.Q, w.one, w.sums, w.t_eval, w.y, w.y_eval
+    degree, n = Q.shape[0], Q.shape[1]
+    for j in range(degree):  # one behind the other, so that the processor takes several at once
+        for m in range(n):
+            one[j, m] = Q[j, m, l]
     k = w.run[NEXT_OUTPUT, l]
-    while k < w.t_eval.shape[0] and (t_new - w.t_eval[k]) * h >= 0.0:
-        theta = (w.t_eval[k] - t) / h
-        for m in range(w.y.shape[0]):
-            value = 0.0
-            for i in range(w.P.shape[0]):
-                value += dense_weight(w.P[i], theta) * w.K[i, m, l]
-            w.y_eval[run, m, k] = w.y_new[m, l] if w.t_eval[k] == t_new else w.y[m, l] + h * value
+    straighten(w, l)
+    while k < times.shape[0] and (t_new - times[k]) * h >= 0.0:
+        if times[k] == t_new:
+            for m in range(n):
+                y_eval[run, m, k] = w.y_new[m, l]
+        else:
+            theta = (times[k] - t) / h
+            for m in range(n):
+                sums[m] = one[degree - 1, m]
+            for j in range(degree - 2, -1, -1):
+                for m in range(n):
+                    sums[m] = sums[m] * theta + one[j, m]
+            for m in range(n):
+                y_eval[run, m, k] = y[m, l] + theta * sums[m]
         k += 1
     w.run[NEXT_OUTPUT, l] = k
 
 
 @kernel
-def dense_weight(coefficients, theta):
-    """Σⱼ coefficientsⱼ θ Lⱼ(θ) with Legendre's polynomials on [0, 1], by their recurrence."""
-    x = 2.0 * theta - 1.0
-    before = 0.0
-    here = 1.0
-    total = 0.0
-    for j in range(coefficients.shape[0]):
-        total += coefficients[j] * here
-        after = ((2 * j + 1) * x * here - j * before) / (j + 1)
-        before = here
-        here = after
-    return theta * total
-
-
-@dataclass
-class LaneCode:
-    """Machine code in lanes: the right-hand side, a whole step, and its judge.
-
-    `dense` is the continuous extension, if it is needed; `kept` is the number of stages that a
-    step leaves behind.
-    """
-
-    tableau: Tableau
-    f: Any
-    fused: Any
-    judge: Any
-    dense: ContinuousExtension | None
-    kept: int
-    block: Block
-
-    @property
-    def estimate_order(self) -> int:
-        """Order of the error estimate."""
-        order, embedded = self.tableau.order, self.tableau.embedded_order
-        assert embedded is not None
-        return order - 1 if self.tableau.low_error_weights is not None else min(order, embedded)
-
-    def workspace(self, constants: list[float], **shared: Any) -> Lanes:
-        """Return the arrays of one thread; `constants` are the rows of a lane from T_END on."""
-        tableau, rows, kept = self.tableau, self.block, self.kept
-        A, _, c = tableau.arrays
-        n, s = shared["atol"].size, tableau.stages
-        block = np.zeros((rows.size, LANES))
-        block[rows.rtol] = shared["common"].rtol
-        block[rows.address].view(np.int64)[0] = self.f.address
-        block[rows.atol] = shared["atol"][:, None]
-        lane = block[rows.lane]
-        lane[T_END:] = np.array(constants, dtype=np.float64)[:, None]
-        P = np.zeros((0, 0))
-        if self.dense is not None:
-            P, extra = self.dense.P, len(self.dense.c_extra)
-            A = np.pad(A, (0, extra))
-            for i, row in enumerate(self.dense.A_extra):
-                A[s + i, : len(row)] = row
-            c = np.append(c, self.dense.c_extra)
-        room = max(kept, len(P))  # for the slopes that dense output adds, behind the others
-        results = np.zeros((outputs_size(n, room), LANES))
-        return Lanes(
-            f=self.f.address,
-            fused=self.fused.address,
-            judge=self.judge.address,
-            A=A.copy(),
-            c=c.copy(),
-            P=P,
-            **shared,
-            run=np.zeros((3, LANES), dtype=np.int64),
-            block=block,
-            p=block[rows.p],
-            f0=block[rows.f0],
-            h=block[rows.h],
-            y=block[rows.y],
-            lane=lane,
-            judged=block[rows.changing(tableau.fsal)],
-            results=results,
-            y_new=results[1 : 1 + n],
-            K=results[1 + n :].reshape(room, n, LANES),
-            x=np.zeros((n, LANES)),
-            dx=np.zeros((n, LANES)),
-            first=np.zeros((3, LANES)),
-        )
-
-
-def lane_code(ivp: IVP, method: Any, t_eval: NDArray[np.float64], max_norm: bool) -> LaneCode | str:
-    """Compile what runs in lanes need; or say why the method, or its output, has no place here.
-
-    Raises whatever tracing or compiling f raises.
-    """
-    from ..tracing import traced
-
-    if not isinstance(method, Tableau) or not method.is_explicit:
-        return "lanes are for explicit tableaux"
-    if method.b_hat is None:
-        return f"{method.name} has no embedded error estimate"
-    if t_eval.size and method.simplifying_assumptions()[1] < 1:
-        return f"stages of {method.name} stand at times that are not theirs"
-    n, k = ivp.n, ivp.params.size
-    f = traced(ivp.f, n=n, params=k or None)
-    kept = method.stages if t_eval.size else int(method.fsal)
-    step = fused_step_function(f, method, k, max_norm, kept, around=LARGEST_AROUND)
-    if step is None:
-        return f"a step of {method.name} with {n} states is too long for machine code"
-    return LaneCode(
-        method,
-        f.machine_code(LANES),
-        step.machine_code(LANES),
-        judge(n, k, kept, method.fsal).machine_code(LANES),
-        dense_extension(method) if t_eval.size else None,
-        kept,
-        Block(n, k),
-    )
+def straighten(w, l):
+    """Let one lane's polynomial be a straight line if it is not finite: as ``stepping.dense``."""
+    finite = True
+    for j in range(w.one.shape[0]):
+        finite = finite and all_finite(w.one[j])
+    if finite:
+        return
+    for m in range(w.one.shape[1]):
+        w.one[0, m] = w.y_new[m, l] - w.y[m, l]
+        for j in range(1, w.one.shape[0]):
+            w.one[j, m] = 0.0

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..problem import IVP
 from ..stepping.state import Status
 
-__all__ = ["ManySolutions", "nothing_yet"]
+__all__ = ["Each", "ManySolutions", "nothing_yet"]
 
 
 @dataclass
@@ -35,6 +35,9 @@ class ManySolutions:
         How each run ended, in the words of ``solve``.
     t_events, y_events : list
         For each run, what :class:`Solution` has under these names; empty without events.
+    reduced, reduced_at : dict
+        What ``reduce=`` asked for, an array of m numbers under each name, and the times of extreme
+        values; NaN where a run has none.
     """
 
     y: NDArray[np.float64]
@@ -48,6 +51,8 @@ class ManySolutions:
     message: NDArray[np.object_] = field(default_factory=lambda: np.zeros(0, dtype=object))
     t_events: list[list[NDArray[np.float64]]] = field(default_factory=list)
     y_events: list[list[NDArray[np.float64]]] = field(default_factory=list)
+    reduced: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    reduced_at: dict[str, NDArray[np.float64]] = field(default_factory=dict)
 
     @property
     def success(self) -> NDArray[np.bool_]:
@@ -66,16 +71,54 @@ class ManySolutions:
         return {int(k): Status(int(self.status[k])) for k in np.flatnonzero(~self.success)}
 
 
-def nothing_yet(ivp: IVP, states: NDArray[np.float64], times: NDArray[np.float64]) -> ManySolutions:
+@dataclass
+class Each:
+    """What may differ from run to run beside states and parameters: a row for each, or one.
+
+    Attributes
+    ----------
+    spans
+        Start and end of each run.
+    rtols, atols
+        Tolerances: numbers, and one for each component.
+    """
+
+    spans: NDArray[np.float64]
+    rtols: NDArray[np.float64]
+    atols: NDArray[np.float64]
+    atol: Any = None  # as it was given, if it is one for all
+
+    def span(self, k: int) -> tuple[float, float]:
+        """Start and end of run k."""
+        t0, t1 = self.spans[k if len(self.spans) > 1 else 0]
+        return float(t0), float(t1)
+
+    def tolerances(self, k: int) -> dict[str, Any]:
+        """Options ``rtol`` and ``atol`` of run k."""
+        return {
+            "rtol": float(self.rtols[k if len(self.rtols) > 1 else 0]),
+            "atol": self.atols[k] if len(self.atols) > 1 else self.atol,
+        }
+
+    @property
+    def differs(self) -> bool:
+        """Whether runs differ in any of it."""
+        return any(len(x) > 1 for x in (self.spans, self.rtols, self.atols))
+
+
+def nothing_yet(
+    states: NDArray[np.float64], times: NDArray[np.float64], each: Each
+) -> ManySolutions:
     """Return what is known before the first step; runs that Ctrl-C leaves untouched stay so."""
     m, n = states.shape
+    start = np.broadcast_to(each.spans, (m, 2))[:, 0].copy()
     y_eval = np.full((m, n, times.size), np.nan)
-    if times.size and times[0] == ivp.t_span[0]:
-        y_eval[:, :, 0] = states
+    if times.size:
+        at_start = times[0] == start
+        y_eval[at_start, :, 0] = states[at_start]
     steps, rejected = (np.zeros(m, dtype=np.int64) for _ in range(2))
     status = np.full(m, Status.INTERRUPTED, dtype=np.int64)
-    start = np.full(m, ivp.t_span[0])
-    message = np.full(m, f"interrupted at t = {ivp.t_span[0]:.9g}", dtype=object)
+    message = np.array([f"interrupted at t = {t:.9g}" for t in start], dtype=object)
     nothing: list[list[NDArray[np.float64]]] = [[] for _ in range(m)]
     return ManySolutions(
         states.copy(), start, status, steps, rejected, times, y_eval, "one by one", message,

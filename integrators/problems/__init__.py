@@ -28,6 +28,7 @@ from integrators.problems.chemistry import (
 )
 from integrators.problems.constrained import jay, pendulum_dae, slider_crank
 from integrators.problems.lines import brusselator_1d
+from integrators.problems.nonsmooth import friction_oscillator, impact_oscillator
 from integrators.problems.orbits import arenstorf, kepler, pleiades
 from integrators.problems.oscillators import (
     harmonic_oscillator,
@@ -65,9 +66,11 @@ __all__ = [
     "double_pendulum",
     "entries",
     "entry",
+    "friction_oscillator",
     "get",
     "harmonic_oscillator",
     "hires",
+    "impact_oscillator",
     "jay",
     "kepler",
     "linear_growth",

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..problem import IVP
 from ..stepping.limits import RESOLVED
 from ..stepping.state import Status
+from ..tracing.dependence import has_kinks
 
 __all__ = ["LARGE", "ending", "remarks"]
 
@@ -56,6 +57,8 @@ def ending(status: Status, engine: Any, exception: BaseException | None = None) 
         Status.EXTERNAL_FAILED: f"the solver gave up at {where}: {engine.failure}",
     }
     text = texts.get(status, status.name)
+    if status in (Status.TOO_MANY_STEPS, Status.NEWTON_FAILED):
+        text += _about_jumps(engine)
     if isinstance(exception, RecursionError):
         text += "; it calls itself without end (does it call its own name, or solve?)"
     return text
@@ -74,10 +77,20 @@ def _too_small(engine: Any, where: str) -> str:
     if options.min_step > max(h, resolved):
         text += f"the tolerance needs steps shorter than min_step = {options.min_step:g}; "
         return text + "lower min_step, or loosen rtol/atol"
-    return text + (
+    text += (
         "the solution may have a singularity there, or the tolerance cannot be met; loosen "
         "rtol/atol, or use an implicit method if the problem is stiff"
     )
+    return text + _about_jumps(engine)
+
+
+def _about_jumps(engine: Any) -> str:
+    """What helps if f jumps: an explicit or implicit method chatters there without end."""
+    f = engine.problem.f
+    if not hasattr(f, "graph"):
+        return "; if f jumps there (the sign of friction, an if), write it as integrators.Switch"
+    known = f._program is not None and has_kinks(f.graph)
+    return "; f has branches (sign, where, abs, …): kinks='locate' steps on them" if known else ""
 
 
 def remarks(

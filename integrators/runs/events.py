@@ -13,7 +13,7 @@ reset. Several zeros in one step are handled in order of time, those of one inst
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -31,6 +31,7 @@ SAMPLES = np.array(watch.SAMPLES)
 # A step that starts on the event (a ball that has just bounced) may return to it very soon.
 FROM_ZERO = np.array([0.0, 1e-8, 1e-6, 1e-4, 1e-2, 0.1, 0.25, 0.5, 0.75, 1.0])
 EARLIEST = 1e-15  # part of a step below which a flight from the surface and back is not resolved
+DIP = 1e-3  # a curve that changes by less than this part of itself does not reach zero nearby
 TOUCH = 1e-10  # |g| below this fraction of its size in the step counts as touching zero
 
 
@@ -98,16 +99,24 @@ class Tracker:
         """Name of an event, or its number."""
         return repr(self.events[k].name) if self.events[k].name else f"number {k}"
 
-    def find(self, t: float, h: float, state: Callable[[float], NDArray[Any]]) -> list[Occurrence]:
-        """All zeros in the step from t of length h, in order of time.
+    def find(
+        self, t: float, end: float, state: Callable[[float], NDArray[Any]]
+    ) -> list[Occurrence]:
+        """All zeros in the step from t to its end, in order of time.
 
         ``state(θ)`` is the dense output, θ from 0 to 1.
         """
         found: list[Occurrence] = []
+        h = end - t
+        first_of = min if h > 0 else max
+
+        def when(theta: float) -> float:  # t + (end − t) need not be the end, in double precision
+            return end if theta == 1.0 else first_of(t + theta * h, end)
+
         for k in range(len(self.events)):
 
             def g(theta: float, k: int = k) -> float:
-                return self.value(k, t + theta * h, state(theta))
+                return self.value(k, when(theta), state(theta))
 
             on_surface = self.values[k] == 0.0
             nodes = FROM_ZERO if on_surface else SAMPLES
@@ -116,8 +125,8 @@ class Tracker:
             if on_surface and values[1] * self.departs[k] < 0:  # it has been away and come back
                 zeros += _return(g, nodes[1], self.departs[k], self.events[k].direction)
             for theta, side in sorted(zeros):
-                if (t + theta * h - self.quiet_until[k]) * h > 0 or self.quiet_until[k] == t:
-                    found.append(Occurrence(k, t + theta * h, state(theta), side))
+                if (when(theta) - self.quiet_until[k]) * h > 0 or self.quiet_until[k] == t:
+                    found.append(Occurrence(k, when(theta), state(theta), side))
             self.values[k], self.departs[k] = float(values[-1]), 0.0
         return sorted(found, key=lambda occurrence: occurrence.t * np.sign(h))
 
@@ -164,15 +173,12 @@ def _zeros(
     if not np.isfinite(size):
         return zeros
     nodes: list[tuple[float, float]] = [(float(s), float(v)) for s, v in zip(samples, values)]
-    for i in range(1, len(nodes) - 1):  # a dip towards zero between two samples
-        before, here, after = values[i - 1 : i + 2]
-        same_side = before * here > 0 and here * after > 0
-        if same_side and abs(here) <= min(abs(before), abs(after)):
-            theta, dip = _closest(g, samples[i - 1], samples[i + 1], np.sign(here))
-            if dip * here < 0:
-                nodes.append((theta, dip))
-            elif abs(dip) <= TOUCH * size and direction == 0:
-                zeros.append((theta, float(np.sign(here))))
+    for a, b, here in _dips(samples, values):
+        theta, dip = _closest(g, a, b, np.sign(here))
+        if dip * here < 0:
+            nodes.append((theta, dip))
+        elif abs(dip) <= TOUCH * size and direction == 0:
+            zeros.append((theta, float(np.sign(here))))
     nodes.sort()
     for (a, value_a), (b, value_b) in pairwise(nodes):
         side = float(np.sign(value_a))
@@ -182,6 +188,32 @@ def _zeros(
         elif side * value_b < 0 and _wanted(value_b, direction):
             zeros.append((_root(g, a, b), side))
     return sorted(zeros)
+
+
+def _may_reach_zero(nodes: NDArray[Any], sizes: NDArray[Any]) -> bool:
+    """Whether a curve through three values, the middle one least, may come near zero between them.
+
+    A function that is constant but for rounding has a dip in nearly every step, and none that is
+    worth a search.
+    """
+    left, right = nodes[1] - nodes[0], nodes[2] - nodes[1]
+    fall, rise = (sizes[0] - sizes[1]) / left, (sizes[2] - sizes[1]) / right
+    return bool(max(fall, rise) * max(left, right) > DIP * sizes[1])
+
+
+def _dips(samples: NDArray[Any], values: NDArray[Any]) -> Iterator[tuple[float, float, float]]:
+    """Intervals in which g turns back from zero between samples on one side, and a value there."""
+    for i in range(1, len(samples) - 1):
+        before, here, after = values[i - 1 : i + 2]
+        same_side = before * here > 0 and here * after > 0
+        turns = same_side and abs(here) <= min(abs(before), abs(after))
+        if turns and _may_reach_zero(samples[i - 1 : i + 2], np.abs(values[i - 1 : i + 2])):
+            yield float(samples[i - 1]), float(samples[i + 1]), float(here)
+    # Before the second sample and after the last but one, as the slopes at the ends tell.
+    if len(samples) == len(SAMPLES) and values[0] * values[1] > 0 and watch.dips(*values):
+        yield float(samples[0]), float(samples[1]), float(values[0])
+    if values[-1] * values[-2] > 0 and len(samples) == len(SAMPLES) and watch.dips(*values[::-1]):
+        yield float(samples[-2]), float(samples[-1]), float(values[-1])
 
 
 def _return(

@@ -30,7 +30,8 @@ from .zeno import accumulates, limit
 
 __all__ = ["HybridRun"]
 
-MOST_AT_ONCE = 1_000  # transitions at one instant
+AFTER_THE_END = 1e-3  # part of the interval, to see where a motion leads from its end
+MOST_AT_ONCE = 300  # transitions at one instant
 
 #: Arguments of ``solve`` that say what the problem is; modes have their own.
 OF_THE_PROBLEM = ("jac", "jac_sparsity", "mass", "index", "project", "nonnegative", "manifold")
@@ -133,12 +134,13 @@ class HybridRun:
         self.watched, self.places = [event for _, event in own], places
         options = {**self.options, **mode.options}
         options["first_step"] = self._first_step(options.pop("first_step", None), ivp, first)
-        options["max_steps"] = max(1, attempts(self.most, options["step"] is not None) - self.spent)
+        options["max_steps"] = max(1, self._left(options["step"]))
         if self.times is not None:
-            passed = self.times < t if first else self.times <= t
-            options["t_eval"] = self.times[np.count_nonzero(passed) :]
+            options["t_eval"] = self.times[np.count_nonzero(self.times < t) :]
         try:
-            part = self.solve(ivp.with_(events=events), on_interrupt="raise", **options)
+            part = self._taken_at_the_end(ivp.with_(events=events), mode, options)
+            if part is None:
+                part = self.solve(ivp.with_(events=events), on_interrupt="raise", **options)
         except IntegrationInterrupted as pressed:
             part = pressed.solution
             part.status, part.exception = Status.INTERRUPTED, pressed
@@ -148,6 +150,24 @@ class HybridRun:
         for place, times, states in zip(places, part.t_events, part.y_events):
             self.records[place].add(times, states)
         return part
+
+    def _taken_at_the_end(self, ivp: IVP, mode: Mode, options: dict[str, Any]) -> Solution | None:
+        """The run in a mode entered at the very end, if it is left at once; else None.
+
+        Whether a transition is due depends on the motion, so the run is given some time.
+        """
+        t, end = ivp.t_span
+        if t != end or not mode.transitions:
+            return None
+        length = end - self.hybrid.t_span[0] or 1.0
+        trial = ivp.with_(t_span=(t, t + AFTER_THE_END * length))
+        part = self.solve(trial, on_interrupt="raise", **{**options, "max_steps": 1, "tstops": ()})
+        at_once = part.reached is not None and part.reached[0] == t
+        return part if part.status == Status.EVENT and at_once else None
+
+    def _left(self, step: float | None) -> int:
+        """Attempts that are left."""
+        return attempts(self.most, step is not None) - self.spent
 
     def _resumed(self, record: _Record, first: bool) -> Event:
         """An event as the run in this mode watches it: what was found earlier counts."""
@@ -193,11 +213,19 @@ class HybridRun:
                 f"gave up at t = {t:.9g} after max_transitions = {self.transitions} (the last "
                 f"modes: {self._recent_modes()}); raise it in the Hybrid",
             )
+        if self._left(self.options["step"]) < 1:
+            return _End(
+                Status.TOO_MANY_STEPS,
+                f"gave up at t = {t:.9g} after max_steps = {self.spent} attempts in all modes; "
+                "raise max_steps",
+            )
         times, states = self.entries.setdefault(following, ([], []))
         if not states or states[-1].shape == state.shape:
             times.append(t)
             states.append(state)
-            if accumulates(times, self.hybrid.t_span[0]) and self.at_once == 0:
+            # At one instant it is an accumulation only where one is expected.
+            expected = self.at_once == 0 or self._zeno(self.hybrid.mode(key)) is not None
+            if expected and accumulates(times, self.hybrid.t_span[0]):
                 return self._accumulated(following, t, times, states)
         else:
             self.entries[following] = ([t], [state])
@@ -227,7 +255,7 @@ class HybridRun:
         y: NDArray[Any] | None = None,
     ) -> Any:
         """Go on after infinitely many events in the mode declared for it, if there is one."""
-        zeno = self.hybrid.zeno if mode.zeno is None else mode.zeno
+        zeno = self._zeno(mode)
         if zeno is None:
             more = "; Mode(zeno=...) says in which mode the motion goes on"
             message += more if self.hybrid.shows_transitions else ""
@@ -254,6 +282,9 @@ class HybridRun:
             return _End(Status.FUNCTION_RAISED, f"the map of zeno raised {error!r}")
         return following, end, np.atleast_1d(np.asarray(state))
 
+    def _zeno(self, mode: Mode) -> Any:
+        return self.hybrid.zeno if mode.zeno is None else mode.zeno
+
     def _recent_modes(self) -> str:
         recent = [stay.mode for stay in self.stays[-8:]]
         return ", ".join(dict.fromkeys(map(repr, recent)))
@@ -271,12 +302,17 @@ class HybridRun:
         for k, part in enumerate(self.parts, 1):
             parts += [part, self.bridges[k]] if k in self.bridges else [part]
         shown = [(part.t, part.y) for part in parts]
-        if self.hybrid.continuous and self.times is None:
+        if self.times is not None:  # at a transition, the state after it
+            for k, after in enumerate(parts[1:]):
+                t, y = shown[k]
+                if t.size and after.t.size and t[-1] == after.t[0]:
+                    shown[k] = t[:-1], y[:, :-1]
+        elif self.hybrid.continuous:
             shown[1:] = [(t[1:], y[:, 1:]) for t, y in shown[1:]]
         records = [
             record
-            for record in self.records.values()
-            if self.hybrid.shows_transitions or not isinstance(record.event, Transition)
+            for (mode, _), record in self.records.items()
+            if self.hybrid.shows_transitions or mode is None
         ]
         remarks = list(dict.fromkeys([*self.remarks, *self.hybrid.said]))
         ended_by = self.records.get(end.place) if end.place is not None else None

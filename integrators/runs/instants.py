@@ -13,10 +13,10 @@ surface g = 0 that it came from and by the sign of ġ along the motion (of g̈ w
   vanishes and g̈ leads there: it *enters*, and the event happens again;
 * g stays zero to second order: nothing happens.
 
-A reset that carries the g of another event with a direction and a reset across zero, in that
-direction, makes it happen, too. An event that enters again, and whose reset then changes nothing,
-*holds* the state on its surface: f would pull it through, so the run cannot go on and ends with
-``Status.HELD``.
+A reset that carries the g of another event with a direction and a reset, or of a transition, across
+zero in that direction makes it happen, too. An event that enters again, and whose reset then
+changes nothing, *holds* the state on its surface: f would pull it through, so the run cannot go on
+and ends with ``Status.HELD``.
 
 Rates are exact where f and g are traced, else they are differences along the motion. Where y' is
 not known (a singular mass matrix) every event of the instant happens once.
@@ -31,19 +31,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..hybrid import Exit, Resumed, Transition
+from ..hybrid import AfterReset, Transition
 from ..problem import IVP
 from ..stepping.state import Status
 from ..stepping.stepper import Stepper
 from .events import Occurrence, Tracker
 
-__all__ = ["Instant", "Motion", "at_the_start"]
+__all__ = ["EPS", "ROUNDING", "Instant", "Motion"]
 
 EPS = float(np.finfo(float).eps)
 ROUNDING = 16 * EPS  # how well times are known, relative to t and to the step
 FIXED_WINDOW = 1e-9  # zeros within this part of a fixed step belong together, else rtol of the step
 DIFFERENCE = 1e-5  # of the time in which the state changes by its own size
 LONGEST_DIFFERENCE = 1e-3  # of the interval
+LONGEST_LOOK = 40  # steps, each twice as long as the one before
 SAME_RATE = 1e-9  # rates that agree to this are those of one motion
 MOST_ROUNDS = 1_000  # through the list of events, at one instant
 
@@ -108,15 +109,49 @@ class Motion:
 
     def blur(self, k: int, t: float, y: NDArray[Any], rtol: float, atol: Any = 0.0) -> float:
         """How far g may be off if each component is by atol + rtol |y|: Σ |∂g/∂yᵢ| times that."""
-        here, total = self.tracker.value(k, t, y), 0.0
-        allowed = np.broadcast_to(atol if np.size(atol) in (1, y.size) else np.min(atol), y.shape)
+        if y.dtype.kind != "f":
+            return 0.0
+        allowed = np.asarray(atol) if np.size(atol) in (1, y.size) else np.min(atol)
+        return float(np.abs(self._gradient(k, t, y)) @ (allowed + rtol * np.abs(y)))
+
+    def _gradient(self, k: int, t: float, y: NDArray[Any]) -> NDArray[Any]:
+        g: Any = self.ivp.events[k].function
+        if hasattr(g, "time_derivative"):
+            return np.ravel(g.jacobian()(t, y, *((self.ivp.params,) if g.k else ())))
+        here, found = self.tracker.value(k, t, y), np.zeros(y.size)
+        least = 1e-3 * float(np.max(np.abs(y))) or 1e-3
         for i in range(y.size):
-            change = 1e-6 * max(abs(y[i]), 1e-6 * float(np.max(np.abs(y))), 1e-12)
             moved = y.copy()
-            moved[i] += change
-            rate = abs(self.tracker.value(k, t, moved) - here) / change
-            total += rate * (float(allowed[i]) + rtol * abs(y[i]))
-        return total
+            moved[i] += 1e-6 * max(abs(float(y[i])), least)
+            found[i] = (self.tracker.value(k, t, moved) - here) / (moved[i] - y[i])
+        return found
+
+    def ahead(self, k: int, t: float, y: NDArray[Any], beyond: float) -> tuple[int, float]:
+        """Sign of g once |g| is beyond a bound, and when; (0, t) if it stays within.
+
+        The motion is followed by classical Runge–Kutta steps that grow from very short ones.
+        """
+        slope = self.slope(t, y)
+        assert slope is not None
+        h = self._difference(y, slope) / 16
+        for _ in range(LONGEST_LOOK):
+            step, here = self.forward * h, slope
+            stages = [here]
+            for part in (0.5, 0.5, 1.0):
+                stage = self.slope(t + part * step, y + part * h * stages[-1])
+                if stage is None:
+                    return 0, t
+                stages.append(stage)
+            y = y + h / 6 * (stages[0] + 2 * stages[1] + 2 * stages[2] + stages[3])
+            t += step
+            g = self.tracker.value(k, t, y)
+            if abs(g) > beyond:
+                return int(np.sign(g)), t
+            following = self.slope(t, y)
+            if following is None or h > LONGEST_DIFFERENCE * self.length:
+                return 0, t
+            slope, h = following, 2 * h
+        return 0, t
 
     def _difference(self, y: NDArray[Any], slope: NDArray[Any]) -> float:
         """Time in which the state changes a little."""
@@ -228,7 +263,9 @@ class Instant:
                 f"{self._names()} are still due; look at what their resets do to each other"
             )
         self._settle()
-        if ended is not None:
+        if ended is None and self.changed:
+            ended = next((k for k, e in enumerate(self.events) if isinstance(e, AfterReset)), None)
+        if ended is not None and self.status is None:
             self.status, self.ended_by = Status.EVENT, ended
             self.message = f"stopped by event {self.tracker.label(ended)} at t = {self.t:.9g}"
 
@@ -258,7 +295,8 @@ class Instant:
             return found and first and g <= self.slack[k]
         if abs(g) <= self._tolerance(k):
             return heading * side < 0 or (found and first and heading == 0)
-        return g < 0 and first and (found or event.reset is not None)
+        acts = event.reset is not None or isinstance(event, Transition)
+        return g < 0 and first and (found or acts)
 
     def _side(self, k: int) -> float:
         """Side of its surface that an event comes from; 0 if that is not known."""
@@ -357,55 +395,3 @@ class Instant:
                     tracker.values[k], tracker.departs[k] = 0.0, heading
                 if k in self.late and k in self.through:  # its zero is still to come
                     tracker.quiet_until[k] = self.t + 2 * self.motion.forward * self.window
-
-
-def at_the_start(
-    tracker: Tracker, motion: Motion, t: float, y: NDArray[Any]
-) -> tuple[Instant | None, str]:
-    """The instant of a start on a surface, if the motion leads into it, and a remark.
-
-    Only events with a reset and a direction happen at the start, and transitions that are guards:
-    for others it is where they have been left, as after a run that they have ended.
-    """
-    due = []
-    remark = ""
-    slope: NDArray[Any] | None = None
-    rounding = ROUNDING * max(abs(t), motion.length)
-    for k, event in enumerate(motion.ivp.events):
-        if event.reset is None and not isinstance(event, Transition | Resumed):
-            continue
-        side = -np.sign(event.direction)
-        guard = isinstance(event, Transition) and event.at_entry
-        if isinstance(event, Exit):
-            floor = event.floor
-            if floor is None:
-                slope = motion.slope(t, y) if slope is None else slope
-                speed = 0.0 if slope is None else abs(motion.rate(k, t, y, slope)[0])
-                floor = max(rounding * speed, motion.blur(k, t, y, ROUNDING))
-            tracker.raise_by(k, t, y, side * floor)
-            if tracker.values[k] * side < 0:
-                due.append(Occurrence(k, t, y, float(side)))
-            continue
-        slope = motion.slope(t, y) if slope is None else slope
-        g, heading = float(tracker.values[k]), 0
-        if slope is not None:
-            rate, _ = motion.rate(k, t, y, slope)
-            near = max(rounding * abs(rate), motion.blur(k, t, y, ROUNDING))
-            on_surface = abs(g) <= near
-            if guard and g * side < 0 and not on_surface:
-                options = motion.engine.options
-                on_surface = abs(g) <= motion.blur(k, t, y, options.rtol, options.atol)
-            if on_surface:
-                heading = motion.heading(k, t, y, slope)
-                tracker.values[k], tracker.departs[k], g = 0.0, heading, 0.0
-        if (side * heading < 0 and (event.reset is not None or guard)) or (guard and g * side < 0):
-            due.append(Occurrence(k, t, y, float(side)))
-        elif side == 0 and heading != 0 and event.reset is not None:
-            remark = (
-                f"the run starts on the surface of event {tracker.label(k)} and leaves it to the "
-                f"side where g {'>' if heading > 0 else '<'} 0; its reset was not applied, since "
-                "it has no direction"
-            )
-    if not due:
-        return None, remark
-    return Instant(tracker, motion, t, y.copy(), motion.length * EPS, due, False), remark

@@ -278,7 +278,7 @@ def _worse(known: Watch | None, here: Watch) -> Watch:
     """The larger drift of two parts of a run, on the larger of their scales."""
     if known is None:
         return here
-    larger = known if not here.drift > known.drift else here
+    larger = max((known, here), key=lambda w: w.drift if np.isfinite(w.drift) else np.inf)
     return replace(larger, scale=max(known.scale, here.scale))
 
 

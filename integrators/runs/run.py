@@ -20,8 +20,9 @@ from ..stepping.state import Status
 from .bounds import broken_bounds
 from .consistency import about_the_index, check_consistent
 from .endings import ending, remarks
+from .entry import at_the_start
 from .events import Tracker
-from .instants import Instant, Motion, at_the_start
+from .instants import Instant, Motion
 from .interrupts import Interrupts, quiet_interrupts
 from .mistakes import first_slope
 from .solution import DenseOutput, Solution, polynomials
@@ -171,6 +172,8 @@ class Run:
             if not self.one_by_one:
                 functions = [event.function for event in ivp.events]
                 self.one_by_one = not engine.watch(functions, self.tracker.values)
+        if self.project is not None and self.callback is None and not ivp.events:
+            self.one_by_one = not engine.project_in_loop(ivp.project)
         engine.begin(slope, first_step)
         if self.tracker is not None:
             self.motion = Motion(engine, ivp, self.tracker)
@@ -223,7 +226,7 @@ class Run:
             if len(ends) > 1:  # these hold no event; the last may
                 self._quiet_steps(t, y, ends[:-1], states[:-1], Q[:-1])
                 t, y = float(ends[-2]), states[-2]
-            return self._with_events(t, ends[-1] - t, y, Q[-1], states[-1])
+            return self._with_events(t, float(ends[-1]), y, Q[-1], states[-1])
         self._quiet_steps(t, y, ends, states, Q)
         return None if self.callback is None else self._call_back(ends[-1], states[-1])
 
@@ -243,20 +246,20 @@ class Run:
         if self.keep_dense and Q is not None:
             starts, before = _starts(t, y, ends, states)
             self._keep(starts, lengths, before, Q)
-        if self.project is not None:  # then there is one step only
+        if self.project is not None and self.engine.unprojected:
             states[-1] = self._projected(ends[-1], states[-1])
         self._emit(t, y, ends, states, Q)
 
     def _with_events(
         self,
         t: float,
-        h: float,
+        end: float,
         y: NDArray[Any],
         Q: NDArray[Any],
         y_new: NDArray[Any],
     ) -> Status | None:
         """One step with events: find them, act on them, output what is left of the step."""
-        tracker, engine = self.tracker, self.engine
+        tracker, engine, h = self.tracker, self.engine, end - t
         assert tracker is not None
         powers = np.arange(1, Q.shape[0] + 1)
 
@@ -265,8 +268,8 @@ class Run:
                 return engine.from_real(y_new.copy())
             return engine.from_real(engine.move(y, theta**powers @ Q))
 
-        end, instant = t + h, None
-        found = tracker.find(t, h, state)
+        instant = None
+        found = tracker.find(t, end, state)
         for i, occurrence in enumerate(found):
             if tracker.acts(occurrence.event):
                 end, y_end = occurrence.t, occurrence.y
@@ -320,13 +323,12 @@ class Run:
                 f"project returned shape {projected.shape}, expected {self.ivp.y0.shape}"
             )
         moved = np.abs(projected - self.engine.from_real(y))
-        if not moved.any():
-            return y
         size = np.abs(projected)
         if np.any(moved > JUMP * np.maximum(size, JUMP * size.max())):
             self.engine.restart(t, projected)  # what is known of the past belongs to another state
-        else:
+        elif moved.any():
             self.engine.replace_state(projected)
+        self.engine.renew()
         return self.engine.to_real(projected)
 
     def _call_back(self, t: float, y: NDArray[Any]) -> Status | None:

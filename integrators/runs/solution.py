@@ -202,6 +202,11 @@ class Solution:
     nnewton: int
     nsteps: int
     nrejected: int
+    #: dy/d(name) in the shape of y, of runs with ``sensitivities``; at the end of the run; and
+    #: derivatives of the times of events, for each event.
+    sensitivities: dict[str, NDArray[np.float64]] | None = None
+    final_sensitivities: dict[str, NDArray[np.float64]] | None = None
+    event_sensitivities: list[dict[str, NDArray[np.float64]]] | None = None
 
     @property
     def success(self) -> bool:

@@ -37,6 +37,8 @@ _TIMES = State.places(
     *("t", "t_previous", "t_base", "t_stop", "direction", "h_fixed"),
     *("log_error", "log_before", "rtol", "min_step", "max_step"),
 )
+_COUNTERS = ("nfev", "njev", "nlu", "nsteps", "nrejected", "nnewton")
+_COUNTED = State.places(*_COUNTERS)
 _SWITCHES = State.places("max_steps", "fixed", "max_norm", "pairs", "want_dense")
 
 MOST_WAITING = available_processors()  # engines kept for other runs with the same f and method
@@ -118,6 +120,7 @@ class Engine(Stepper):
             w.replace("nonnegative", problem.nonnegative)
         if w.outputs is not options.outputs:
             w.replace("outputs", options.outputs)
+        self.renew()
 
     @classmethod
     def reused(
@@ -199,6 +202,8 @@ class Engine(Stepper):
             event_codes=np.zeros(0, dtype=np.int64),
             event_values=np.zeros(0),
             event_samples=np.zeros((0, len(SAMPLES))),
+            projection=np.zeros(2, dtype=np.int64),
+            projected=np.zeros(n + 1),
             ts=self.ts,
             ys=self.ys,
             Qs=self.Qs,
@@ -308,10 +313,20 @@ class Engine(Stepper):
             t, y = self.t, self.point.copy()
             code, taken = self.advance(t_stop, 1 if one_by_one else self.chunk)
             self.look = one_by_one or code == at.LOOK
+            self.unprojected = one_by_one or code == at.UNPROJECTED
             if taken:
                 kept = self.state.kept
+                ends, states = self.ts[:taken].copy(), self.points[:taken].copy()
                 Q = self.Qs[:kept].copy() if self.options.want_dense else None
-                if take(t, y, self.ts[:taken].copy(), self.points[:taken].copy(), Q):
+                if self.unprojected and taken > 1:  # the last alone: its projection may fail
+                    before = kept - self.state.last_kept
+                    self.unprojected = False
+                    if take(t, y, ends[:-1], states[:-1], None if Q is None else Q[:before]):
+                        return at.OK
+                    self.unprojected = True
+                    t, y, Q = float(ends[-2]), states[-2], None if Q is None else Q[before:]
+                    ends, states = ends[-1:], states[-1:]
+                if take(t, y, ends, states, Q):
                     return at.OK
             if code in (at.REACHED, at.SWITCH) or code < 0:
                 return code
@@ -333,6 +348,39 @@ class Engine(Stepper):
         self.w.replace("event_samples", np.zeros((len(addresses), len(SAMPLES))))
         self.state.watched = len(addresses)
         return True
+
+    def project_in_loop(self, project: Any) -> bool:
+        """Let the loop project, if states are plain vectors and the projection is machine code."""
+        codes = None
+        plain = self.move is operator.add and not self.complex
+        if plain and getattr(project, "n", 0) == self.n:
+            if hasattr(project, "machine_codes"):
+                codes = project.machine_codes()
+            elif hasattr(project, "machine_code") and project.m == self.n:
+                codes = None, project.machine_code()
+        if codes is None:
+            return False
+        self._projection = codes  # keep them alive
+        self.w.projection[:] = [0 if code is None else code.address for code in codes]
+        self.state.projecting = 1
+        return True
+
+    def renew(self) -> None:
+        """Read addresses again: a projection done by Python may have chosen another f."""
+        if self.state.projecting:
+            self.project_in_loop(self.problem.project)
+        if getattr(self.problem.f, "is_replaced", False) and self.state.f_native:
+            self._code = self.problem.f.machine_code()  # type: ignore[attr-defined]
+            self._use_slope(int(self._code.address))
+
+    def _use_slope(self, address: int) -> None:
+        """Let the loop call another right-hand side."""
+        if address != self.f_address:
+            self.state.f0_current = self.state.have_f1 = 0  # they are another f's
+            self.f_address = address
+            self._f = SIGNATURE(address)
+            self.w.enter_address("f", address)
+            self.w.f = address
 
     def advance(self, t_stop: float, wanted: int) -> tuple[int, int]:
         """Run the loop; returns (status, number of accepted steps in ts, ys, Qs)."""
@@ -387,8 +435,7 @@ class Engine(Stepper):
 
     def statistics(self) -> dict[str, int]:
         """Counters under their public names."""
-        names = ("nfev", "njev", "nlu", "nsteps", "nrejected", "nnewton")
-        return {name: int(getattr(self.state, name)) for name in names}
+        return dict(zip(_COUNTERS, self.state.words[_COUNTED].tolist()))
 
 
 @cache

@@ -31,6 +31,7 @@ from .control import (
 )
 from .dense import copy, evaluate, output_is_due, outputs_done, straight_if_not_finite
 from .norms import all_finite, norm_of_estimate
+from .projecting import project
 from .state import (
     ESTIMATE_DOUBLING,
     FULL,
@@ -45,6 +46,7 @@ from .state import (
     STEP_TOO_SMALL,
     SWITCH,
     TOO_MANY_STEPS,
+    UNPROJECTED,
 )
 from .watch import zero_possible
 
@@ -75,8 +77,9 @@ def advance(w, t_stop, wanted):
             return status  # SWITCH among others
         k = w.taken
         w.ts[k] = w.t
-        copy(w.y, w.ys[k])
+        w.last_kept = 0
         if output_is_due(w):
+            w.last_kept = 1
             if invoke(w, w.dense, w.t_previous, w.h_last) != OK:
                 return FUNCTION_RAISED
             straight_if_not_finite(w)
@@ -84,7 +87,11 @@ def advance(w, t_stop, wanted):
                 copy(w.Q[j], w.Qs[w.kept, j])
             w.kept += 1
             outputs_done(w)
+        unprojected = w.projecting == 1 and not project(w)
+        copy(w.y, w.ys[k])
         w.taken += 1
+        if unprojected:
+            return UNPROJECTED
         if w.watched > 0 and zero_possible(w):
             return LOOK
         if w.order_wish != 0:

@@ -36,10 +36,12 @@ class State(Record):
     stop: int  # 1: end before the next step (set from another thread)
     max_steps: int  # allowed attempts, accepted or not
     taken: int  # steps taken by the last call of `advance` …
-    kept: int  # … and how many of them left their dense output in Qs
+    kept: int  # … how many of them left their dense output in Qs …
+    last_kept: int  # … and whether the last did
     want_dense: int
     next_output: int  # first output time that has not been reached
     watched: int  # how many events the loop watches
+    projecting: int  # 1: the loop projects after each step, see stepping.projecting
 
     # Counters.
     nfev: int
@@ -122,6 +124,7 @@ REACHED = 1  # t_stop was reached
 FULL = 2  # as many steps were taken as asked for
 SWITCH = 3  # another order would serve better
 LOOK = 4  # an event may have occurred in the last step
+UNPROJECTED = 5  # the last step waits for a projection
 
 
 class Status(IntEnum):

@@ -118,6 +118,7 @@ class Stepper(ABC):
     dense_order: int
     failure: str = ""
     look: bool = True
+    unprojected: bool = True
     keeps_bounds: bool = False
     move: Callable[..., NDArray[Any]] = staticmethod(operator.add)
 
@@ -175,6 +176,17 @@ class Stepper(ABC):
         a look they are renewed by whoever took it.
         """
         return False
+
+    def project_in_loop(self, project: Any) -> bool:
+        """Project after each step while marching, if the projection is machine code.
+
+        If so, steps are handed over in numbers, and :attr:`unprojected` tells whether the last of
+        them still is to be projected.
+        """
+        return False
+
+    def renew(self) -> None:  # noqa: B027
+        """Told after a projection by Python, which may have chosen another f."""
 
     @abstractmethod
     def replace_state(self, y: NDArray[Any]) -> None:

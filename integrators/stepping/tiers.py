@@ -27,6 +27,10 @@ INTERVAL = 0.05
 #: … and at most so many steps.
 MOST_STEPS = 64
 
+#: Types of the loop's kernels as C functions: while Python functions may be called from them, other
+#: threads wait. (ctypes makes a class for each of these calls.)
+_HOLDING, _RELEASING = ctypes.PYFUNCTYPE(*C_TYPES[STATUS]), ctypes.CFUNCTYPE(*C_TYPES[STATUS])
+
 LoopKernel = Callable[[Any, float, float], int]  # kernel(w, …): status
 
 
@@ -46,7 +50,7 @@ class LoopKernels:
 
     def __init__(self, w: Any, calls_python: bool) -> None:
         self._w = w
-        self._kind: Any = ctypes.PYFUNCTYPE if calls_python else ctypes.CFUNCTYPE
+        self._type: Any = _HOLDING if calls_python else _RELEASING
         own, family = w.kernels(), cast(Any, type(w))
         self._names = list(own)
         self._tier = Tier(
@@ -77,7 +81,7 @@ class LoopKernels:
         return True
 
     def _called(self, address: int) -> LoopKernel:
-        function = self._kind(*C_TYPES[STATUS])(address)
+        function = self._type(address)
         return lambda w, *numbers: function(w.address, *numbers)
 
     # ------------------------------------------------------------ interpreted

@@ -66,4 +66,15 @@ def suspicious(g):
     for i in range(1, last):
         if abs(g[i]) <= min(abs(g[i - 1]), abs(g[i + 1])):
             return True
-    return False
+    # Towards zero at once, yet further from it at the next sample; the same before the end.
+    return dips(g[0], g[1], g[2], g[3], g[4]) or dips(g[4], g[3], g[2], g[1], g[0])
+
+
+@kernel
+def dips(a, b, c, d, e):
+    """Whether a curve through five samples turns back from zero before the second.
+
+    The slope at the first is that of the polynomial through all of them.
+    """
+    slope = -25.0 * a + 48.0 * b - 36.0 * c + 16.0 * d - 3.0 * e
+    return abs(a) <= abs(b) and slope * a < 0.0

@@ -44,6 +44,8 @@ SHARED: dict[str, Any] = {
     "event_codes": "i1",  # addresses of the event functions that the loop watches …
     "event_values": "f1",  # … their values at the current time …
     "event_samples": "f2",  # … and within the step, see integrators.stepping.watch
+    "projection": "i1",  # addresses of closing and settling, see integrators.stepping.projecting …
+    "projected": "f1",  # … and what closing returns
     "hermite_nodes": "f1",  # see integrators.stepping.dense.hermite_tables
     "hermite_points": "f2",
     "hermite_P": "f2",
@@ -137,10 +139,12 @@ class Common(Record):
 
     stop: int  # 1: store what there is and end (set from outside)
     stages: int
-    t_start: float
     first_step: float  # 0: a guess
-    rtol: float
     exponent: float  # of the first guess
+    fixed: int  # 1: steps have a fixed length
+    tasks: int  # 1: something happens after each step (``integrators.many.lane_hooks``):
+    n_events: int  # … events are looked for …
+    projects: int  # … or states projected
 
 
 class Lanes(Workspace):
@@ -154,13 +158,16 @@ class Lanes(Workspace):
         "c": "f1",
         "P": "f2",
         "common": Common,
-        "atol": "f1",
         "y0": "f2",  # initial states and parameters, a row for each run
         "p0": "f2",
+        "spans": "f2",  # times and tolerances, a row for each run or one for all
+        "rtols": "f1",
+        "atols": "f2",
         "t_eval": "f1",
         "y_end": "f2",  # results, a row for each run
         "t_end": "f1",
         "status": "i1",
+        "ending": "f1",  # the outcome of the lane
         "steps": "i1",
         "rejected": "i1",
         "h_end": "f1",  # the step that came next
@@ -182,6 +189,36 @@ class Lanes(Workspace):
         "x": "f2",
         "dx": "f2",
         "first": "f2",
+        "rtol": "f1",
+        "atol": "f2",
+        "basis": "f2",  # from Legendre's polynomials to powers, and the steps' polynomials
+        "Q": "f3",
+        "one": "f2",  # that of one lane, and its values
+        "sums": "f1",
+        # What happens after each step: see integrators.many.lane_hooks.
+        "old": "f2",  # time and length of the step, and the state it started from
+        "y_old": "f2",
+        "theta": "f1",
+        "end": "f1",
+        "project": "a",
+        "projected": "f2",
+        "events": "a",
+        "direction": "f1",
+        "terminal": "i1",
+        "g": "f2",
+        "g_last": "f2",
+        "g_samples": "f3",
+        "zero": "f2",
+        "bracket": "f2",
+        "event_count": "i2",  # by run
+        "event_t": "f3",
+        "event_y": "f3",
+        "kept": "a",
+        "kept_kind": "i1",
+        "value": "f2",
+        "seen": "f3",
+        "kept_value": "f2",  # by run
+        "kept_time": "f2",
     }
 
 

@@ -348,8 +348,17 @@ class Tableau:
         B(p): Σ bᵢ cᵢᵏ⁻¹ = 1/k; C(η): Σⱼ aᵢⱼ cⱼᵏ⁻¹ = cᵢᵏ/k; D(ζ): Σᵢ bᵢ cᵢᵏ⁻¹ aᵢⱼ = bⱼ(1−cⱼᵏ)/k
         (:cite:`hairer1996`, IV.5). C(η) also says that the stage order is η.
         """
+        if weights is None:
+            return self._own_assumptions
+        return self._assumptions(_vector(weights, "weights", self.stages))
+
+    @cached_property
+    def _own_assumptions(self) -> tuple[int, int, int]:
+        return self._assumptions(self.b)
+
+    def _assumptions(self, weights: Sequence[Any]) -> tuple[int, int, int]:
         A, c = self._working
-        b = self._converted(self.b if weights is None else _vector(weights, "weights", self.stages))
+        b = self._converted(weights)
         delta = self._relative_uncertainty
         s = self.stages
 

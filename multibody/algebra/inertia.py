@@ -149,6 +149,11 @@ class RigidInertia(Transformable):
         self.array = np.concatenate([[mass], h, I[_LOWER]])
 
     @classmethod
+    def unchecked(cls, m: float, h: Array, I: Array) -> RigidInertia:
+        """Take numbers as they are, also those that no body has (files of other programs)."""
+        return cls._of(np.concatenate([[m], h, I[_LOWER]]))
+
+    @classmethod
     def _of(cls, array: Array) -> RigidInertia:
         self = object.__new__(cls)
         self.array = array

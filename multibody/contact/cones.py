@@ -319,7 +319,7 @@ def _as_equations(
     """
     n = len(mu)
     found = _judged(W, b, mu, r, given)
-    known = given.any(axis=1)
+    known = np.asarray(given.any(axis=1))
     sliding = np.flatnonzero((state == SLIDING) | ((state != APART) & known))
     state = np.where(known & (state != APART), SLIDING, state)
     sticking = np.flatnonzero(state == STICKING)
@@ -384,7 +384,7 @@ def _judged(W: Array, b: Array, mu: Array, r: Array, given: Array) -> ConeSoluti
         np.minimum(np.abs(motion[:, 0]), np.abs(normal) * weight),
         np.maximum(slip - mu * normal, 0.0) * weight,
     ]
-    known = given.any(axis=1)
+    known = np.asarray(given.any(axis=1))
     direction = np.where(
         known[:, None], given, motion[:, 1:] / np.where(u_t > 0.0, u_t, 1.0)[:, None]
     )
@@ -414,7 +414,7 @@ def friction_lcp(
         raise ValueError(f"facets: expected an even number ≥ 4, received {facets}")
     angles = 2.0 * np.pi * np.arange(facets) / facets
     given = np.zeros((n, 2)) if slip is None else slip
-    known = given.any(axis=1)
+    known = np.asarray(given.any(axis=1))
     D = np.zeros((3 * n, n * facets))  # directions of friction forces
     N, F = np.zeros((3 * n, n)), np.zeros((3 * n, n))  # normals; forces with friction that is given
     E = np.zeros((n * facets, n))

@@ -19,7 +19,6 @@ import numpy as np
 from integrators.kernels import inline_kernel, kernel
 from integrators.kernels.pointers import call
 
-from ..dynamics.with_elements import accelerations_kernel
 from ..kernels.vectors import cross, transform_vector_inverse
 from ..model.surfaces import (
     BALL_BALL,
@@ -38,10 +37,10 @@ FLAT = 1e-20
 
 @kernel
 def contact_kernel(w: Any) -> None:
-    """phi, normals, points, T, speed and bias of all contacts at (t, q, v); a_q is set to 0."""
-    for k in range(w.a_q.shape[0]):
-        w.a_q[k] = 0.0
-    accelerations_kernel(w)
+    """phi, normals, points, T, speed and bias of all contacts.
+
+    Needs positions, velocities and accelerations of all bodies for a_q = 0.
+    """
     for c in range(w.kind.shape[0]):
         if w.kind[c] == GAP_FUNCTION:
             user_gap(w, c)

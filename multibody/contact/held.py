@@ -17,20 +17,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from integrators.kernels import OnWorkspace
+
 from ..checks import Array
-from ..dynamics.loading import load, loaded_inertia
+from ..dynamics.crba import crba_kernel
+from ..dynamics.loading import load, load_forces, loaded_inertia
 from ..dynamics.loops.closed_loop import loaded_constraints
-from .kinematics import ContactKinematics, kinematics_at
-from .response import mechanism_at
-from .workspace import contacts_of
+from ..dynamics.loops.gaps import closure_kernel
+from ..dynamics.loops.multipliers import unconstrained_forces
+from ..dynamics.workspace import TreeWorkspace
+from .held_kernel import held_kernel
+from .kinematics import kinematics_at, run_contacts
+from .workspace import ContactWorkspace, contacts_of
 
 if TYPE_CHECKING:
     from ..model import Model
 
-__all__ = ["Held", "HeldMotion", "held_motion", "onto_contacts"]
-
-#: Slip below this (m/s) does not tell a direction.
-NO_SLIP = 1e-10
+__all__ = ["Held", "HeldMotion", "held_motion", "held_multipliers", "onto_contacts"]
 
 #: Singular values below this part of the largest belong to redundant rows.
 REDUNDANT = 1e-9
@@ -74,58 +77,61 @@ class Held:
 class HeldMotion(NamedTuple):
     """Accelerations for given contact states.
 
-    `forces` is (n, 3) for all contact points; `slopes` has for each held point what its gap gains
-    in acceleration by a unit of its force: not positive in Painlevé's paradox.
+    `forces` is (n, 3) for all contact points; `slopes` has for each held row what it gains in
+    acceleration by a unit of its force: not positive in Painlevé's paradox.
     """
 
     accelerations: Array
     forces: Array
     slopes: Array
-    kinematics: ContactKinematics
-    multipliers: Array
 
 
-def slip_direction(slip: Array, angle: float) -> Array:
-    """Unit vector of the slip, continued through zero as if friction did not turn round there."""
-    known = np.array([np.cos(angle), np.sin(angle)])
-    size = float(np.hypot(slip[0], slip[1]))
-    if size <= NO_SLIP:
-        return known
-    direction = slip / size
-    return direction if direction @ known >= 0.0 else -direction
+_forces = OnWorkspace(unconstrained_forces, TreeWorkspace)
+_loops = OnWorkspace(closure_kernel, TreeWorkspace)
+_inertia = OnWorkspace(crba_kernel, TreeWorkspace)
+_system = OnWorkspace(held_kernel, ContactWorkspace, returns=True)
 
 
 def held_motion(
     model: Model, held: Held, t: float, q: Array, v: Array, tau: Any, f_ext: Any
 ) -> HeldMotion:
     """v̇ and forces for given contact states."""
-    system = mechanism_at(model, q, v, tau, f_ext, t)
-    k = kinematics_at(model, q, v, t)
+    tree = _loaded(model, held, t, q, v, tau)
+    load_forces(model, tree, f_ext)
+    _forces(tree)
+    if model.loops:
+        _loops(tree)
+    w = run_contacts(model, moved=bool(model.loops))
+    _inertia(tree)
+    _system(w)
+    return HeldMotion(w.a_q.copy(), w.contact_force.reshape(-1, 3).copy(), w.slope.copy())
+
+
+def held_multipliers(
+    model: Model, held: Held, t: float, q: Array, v: Array, tau: Any, f_ext: Any
+) -> Array:
+    """Multipliers of the loops for given contact states."""
+    held_motion(model, held, t, q, v, tau, f_ext)
+    return np.asarray(contacts_of(model).workspace.lam.copy())
+
+
+def _loaded(model: Model, held: Held, t: float, q: Array, v: Array, tau: Any) -> Any:
+    """Workspace of the tree with the state, and beside it the rows that are held."""
+    tree = load(model, q, v, t)
+    tree.tau[:] = 0.0 if tau is None else tau
     contacts = contacts_of(model)
-    forces = np.zeros((contacts.n, 3))
-    T, bias = k.T.reshape(-1, model.nv), k.bias.ravel()
-    rows = held.rows()
-    columns = np.zeros((len(rows), 3 * contacts.n))
-    at = 0
+    w: Any = contacts.workspace
+    j = 0
     for i, state, angle in zip(held.points, held.states, held.angles):
-        columns[at, 3 * i] = 1.0
-        if state == "slides":
-            columns[at, 3 * i + 1 : 3 * i + 3] = -contacts.friction[i] * slip_direction(
-                k.slip[i], angle
-            )
-        elif state == "sticks":
-            columns[at + 1, 3 * i + 1] = columns[at + 2, 3 * i + 2] = 1.0
-            at += 2
-        at += 1
-    R, G = T[rows], columns @ T
-    answer = system.spread @ G.T
-    A = R @ answer
-    x = least_forces(A, -(R @ system.acceleration + bias[rows]))
-    forces = (x @ columns).reshape(-1, 3)
-    normal_rows = [j for j, row in enumerate(rows) if row % 3 == 0]
-    a = system.acceleration + answer @ x
-    multipliers = system.multipliers + system.loop_spread @ (G.T @ x)
-    return HeldMotion(a, forces, np.diag(A)[normal_rows].copy(), k, multipliers)
+        for k in range(3 if state == "sticks" else 1):
+            w.held_row[j] = 3 * i + k
+            w.held_mu[j] = 0.0
+            if state == "slides":
+                w.held_mu[j] = contacts.friction[i]
+                w.held_known[j] = np.cos(angle), np.sin(angle)
+            j += 1
+    w.held_count[0] = j
+    return tree
 
 
 def least_forces(A: Array, b: Array) -> Array:
@@ -134,7 +140,7 @@ def least_forces(A: Array, b: Array) -> Array:
         return np.zeros(0)
     if len(b) == 1:
         return b / A[0, 0]
-    return np.linalg.lstsq(A, b, rcond=REDUNDANT)[0]
+    return np.asarray(np.linalg.lstsq(A, b, rcond=REDUNDANT)[0])
 
 
 def onto_contacts(model: Model, held: Held, t: float, q: Array, v: Array) -> tuple[Array, Array]:

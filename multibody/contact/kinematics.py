@@ -10,6 +10,8 @@ from integrators.kernels import OnWorkspace
 
 from ..checks import Array, ArrayLike
 from ..dynamics.loading import load, load_given
+from ..dynamics.with_elements import accelerations_kernel
+from ..dynamics.workspace import TreeWorkspace
 from .geometry import contact_kernel
 from .workspace import ContactWorkspace, contacts_of
 
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ContactKinematics", "contact_kinematics", "kinematics_at"]
 
-_run = OnWorkspace(contact_kernel, ContactWorkspace)
+# Kernels of the tree are compiled for its own workspace, once for all; see contact.workspace.
+_bodies = OnWorkspace(accelerations_kernel, TreeWorkspace)
+_contacts = OnWorkspace(contact_kernel, ContactWorkspace)
 
 
 class ContactKinematics(NamedTuple):
@@ -84,10 +88,23 @@ def kinematics_at(model: Model, q: Array, v: Array | None, t: float) -> ContactK
     return _loaded(model)
 
 
+def run_contacts(model: Model, moved: bool = False) -> Any:
+    """Workspace of contact, computed at the state that is loaded.
+
+    `moved` says that the bodies have been moved already, with a_q = 0.
+    """
+    tree = model.tree.workspace
+    if not moved:
+        tree.a_q[:] = 0.0
+        _bodies(tree)
+    w: Any = contacts_of(model).workspace
+    _contacts(w)
+    return w
+
+
 def _loaded(model: Model) -> ContactKinematics:
     contacts = contacts_of(model)
-    w: Any = contacts.workspace
-    _run(w)
+    w = run_contacts(model)
     n = contacts.n
     frames, speed = w.normal.reshape(n, 3, 3), w.speed.reshape(n, 3)
     return ContactKinematics(
@@ -106,6 +123,5 @@ def _loaded(model: Model) -> ContactKinematics:
 def gaps_at(model: Model, q: Array, v: Array | None, t: float) -> tuple[Array, Array]:
     """Gaps and their rates only."""
     load(model, q, v, t)
-    w: Any = contacts_of(model).workspace
-    _run(w)
+    w = run_contacts(model)
     return w.phi.copy(), np.ascontiguousarray(w.speed[::3])

@@ -47,7 +47,8 @@ class LCPSolution(NamedTuple):
     residual
         What w lacks to be complementary, in parts of the largest |d|.
     unique
-        Whether z is the only solution; None if that was not asked for (``smallest=True`` asks).
+        Whether z is the only solution: False where there may be others, None if that was not asked
+        for (``smallest=True`` asks).
         w is unique whenever M is symmetric and semidefinite.
     """
 
@@ -99,6 +100,7 @@ def solve_lcp(
     (array([1., 1., 1., 1.]), False)
     """
     matrix, vector, guess = _checked(M, d, start)
+    values: Any
     if method == "auto":
         status, w = _on_pivots(_symmetric, matrix, vector, guess)
         if status == FOUND:
@@ -113,7 +115,10 @@ def solve_lcp(
                 None,
             )
             return _smallest(matrix, vector, found) if smallest else found
+        first = status
         status, *values = _by_lemke(matrix, vector)  # a second opinion, if it is symmetric
+        if first == NO_SOLUTION and _judged(matrix, vector, values[0])[1] > RESIDUAL:
+            status = NO_SOLUTION
         method = "lemke"
     elif method == "lemke":
         status, *values = _by_lemke(matrix, vector)
@@ -141,7 +146,7 @@ def _smallest(M: Array, d: Array, found: LCPSolution) -> LCPSolution:
     w, residual = _judged(M, d, z)
     if residual > RESIDUAL:  # rather another one than a worse one
         z, w, residual = found.z, found.w, found.residual
-    return found._replace(z=z, w=w, residual=residual, unique=_is_unique(M, z, w))
+    return found._replace(z=z, w=w, residual=residual, unique=_is_unique(M, d, z, w))
 
 
 def _complaint(status: int, n: int, symmetric: bool) -> str:
@@ -241,9 +246,9 @@ def _judged(M: Array, d: Array, z: Array) -> tuple[Array, float]:
     return kept, wrong / size if size > 0.0 else wrong
 
 
-def _is_unique(M: Array, z: Array, w: Array) -> bool:
+def _is_unique(M: Array, d: Array, z: Array, w: Array) -> bool:
     """Whether the columns of all contacts that may carry a force are independent."""
-    held = (z > 0.0) | (w <= 1e-9 * np.abs(w).max(initial=0.0))
+    held = (z > 0.0) | (w <= 1e-9 * np.abs(d).max(initial=0.0))
     values = np.linalg.svd(M[np.ix_(held, held)], compute_uv=False)
     return not values.size or bool(values[-1] > 1e-10 * values[0])
 

@@ -65,6 +65,22 @@ class ContactWorkspace(Workspace, begins_as=TreeWorkspace):
         "motion_a": "f1",  # ω, v, α, a, r of the two bodies, in base axes at their origins
         "motion_b": "f1",
         "spare3": "f2",
+        # Contacts that are held, see multibody.contact.held_kernel.
+        "held_count": "i1",
+        "held_row": "i1",  # rows of T that must not accelerate
+        "held_mu": "f1",  # friction that a normal force drags along, 0 if none
+        "held_known": "f2",  # direction of slip where it was last known …
+        "held_slip": "f2",  # … and as it is
+        "R_rows": "f2",
+        "G_rows": "f2",
+        "system": "f2",
+        "system_factor": "f2",
+        "pivots": "i1",
+        "rhs": "f1",
+        "held_x": "f1",
+        "held_step": "f1",
+        "contact_force": "f1",  # normal and tangential, of all points
+        "slope": "f1",
     }
 
 
@@ -85,7 +101,8 @@ class Contacts:
         self.model = model
         self.names: list[str] = []
         self.contacts: list[Contact] = []
-        kinds, bodies, numbers, functions = [], [], [], []
+        kinds, bodies, numbers = [], [], []
+        functions: list[Any] = []
         for contact in model.contacts:
             if contact.gap is not None:
                 self.names.append(contact.name)
@@ -159,7 +176,30 @@ class Contacts:
             motion_a=np.zeros(15),
             motion_b=np.zeros(15),
             spare3=np.zeros((12, 3)),
+            **self._held(len(tree.rows)),
         )
+
+    def _held(self, loops: int) -> dict[str, Array]:
+        """Arrays for as many held rows as there can be."""
+        n, nv = 3 * self.n, self.model.nv
+        m = n + loops
+        return {
+            "held_count": np.zeros(1, dtype=np.int64),
+            "held_row": np.zeros(n, dtype=np.int64),
+            "held_mu": np.zeros(n),
+            "held_known": np.zeros((n, 2)),
+            "held_slip": np.zeros((n, 2)),
+            "R_rows": np.zeros((m, nv)),
+            "G_rows": np.zeros((m, nv)),
+            "system": np.zeros((m, m)),
+            "system_factor": np.zeros((m, m)),
+            "pivots": np.zeros(m, dtype=np.int64),
+            "rhs": np.zeros(m),
+            "held_x": np.zeros(m),
+            "held_step": np.zeros(m),
+            "contact_force": np.zeros(n),
+            "slope": np.zeros(n),
+        }
 
     def _law(self, function: Any) -> int:
         """Address of the machine code of a user's gap: φ, φ̇, bias and the row T."""

@@ -23,7 +23,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Collection
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Tree"]
 
+MOST_TREES = 16  # that are kept for other models that are equal
+
 # Entries of K smaller than this part of the largest are rounding.
 ROUNDING = 1e-12
 
@@ -90,7 +92,7 @@ class Tree:
         self.turn = np.array([joint_turn(b.joint, b.reverse) for b in bodies])  # C of each body
         self._kept: list[Any] = []  # callbacks and machine code must outlive their addresses
         self._local = threading.local()
-        self.traced: dict[str, Any] = {}  # functions made from the model, see multibody.runs.ivp
+        self.traced: dict[Any, Any] = {}  # functions made from the model, see multibody.runs.ivp
         self.zeros = np.zeros(model.nv)
 
         a: dict[str, Any] = {}
@@ -315,4 +317,34 @@ class Tree:
         return out
 
 
-FROM_DYNAMICS["tree"] = Tree
+def tree_of(model: Model) -> Tree:
+    """The tree of a model; equal models share one, and what was traced and compiled with it.
+
+    A model that consists of more than numbers has its own: functions may read what has changed.
+    """
+    joints = [body.joint for body in model.bodies] + [loop.joint for loop in model.loops]
+    numbers = not model.contacts and not is_symbolic(model)
+    if numbers and all(map(_is_numbers, joints)):
+        return _shared_tree(model)
+    return Tree(model)
+
+
+def _is_numbers(joint: Joint) -> bool:
+    """Whether a joint is one of the library's, without a function of the user's."""
+
+    def plain(value: Any) -> bool:
+        if isinstance(value, tuple):
+            return all(map(plain, value))
+        if isinstance(value, Joint):
+            return _is_numbers(value)
+        return isinstance(value, type) or not callable(value)
+
+    return type(joint).__module__.startswith("multibody.joints.") and plain(joint.law_key())
+
+
+@lru_cache(maxsize=MOST_TREES)
+def _shared_tree(model: Model) -> Tree:
+    return Tree(model)
+
+
+FROM_DYNAMICS["tree"] = tree_of

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from integrators.kernels import inline_kernel, kernel
+from integrators.kernels.elementary import cos, sin
 from integrators.kernels.pointers import call
 
 from ..kernels.axial import (
@@ -55,7 +54,7 @@ def joint(w: Any, i: int) -> None:
         for k in range(q0, q1):
             theta = theta + w.angle[k] * w.q[k]
             d = d + w.shift[k] * w.q[k]
-        c, s = np.cos(theta), np.sin(theta)
+        c, s = cos(theta), sin(theta)
         if w.quarters[i] == 1:
             c, s = -s, c
         elif w.quarters[i] == 2:

@@ -40,6 +40,7 @@ def law_function(body: Any) -> Callable[..., None]:
     nq, nv = joint.nq, joint.nv
 
     def law(t: Any, x: Any, p: Any, out: Any) -> None:
+        x = _as_traced(x)
         q, v = x[:nq], x[nq : nq + nv]
         E, r, S, c, sigma = joint.law(t, q, v, p)
         columns = [[S[k][j] for k in range(6)] for j in range(nv)]
@@ -64,6 +65,18 @@ def law_function(body: Any) -> Callable[..., None]:
     return law
 
 
+def _as_traced(x: Any) -> Any:
+    """Symbols in the kind of array that traced functions get, on which NumPy's functions work.
+
+    (On plain arrays of objects some do not, as ``np.cross`` before NumPy 2.3.)
+    """
+    if x.dtype != object:
+        return x
+    from integrators.tracing.arrays import SymbolArray
+
+    return x.view(SymbolArray)
+
+
 def _dot3(a: Any, b: Any) -> Any:
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
@@ -81,6 +94,7 @@ def rate_function(joint: Joint) -> Callable[..., None]:
     nq, nv = joint.nq, joint.nv
 
     def rate(t: Any, x: Any, p: Any, out: Any) -> None:
+        x = _as_traced(x)
         value = joint.rate(t, x[:nq], x[nq : nq + nv], p)
         for k in range(nq):
             out[k] = value[k]

@@ -1,12 +1,22 @@
-"""Model files: TOML or JSON to a `Model` and back. The schema is in ``docs/models.md``.
+"""Model files: our own TOML and JSON, and formats of other programs, to a `Model` and back.
 
-- `source`: text, its data, and the line of every key;
-- `reader`: data to a model, with errors that name file, line and key;
-- `writer`: a model to text that gives the same model again, bit for bit.
+- `formats`: which formats there are; `load_model`, `save_model`, `loads`, `dumps`;
+- `source`, `reader`, `writer`: our own files (schema in ``docs/models.md``), with errors that name
+  file, line and key, and text that gives the same model again, bit for bit;
+- `xml`, `urdf`: robots of ROS; `report`: what was left out of them.
 """
 
-from .reader import load_model, loads
+from .formats import FORMATS, Format, dumps, load_model, loads, save_model
+from .report import Report
 from .source import ModelFileError
-from .writer import dumps, save_model
 
-__all__ = ["ModelFileError", "dumps", "load_model", "loads", "save_model"]
+__all__ = [
+    "FORMATS",
+    "Format",
+    "ModelFileError",
+    "Report",
+    "dumps",
+    "load_model",
+    "loads",
+    "save_model",
+]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..model import Model
-from .reader import _model, format_of
+from .reader import format_of, model_of
 from .source import Source, read_text
 
 __all__ = ["ModelFile"]
@@ -54,7 +54,7 @@ class ModelFile:
         for name, value in numbers.items():
             table, key = self._find(source.data, name)
             table[key] = value
-        return _model(source)
+        return model_of(source)
 
     def nominal(self, name: str) -> float:
         """Number under a name, as the file has it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,10 @@ from ..model import Model
 from ..model.builder import ModelBuilder
 from .contacts import add_contact
 from .parts import FORCES, forces_from, inertia_from, joint_from, placement_from
-from .source import FORMATS, KeyPath, Source, read_text
+from .source import FORMATS, KeyPath, Source
 from .table import Table, reference, said
 
-__all__ = ["FORMAT", "format_of", "load_model", "loads"]
+__all__ = ["FORMAT", "format_of", "model_of", "read_model"]
 
 #: Version of the schema.
 FORMAT = 1
@@ -26,73 +25,13 @@ FORMAT = 1
 LOOP = ("predecessor", "successor", "joint", "placement_predecessor", "placement_successor")
 
 
-def load_model(path: str | PathLike[str], format: str | None = None) -> Model:
-    """Read a model from a TOML or JSON file.
-
-    Parameters
-    ----------
-    path
-        The file; its ending ``.toml`` or ``.json`` says what it is.
-    format
-        "toml" or "json", for files with another ending.
-
-    Raises
-    ------
-    ModelFileError
-        With file, line and key of what is wrong.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from multibody import mechanisms, save_model
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "pendulum.toml"
-    ...     save_model(mechanisms.pendulum(), file)
-    ...     load_model(file) == mechanisms.pendulum()
-    True
-    """
-    file = Path(path)
-    kind = format_of(file, format)
-    return _model(Source(read_text(file), kind, str(file)))
-
-
-def loads(text: str, format: str | None = None, name: str = "<text>") -> Model:
-    """Read a model from text.
-
-    Parameters
-    ----------
-    text
-        A model in TOML or JSON.
-    format
-        "toml" or "json"; by default the first character tells: JSON begins with a brace.
-    name
-        Stands for the file in messages.
-
-    Examples
-    --------
-    >>> model = loads('''
-    ... name = "pendulum"
-    ... [[bodies]]
-    ... name = "rod"
-    ... parent = "base"
-    ... joint = { kind = "revolute", axis = "y" }
-    ... inertia = { shape = "rod", start = [0, 0, 0], end = [0, 0, -1], mass = 2.0 }
-    ... ''')
-    >>> print(model)
-    pendulum: 1 body, nq = 1, nv = 1
-    0 base
-    └─ 1 rod: Revolute(axis=[0.0, 1.0, 0.0]), 2 kg
-    """
-    if not isinstance(text, str):
-        raise TypeError(f"text: expected a string, received {type(text).__name__}")
-    if format is None:
-        format = "json" if text.lstrip("\ufeff \t\r\n").startswith("{") else "toml"
-    return _model(Source(text, one_of(format, "format", FORMATS), name))
+def read_model(text: str, format: str, file: str) -> Model:
+    """Read a model from text in "toml" or "json"; `file` stands for it in messages."""
+    return model_of(Source(text, format, file))
 
 
 def format_of(path: Path, format: str | None) -> str:
-    """Format of a file, from its ending unless it is given."""
+    """Format of a file of our own, from its ending unless it is given."""
     if format is not None:
         return one_of(format, "format", FORMATS)
     ending = path.suffix.lower().removeprefix(".")
@@ -107,7 +46,8 @@ def format_of(path: Path, format: str | None) -> str:
 # ---------------------------------------------------------------------- the model
 
 
-def _model(source: Source) -> Model:
+def model_of(source: Source) -> Model:
+    """Build what a file describes."""
     top = Table(
         source,
         (),

@@ -27,6 +27,10 @@ MAX_BYTES = 50_000_000
 KeyPath = tuple[str | int, ...]
 
 
+#: Characters of a key that a message shows.
+LONGEST_KEY = 200
+
+
 class ModelFileError(FileError):
     r"""What is wrong with a model file, and where.
 
@@ -46,7 +50,8 @@ class ModelFileError(FileError):
 
     def __init__(self, message: str, file: str, line: int | None = None, key: str = "") -> None:
         place = file if line is None else f"{file}:{line}"
-        super().__init__(place, ": ".join(part for part in (key, message) if part))
+        shown = key if len(key) <= LONGEST_KEY else f"{key[:LONGEST_KEY]}…"
+        super().__init__(place, ": ".join(part for part in (shown, message) if part))
         self.message, self.file, self.line, self.key = message, file, line, key
 
     def __reduce__(self) -> Any:

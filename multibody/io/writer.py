@@ -7,63 +7,25 @@ from __future__ import annotations
 
 import json
 import math
-from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from integrators.files import write_text
-
 from ..algebra.inertia import RigidInertia
 from ..algebra.plucker import Plucker
-from ..checks import Array, one_of
+from ..checks import Array
 from ..joints import REGISTRY, Joint
 from ..model import Body, Model
 from ..model.graph import BASE
 from .contacts import contact_data
 from .parts import is_fileable
-from .reader import FORMAT, format_of
-from .source import FORMATS
+from .reader import FORMAT
 
-__all__ = ["dumps", "save_model"]
-
-
-def save_model(model: Model, path: str | PathLike[str], format: str | None = None) -> None:
-    """Write a model to a TOML or JSON file, by its ending or `format`.
-
-    Raises
-    ------
-    ValueError
-        For joints made from Python functions (`UserJoint`, `Driven`): a file cannot hold them.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from multibody import mechanisms
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "pendulum.toml"
-    ...     save_model(mechanisms.pendulum(), file)
-    ...     file.read_text().splitlines()[1]
-    'format = 1'
-    """
-    file = Path(path)
-    text = dumps(model, format_of(file, format))
-    write_text(file, text)
+__all__ = ["write_model"]
 
 
-def dumps(model: Model, format: str = "toml") -> str:
-    """Text of a model in "toml" or "json".
-
-    Examples
-    --------
-    >>> from multibody import mechanisms
-    >>> from multibody.io import loads
-    >>> model = mechanisms.double_pendulum()
-    >>> loads(dumps(model, "json"), "json") == model
-    True
-    """
-    one_of(format, "format", FORMATS)
+def write_model(model: Model, format: str) -> str:
+    """Text of a model in "toml" or "json"."""
     if not isinstance(model, Model):
         raise TypeError(f"model: expected a Model, received {type(model).__name__}; build it first")
     data = _data(model)

@@ -13,6 +13,16 @@ Examples
 from .andrews import ANDREWS, andrews, andrews_drive
 from .bodies import free_body, heavy_top, rolling_sphere, satellite, spinning_top
 from .cells import ladder, peaucellier, scissor
+from .contacts import (
+    bead_on_sphere,
+    block_on_incline,
+    bouncing_ball,
+    bowling_ball,
+    dropped_rod,
+    newtons_cradle,
+    rocking_block,
+    sliding_ladder,
+)
 from .governor import governor
 from .linkages import five_bar, four_bar, n_four_bar, slider_crank
 from .parallel import delta_robot, stewart_platform
@@ -29,10 +39,15 @@ __all__ = [
     "Entry",
     "andrews",
     "andrews_drive",
+    "bead_on_sphere",
+    "block_on_incline",
+    "bouncing_ball",
+    "bowling_ball",
     "bricard",
     "cart_pole",
     "delta_robot",
     "double_pendulum",
+    "dropped_rod",
     "entries",
     "entry",
     "five_bar",
@@ -46,17 +61,20 @@ __all__ = [
     "n_four_bar",
     "n_pendulum",
     "names",
+    "newtons_cradle",
     "peaucellier",
     "pendulum",
     "planar_tree",
     "puma560",
     "random_tree",
     "register",
+    "rocking_block",
     "rolling_sphere",
     "satellite",
     "scissor",
     "serial_arm",
     "slider_crank",
+    "sliding_ladder",
     "spatial_slider_crank",
     "spherical_pendulum",
     "spinning_top",

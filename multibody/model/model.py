@@ -138,9 +138,10 @@ class Model:
             "loops": _checked(self.loops, Loop, _loop, len(bodies)),
             "springs": _checked(self.springs, PointSpring, _spring, len(bodies)),
             "gravity": gravity_vector(self.gravity),
-            "contacts": _checked(self.contacts, Contact, checked_contact, len(bodies)),
         }
-        check_duplicates(given["contacts"])
+        touching = _checked(self.contacts, Contact, checked_contact, len(bodies))
+        check_duplicates(touching)
+        given["contacts"] = touching
         for name, value in given.items():
             object.__setattr__(self, name, value)
         for i, body in enumerate(self.bodies, 1):

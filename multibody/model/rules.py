@@ -43,6 +43,7 @@ __all__ = [
     "gravity_vector",
     "inertia_of",
     "placement_of",
+    "refuse_contacts",
     "spring_numbers",
     "two_bodies",
 ]
@@ -92,6 +93,16 @@ def two_bodies(where: str, a: Any, b: Any) -> None:
         raise ValueError(
             f"{where}: expected two different bodies, received one ({a!r}) twice; what connects "
             "a body with itself does nothing"
+        )
+
+
+def refuse_contacts(model: Model, what: str) -> None:
+    """Raise for a model with contacts, where they would be passed over in silence."""
+    if model.contacts:
+        raise ValueError(
+            f"{what}: {model.name!r} has contacts ({model.contacts[0].name!r}, …), which this form "
+            "does not know; use as_ivp, or a copy without them: "
+            "dataclasses.replace(model, contacts=())"
         )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,8 +24,9 @@ from integrators.files import replacing, write_text
 from ..checks import Array, ArrayLike, real_array, real_scalar
 from ..runs.simulate import _check_solution
 from .page import PAGE
-from .plot import LOOP
+from .plot import FORCE, LOOP
 from .skeleton import axes_of_view, skeleton, view_of
+from .surfaces import force_arrows
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -201,7 +203,16 @@ def _scene(
 
         body, point = trace
         trail = positions(model, shown, body, real_array(point, "trace", (3,))).T
-    return bones, shown, bones.places(model, shown), trail, view_of(model, view)
+    places = bones.places(model, shown)
+    if model.contacts:
+        size = float(np.max(np.ptp(places.reshape(-1, 3), axis=0))) or 1.0
+        arrows = force_arrows(model, solution, shown, size)
+        if arrows is not None:
+            first, count = places.shape[1], arrows.shape[1] // 2
+            pairs = tuple((first + 2 * k, first + 2 * k + 1) for k in range(count))
+            bones = replace(bones, forces=pairs)
+            places = np.concatenate([places, arrows], axis=1)
+    return bones, shown, places, trail, view_of(model, view)
 
 
 def _film(
@@ -268,6 +279,8 @@ def html(
         ],
         "slides": [list(pair) for pair in bones.slides],
         "springs": [list(pair) for pair in bones.springs],
+        "surfaces": [list(pair) for pair in bones.surfaces],
+        "forces": [list(pair) for pair in bones.forces],
         "joints": list(bones.joints),
         "centres": [point for point, _ in bones.centres],
         "loops": [list(pair) for pair in bones.loops],
@@ -275,6 +288,7 @@ def html(
         "ink": INK,
         "quiet": QUIET,
         "loop": LOOP,
+        "force": FORCE,
     }
     # In a script element only "</" could end the data early.
     data = json.dumps(scene, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")

@@ -147,6 +147,8 @@ function draw() {
   if (scene.trail) line(scene.trail.slice(0, Math.floor(frame) + 1), scene.quiet, 1, []);
   for (const [i, j] of scene.slides) line([points[i], points[j]], scene.quiet, 1.2, [5, 4]);
   for (const [i, j] of scene.springs) line([points[i], points[j]], scene.ink, 1.2, [2, 4]);
+  for (const [i, j] of scene.surfaces) line([points[i], points[j]], scene.quiet, 1.6);
+  for (const [i, j] of scene.forces) line([points[i], points[j]], scene.force, 2);
   for (const [i, j, colour] of scene.links) line([points[i], points[j]], colour, 5, []);
   for (const i of scene.centres) dot(points[i], 5, "white");
   for (const i of scene.joints) dot(points[i], 3, scene.ink);

@@ -44,6 +44,9 @@ __all__ = ["coordinates", "energy", "energy_drift", "path", "stick_figure"]
 
 MOST_IN_LEGEND = 8  # more names than this would hide the curves
 LOOP = "#F0E442"  # joints that close loops: Okabe and Ito's yellow, which no body has
+
+#: Colour of contact forces.
+FORCE = "#c8102e"
 #: Kinds of variables by the first part of their names in the joints.
 POSITIONS = {"angles (rad)": ("angle", "bend"), "shifts (m)": ("shift", "x", "y", "z", "p")}
 VELOCITIES = {
@@ -305,6 +308,9 @@ class Artists:
             for body in bones.bodies
         ]
         self.slides = [line(color=QUIET, lw=1.2, ls="--") for _ in bones.slides]
+        self.surfaces = [line(color=QUIET, lw=1.6) for _ in bones.surfaces]
+        foot = dict(marker="o", markevery=[0], ms=3.0)
+        self.forces = [line(color=FORCE, lw=2.0, **foot) for _ in bones.forces]
         self.springs = [line(color=INK, lw=1.2, ls=":") for _ in bones.springs]
         heaviest = max([m for _, m in bones.centres], default=1.0)
         self.centres = [
@@ -322,6 +328,8 @@ class Artists:
         groups = (
             (self.links, self.bones.links),
             (self.slides, self.bones.slides),
+            (self.surfaces, self.bones.surfaces),
+            (self.forces, self.bones.forces),
             (self.springs, self.bones.springs),
             (self.sides, self.bones.loops),
         )

@@ -19,6 +19,7 @@ import numpy as np
 
 from ..checks import Array, one_of
 from ..runs.simulate import poses
+from .surfaces import add_outlines
 
 if TYPE_CHECKING:
     from ..model import Body, Model
@@ -47,6 +48,10 @@ class Skeleton:
         Points to mark: origins of the bodies; centres of mass, with the mass.
     loops
         Pairs of points to mark: a loop joint on its predecessor and on its successor.
+    surfaces
+        Pairs of points: outlines of surfaces that touch.
+    forces
+        Pairs of points beyond these: feet and tips of contact forces.
     """
 
     points: tuple[tuple[int, Array], ...]
@@ -57,6 +62,8 @@ class Skeleton:
     joints: tuple[int, ...]
     centres: tuple[tuple[int, float], ...]
     loops: tuple[tuple[int, int], ...]
+    surfaces: tuple[tuple[int, int], ...] = ()
+    forces: tuple[tuple[int, int], ...] = ()
 
     def places(self, model: Model, solution: Any) -> Array:
         """Points in base coordinates at all times of a solution, shape (m, points, 3)."""
@@ -123,6 +130,7 @@ def skeleton(model: Model) -> Skeleton:
         )
         for loop in model.loops
     ]
+    surfaces = add_outlines(model, drawing.point)
     return Skeleton(
         tuple(drawing.points),
         tuple(drawing.links),
@@ -132,6 +140,7 @@ def skeleton(model: Model) -> Skeleton:
         tuple(joints),
         tuple(centres),
         tuple(loops),
+        tuple(surfaces),
     )
 
 

@@ -1,8 +1,4 @@
-"""Closed loops as right-hand sides: what :func:`multibody.as_ivp` does for models with loops.
-
-All forms here are ordinary differential equations in x = [q; v] for any integrator; forms with
-multipliers as unknowns are in ``as_dae``.
-"""
+"""Accelerations of closed loops along a run, and what a start must satisfy."""
 
 from __future__ import annotations
 
@@ -12,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..checks import Array, check_rank_tolerance, one_of
-from ..dynamics.loading import load, load_forces
+from ..checks import Array
 from ..dynamics.loops.assembly import binds_positions, project_state, wrong_way_round
 from ..dynamics.loops.closed_loop import (
     RANK_TOLERANCE,
@@ -31,7 +26,7 @@ from ..dynamics.loops.projection import projected
 if TYPE_CHECKING:
     from ..model import Model
 
-__all__ = ["Stabilisation", "check_consistent", "loop_projection"]
+__all__ = ["Stabilisation", "check_consistent", "gap_invariants", "loop_projection"]
 
 #: Constraints up to which a closed loop is traced; beyond, compiling takes too long.
 TRACED_CONSTRAINTS = 30
@@ -39,20 +34,15 @@ TRACED_CONSTRAINTS = 30
 #: Largest gap and rate of the gap of an initial state.
 CONSISTENT = 1e-6
 
-#: Names of :func:`~multibody.as_dae` for the same.
-OTHER_NAMES = {"projected": "projection", "index1": "none"}
-
 
 @dataclass(frozen=True)
 class Stabilisation:
-    """How a closed loop is kept closed while it is integrated.
+    """How the accelerations of closed loops are found, and what is fed back into them.
 
     Attributes
     ----------
-    kind
-        "none", "baumgarte" or "projection".
     alpha, beta
-        Of Baumgarte's term −2α(Kv − ν) − β²δ; zero for the others.
+        Of Baumgarte's term −2α(Kv − ν) − β²δ; α is negative where time runs backwards.
     rank
         "regular": constraints that are redundant stay so (fast, traced). "truncate": singular
         values are looked at in every evaluation, which passes through singular positions.
@@ -62,44 +52,15 @@ class Stabilisation:
         Of "regular": what is added to the diagonal of KH⁻¹Kᵀ, in parts of its mean.
     """
 
-    kind: str
-    alpha: float
-    beta: float
+    alpha: float = 0.0
+    beta: float = 0.0
     rank: str = "regular"
     rank_tolerance: float = RANK_TOLERANCE
     epsilon: float = REGULARISATION
 
-    @classmethod
-    def of(
-        cls,
-        kind: str | None,
-        T_stab: float | str | None,
-        alpha: float | None,
-        beta: float | None,
-        step: float | None,
-        rank: str,
-        rank_tolerance: float = RANK_TOLERANCE,
-    ) -> Stabilisation:
-        """Check the options of :func:`~multibody.as_ivp`.
-
-        The names that :func:`~multibody.as_dae` has for the same are accepted: "projected" for
-        "projection" and "index1" for "none".
-        """
-        from integrators.dae.formulations import gains
-
-        kind = "baumgarte" if kind is None else kind
-        kind = OTHER_NAMES.get(kind, kind)
-        one_of(kind, "stabilise", ("none", "baumgarte", "projection", *OTHER_NAMES))
-        one_of(rank, "rank", ("regular", "truncate"))
-        rank_tolerance = check_rank_tolerance(rank_tolerance)
-        if kind != "baumgarte":
-            if any(x is not None for x in (T_stab, alpha, beta, step)):
-                raise ValueError(
-                    f"stabilise={kind!r} takes no T_stab, alpha, beta or step; they belong to "
-                    "'baumgarte'"
-                )
-            return cls(kind, 0.0, 0.0, rank, rank_tolerance)
-        return cls(kind, *gains(alpha, beta, T_stab, step), rank, rank_tolerance)
+    def fed_back(self, alpha: float, beta: float) -> Stabilisation:
+        """Return the same with other gains."""
+        return replace(self, alpha=alpha, beta=beta)
 
     def starting_at(self, model: Model, q: Array, t: float) -> Stabilisation:
         """Return the same with the least regularisation that the constraints at a position need."""
@@ -113,18 +74,6 @@ class Stabilisation:
         w.stabilise[EPSILON] = self.epsilon
         constrained_kernel(w)
 
-    def numeric(self, model: Model, q: Array, v: Array, tau: Any, f_ext: Any, t: float) -> Array:
-        """Accelerations on floats."""
-        if self.rank == "truncate":
-            feedback, tolerance = (self.alpha, self.beta), self.rank_tolerance
-            return solved(
-                model, q, v, tau, f_ext, t, "projection", *feedback, tolerance
-            ).accelerations
-        w = load(model, q, v, t)
-        w.tau[:] = 0.0 if tau is None else tau
-        load_forces(model, w, f_ext)
-        return fast_constrained_accelerations(w, self.alpha, self.beta, self.epsilon)[0]
-
     def solution(self, model: Model, w: Any, f_ext: Any) -> tuple[Array, Array]:
         """Accelerations and multipliers for a loaded workspace, which holds T afterwards."""
         if self.rank == "regular":
@@ -133,11 +82,6 @@ class Stabilisation:
         feedback = (self.alpha, self.beta, self.rank_tolerance)
         found = solved(model, *state, "projection", *feedback)
         return found.accelerations, found.multipliers
-
-    def can_trace(self, model: Model) -> bool:
-        """Whether tracing makes sense."""
-        small = len(model.tree.acting_rows) <= TRACED_CONSTRAINTS
-        return self.rank == "regular" and small
 
 
 def check_consistent(model: Model, q: Array, v: Array, t: float) -> None:
@@ -165,7 +109,7 @@ def check_consistent(model: Model, q: Array, v: Array, t: float) -> None:
 
 
 def loop_projection(model: Model) -> Callable[[float, Array], Array]:
-    """Projection of position and velocity after each accepted step."""
+    """Projection of position and velocity onto the loops of a model, without tracing it."""
     fast = bool(binds_positions(model).all())
 
     def project(t: float, x: Array) -> Array:

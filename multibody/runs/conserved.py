@@ -63,6 +63,14 @@ def invariants(model: Model, driven: Array | None = None) -> dict[str, Callable[
     >>> list(invariants(mechanisms.heavy_top()))
     ['energy', 'momentum h_z']
     """
+    kept = model.tree.traced
+    key = "conserved", None if driven is None else tuple(driven.tolist())
+    if key not in kept:
+        kept[key] = _invariants(model, driven)
+    return dict(kept[key])
+
+
+def _invariants(model: Model, driven: Array | None) -> dict[str, Callable[..., float]]:
     found: dict[str, Callable[..., float]] = {}
     nq = model.nq
     if driven is None and not model.is_rheonomic and not model.is_damped:

@@ -7,45 +7,39 @@ Lagrangian, projection, Baumgarte.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from integrators.dae.acceleration import SOLVERS
+from integrators.dae.formulations.table import FORMULATIONS, formulation_key
+from integrators.problem import direction, from_recipe, time_span
+
 from ..checks import Array, ArrayLike, check_rank_tolerance
-from ..dynamics.crba import crba_kernel
 from ..dynamics.factor import lt_solve, ltl
 from ..dynamics.functions import FD, crba, position_rate
-from ..dynamics.kinematics import position_rates
-from ..dynamics.loading import load, load_forces
 from ..dynamics.loops.assembly import binds_positions
-from ..dynamics.loops.closed_loop import (
-    RANK_TOLERANCE,
-    _run_closure,
-    _run_forces,
-    constraints,
-    need_loops,
-)
-from ..dynamics.loops.gaps import closure_kernel
-from ..dynamics.loops.multipliers import unconstrained_forces
+from ..dynamics.loops.closed_loop import RANK_TOLERANCE, constraints, need_loops
 from ..dynamics.motion import totals_along
-from .closed import TRACED_CONSTRAINTS, check_consistent
-from .forces import external_force_law, joint_force_law
-from .ivp import TRACED_BODIES, _set_forces
+from ..model.rules import refuse_contacts
+from .closed import TRACED_CONSTRAINTS, Stabilisation, check_consistent
+from .forces import force_laws, forces_at
 from .observe import over_all_loops, with_reactions
 from .prescribed import drive_review
+from .recursions import Recursions, unit_quaternions
 from .singular import loop_review
+from .slopes import TRACED_BODIES, Slopes
 from .watched import mechanism_watch
 
 if TYPE_CHECKING:
-    from integrators.dae import Mechanical
+    from integrators.dae import Formulation, Mechanical
 
     from ..model import Model
 
-__all__ = ["as_dae", "as_mechanical", "independent_rows"]
-
-#: Formulations that solve for the multipliers instead of integrating them.
-ELIMINATED = ("index1", "baumgarte", "projected", "minimal", "augmented")
+__all__ = ["as_dae", "as_mechanical", "closed_problem", "independent_rows"]
 
 MIXED = 1e-14  # smaller coefficients of combined constraints are rounding errors
 
@@ -66,6 +60,7 @@ def independent_rows(
     return np.sort(pivots[:rank])
 
 
+@from_recipe
 def as_mechanical(
     model: Model,
     q0: ArrayLike | None = None,
@@ -74,20 +69,28 @@ def as_mechanical(
     tau: Any = None,
     f_ext: Any = None,
     *,
+    params: ArrayLike = (),
     traced: bool | None = None,
     rows: ArrayLike | None = None,
+    rank_tolerance: float = RANK_TOLERANCE,
+    quaternion_gain: float = 0.0,
 ) -> Mechanical:
     """A model with loops as a system M v̇ = f + Gᵀλ, 0 = g.
 
     Parameters
     ----------
-    model, q0, v0, t_span, tau, f_ext, traced
+    model, q0, v0, t_span, tau, f_ext, params, traced
         As in :func:`~multibody.as_ivp`; the start must be consistent.
     rows
         Loop constraints to be used; by default all that can act. Where some of them are
         redundant, which would leave their multipliers undetermined, as many combinations of
         them as are independent at the start take their place. Rows that are given must restrict
         the start as much as all of them do.
+    rank_tolerance
+        Singular values of the weighted Jacobian below this part of the largest count as zero.
+    quaternion_gain
+        Rate (1/s) at which quaternions are pulled back to norm 1, on top of what is done after
+        each step.
 
     Notes
     -----
@@ -105,12 +108,12 @@ def as_mechanical(
     (2, 3)
     """
     from integrators.dae import Mechanical
-    from integrators.problem import time_span
 
     _need_model(model)
     need_loops(model)
     q0 = model.neutral() if q0 is None else model.check("q", q0)
     v0 = np.zeros(model.nv) if v0 is None else model.check("v", v0)
+    rank_tolerance = check_rank_tolerance(rank_tolerance)
     t0, t1 = time_span(t_span)
     check_consistent(model, q0, v0, t0)
     if not len(model.tree.acting_rows):
@@ -119,33 +122,36 @@ def as_mechanical(
             "the tree does not (their Jacobian K is zero everywhere, rank 0), so that there is no "
             "multiplier; remove them, or use as_ivp, which does not need any"
         )
-    chosen, mixing = _chosen(model, q0, t0, rows)
+    chosen, mixing = _chosen(model, q0, t0, rows, rank_tolerance)
+    tau_law, force_law, p = force_laws(model, tau, f_ext, params)
+    keep = Stabilisation(rank_tolerance=rank_tolerance).starting_at(model, q0, t0)
+    way, places = direction((t0, t1)), model.quaternion_places
+    gain, kept = way * quaternion_gain, None
+    if mixing is None and not (callable(tau) or isinstance(tau, tuple) or f_ext is not None):
+        # Nothing but the model and these numbers is in what is traced.
+        like = ("loops", tuple(chosen.tolist()), len(p), keep, gain, traced)
+        kept = model.tree.traced.setdefault(like, {})
+    ways = Recursions(model, tau_law, force_law, chosen, mixing, keep, gain, len(p), kept)
     holonomic = binds_positions(model)[chosen]
-    tau_law, params = joint_force_law(model, tau)
-    force_law = external_force_law(model, f_ext)
-    parts = _Parts(model, chosen, tau_law, force_law, params, mixing)
-    if traced is None:
-        count = len(chosen) if mixing is None else len(mixing)
-        small = count <= TRACED_CONSTRAINTS and model.n_bodies <= TRACED_BODIES
-        traced = small and all(b.joint.is_traceable for b in model.bodies)
     undisturbed = tau is None and f_ext is None
     conservative = undisturbed and not model.is_rheonomic and not model.is_damped
     plain = all(b.joint.rate_is_velocity for b in model.bodies)  # positions are vectors
     names = constraints(model, q0).names
     return Mechanical(
-        parts.mass,
-        parts.force,
-        parts.gap,
-        parts.jacobian,
-        parts.bias,
-        velocity_target=parts.target,
+        ways.mass,
+        ways.force,
+        ways.gap,
+        ways.jacobian,
+        ways.bias,
+        velocity_target=ways.target,
         q0=q0,
         v0=v0,
         t_span=(t0, t1),
-        rate=None if plain else parts.rate,
+        rate=None if plain else ways.rate,
         retract=None if plain else lambda q, u: model.integrate(model.normalise(q), u),
-        normalise=model.normalise if model.quaternion_places else None,
+        normalise=partial(unit_quaternions, places=places) if places else None,
         velocity_only=np.flatnonzero(~holonomic).tolist(),
+        params=p,
         multiplier_names=() if mixing is not None else [f"λ({names[k]})" for k in chosen],
         position_names=model.q_names,
         velocity_names=model.v_names,
@@ -154,12 +160,48 @@ def as_mechanical(
             if conservative
             else {}
         ),
-        trace=traced,
+        trace=_may_trace(model, ways, traced, callable(tau), callable(f_ext)),
+        rank_tolerance=rank_tolerance,
         check_derivatives=False,  # they are exact
+        recursions=ways,
         name=model.name,
     )
 
 
+def _may_trace(model: Model, ways: Recursions, wanted: bool | None, *functions: bool) -> bool:
+    """Whether a model is traced: if asked for, or if it is small and its functions allow it."""
+    from integrators.tracing import TracingError, traced
+
+    if wanted is False:
+        return False
+    count = len(ways.rows) if ways.mixing is None else len(ways.mixing)
+    untraceable = [b for b in model.bodies if not b.joint.is_traceable]
+    large = count > TRACED_CONSTRAINTS or model.n_bodies > TRACED_BODIES
+    if wanted is None and (untraceable or large):
+        return False
+    if untraceable:
+        raise TracingError(
+            f"body {untraceable[0].name!r} has a joint whose law is a Python callback that cannot "
+            "be traced; leave traced=None or False"
+        )
+    nq, n, k = model.nq, model.nq + model.nv, ways.n_params
+    try:
+        if functions[0]:
+            tau: Any = ways.tau_law
+            traced(lambda t, x, p: tau(t, x[:nq], x[nq:], p), n=n, params=k, outputs=model.nv)
+        if functions[1]:
+            outer: Any = ways.force_law
+            rows = 6 * model.n_bodies
+            law = lambda t, x, p: np.ravel(outer(t, x[:nq], x[nq:], p))  # noqa: E731
+            traced(law, n=n, params=k, outputs=rows)
+    except TracingError:
+        if wanted:
+            raise
+        return False
+    return True
+
+
+@from_recipe
 def as_dae(
     model: Model,
     q0: ArrayLike | None = None,
@@ -168,6 +210,7 @@ def as_dae(
     tau: Any = None,
     f_ext: Any = None,
     *,
+    params: ArrayLike = (),
     formulation: str = "index3",
     traced: bool | None = None,
     rows: ArrayLike | None = None,
@@ -177,12 +220,11 @@ def as_dae(
 
     Parameters
     ----------
-    model, q0, v0, t_span, tau, f_ext, traced, rows
+    model, q0, v0, t_span, tau, f_ext, params, traced, rows
         As in :func:`as_mechanical`; forms that eliminate the multipliers use all constraints
         that can act, unless rows are given.
     formulation
-        "index3", "index2", "ggl", "index1", "baumgarte", "projected", "overdetermined",
-        "minimal" or "augmented"; see ``docs/dae.md``.
+        A name that ``integrators.dae.FORMULATIONS`` has; see ``docs/dae.md``.
     options
         Of the formulation, such as ``T_stab=0.05``.
 
@@ -201,24 +243,84 @@ def as_dae(
     >>> solve(problem, method="RADAU5", rtol=1e-7, atol=1e-9).success
     True
     """
-    from integrators.dae.formulations import formulation_key
+    problem, system = closed_problem(
+        *(model, q0, v0, t_span, tau, f_ext, params, formulation, options), traced=traced, rows=rows
+    )
 
-    if rows is None and formulation_key(formulation) in ELIMINATED:
+    # Constant forces are the parameters of the problem, which may have others by now.
+    def observe(solution: Any) -> Any:
+        seen = over_all_loops(model, system.observables(solution))
+        return with_reactions(model, seen, *forces_at(tau, f_ext, solution.problem.params))
+
+    def watch(problem: Any, t: Array, y: Array) -> Any:
+        forces = forces_at(tau, f_ext, problem.params)
+        return mechanism_watch(model, *forces, split_states)(problem, t, y)
+
+    return problem.with_(observe=observe, watch=watch)
+
+
+def closed_problem(
+    model: Model,
+    q0: ArrayLike | None,
+    v0: ArrayLike | None,
+    t_span: Sequence[float],
+    tau: Any,
+    f_ext: Any,
+    params: ArrayLike,
+    formulation: str,
+    options: Mapping[str, Any],
+    *,
+    traced: bool | None,
+    rows: ArrayLike | None = None,
+    rank_tolerance: float = RANK_TOLERANCE,
+    quaternion_gain: float = 0.0,
+) -> tuple[Formulation, Mechanical]:
+    """What :func:`as_dae` and :func:`~multibody.as_ivp` share: a formulation of a model with loops.
+
+    Where the accelerations are those of the loops, with or without feedback, the problem has an
+    exact Jacobian and the manifold of positions.
+    """
+    _need_model(model)
+    need_loops(model)
+    form = FORMULATIONS[formulation_key(formulation)]
+    if rows is None and not form.keeps_multipliers and not options.get("multipliers"):
         # Without multipliers as unknowns redundant rows do no harm, and which of them are
         # independent may change on the way.
-        _need_model(model)
-        need_loops(model)
         rows = model.tree.acting_rows
-    system = as_mechanical(model, q0, v0, t_span, tau, f_ext, traced=traced, rows=rows)
-    problem = system.formulation(formulation, **options)
-    conservative = tau is None and f_ext is None and "energy" in system.invariants
-    return problem.with_(
-        review=drive_review(model, loop_review(model, conservative, _rates(model, tau, f_ext))),
-        observe=lambda solution: with_reactions(
-            model, over_all_loops(model, system.observables(solution)), tau, f_ext
-        ),
-        watch=mechanism_watch(model, tau, f_ext, split_states),
+    span = time_span(t_span)
+
+    def make(way: int) -> tuple[Any, Mechanical]:
+        turned = span if direction(span) == way else (span[0], 2 * span[0] - span[1] + way)
+        system = as_mechanical(
+            *(model, q0, v0, turned, tau, f_ext),
+            params=params,
+            traced=traced,
+            rows=rows,
+            rank_tolerance=rank_tolerance,
+            quaternion_gain=quaternion_gain,
+        )
+        problem = system.formulation(form.name, **options)
+        if problem.gains is None:
+            return problem, system
+        keep = system.recursions.keep.fed_back(*problem.gains)
+        if options.get("solver") in SOLVERS:
+            keep = replace(keep, rank="truncate")
+        laws = Slopes(model, tau, f_ext, params, way * quaternion_gain, keep)
+        jac, manifold = laws.jacobian(problem.f, traced), laws.manifold(problem.f)
+        return problem.with_(jac=jac, manifold=manifold), system
+
+    def directed(way: int) -> dict[str, Any]:
+        made, _ = make(way)
+        return {name: getattr(made, name) for name in ("f", "jac", "manifold")}
+
+    problem, system = make(direction(span))
+    turns = problem.directed is not None or quaternion_gain
+    rates = None if problem.gains is not None else _rates(model, tau, f_ext, params)
+    review = loop_review(model, "energy" in system.invariants, rates)
+    made: Any = problem.with_(
+        review=drive_review(model, review), directed=directed if turns else None
     )
+    return made, system
 
 
 def split_states(problem: Any, t: Array, y: Array) -> tuple[Array, Array]:
@@ -227,14 +329,13 @@ def split_states(problem: Any, t: Array, y: Array) -> tuple[Array, Array]:
     return np.array([q for q, _ in parts]).T, np.array([v for _, v in parts]).T
 
 
-def _rates(model: Model, tau: Any, f_ext: Any) -> Callable[..., Array]:
+def _rates(model: Model, tau: Any, f_ext: Any, params: ArrayLike) -> Callable[..., Array]:
     """[q̇; v̇] as a function of (t, q, v), whatever the formulation."""
-    tau_law, params = joint_force_law(model, tau)
-    force_law = external_force_law(model, f_ext)
+    tau_law, force_law, p = force_laws(model, tau, f_ext, params)
 
     def rates(t: float, q: Array, v: Array) -> Array:
-        torque = None if tau_law is None else tau_law(t, q, v, params)
-        outside = None if force_law is None else force_law(t, q, v)
+        torque = None if tau_law is None else tau_law(t, q, v, p)
+        outside = None if force_law is None else force_law(t, q, v, p)
         q = model.normalise(q)
         a = FD(model, q, v, torque, outside, t=t)
         return np.concatenate([position_rate(model, q, v, t=t), a])
@@ -249,11 +350,16 @@ def _need_model(model: Any) -> None:
         raise TypeError(
             f"model: expected a Model, such as mechanisms.four_bar() returns, received {model!r}"
         )
+    refuse_contacts(model, "as_dae")
 
 
-def _chosen(model: Model, q: Array, t: float, rows: ArrayLike | None) -> tuple[Array, Array | None]:
+def _chosen(
+    model: Model, q: Array, t: float, rows: ArrayLike | None, tolerance: float
+) -> tuple[Array, Array | None]:
     """Rows of the loop constraints to use, and how to mix them into fewer, where that is needed."""
     acting = np.asarray(model.tree.acting_rows, dtype=int)
+    if rows is model.tree.acting_rows:
+        return acting, None
     if rows is not None:
         chosen = np.atleast_1d(np.asarray(rows))
         known = constraints(model, q, t=t).names
@@ -265,7 +371,7 @@ def _chosen(model: Model, q: Array, t: float, rows: ArrayLike | None) -> tuple[A
             raise ValueError(f"rows: expected some of {listed}; got {chosen.tolist()}")
         weighted = _weighted(model, q, t)
         sizes = [np.linalg.svd(A, compute_uv=False) for A in (weighted[chosen], weighted)]
-        limit = RANK_TOLERANCE * sizes[1].max(initial=0.0)
+        limit = tolerance * sizes[1].max(initial=0.0)
         some, every = (int(np.sum(s > limit)) for s in sizes)
         if some < every:
             raise ValueError(
@@ -274,7 +380,7 @@ def _chosen(model: Model, q: Array, t: float, rows: ArrayLike | None) -> tuple[A
                 f"{independent_rows(model, q, t=t).tolist()}, or leave rows out"
             )
         return chosen, None
-    independent = independent_rows(model, q, t=t)
+    independent = independent_rows(model, q, t=t, rank_tolerance=tolerance)
     if len(independent) == len(acting):
         return acting, None
     if not binds_positions(model)[acting].all():  # positions and velocities do not mix
@@ -289,88 +395,3 @@ def _weighted(model: Model, q: ArrayLike, t: float) -> Array:
     parent = model.tree.arrays["parent_v"]
     factor = ltl(crba(model, q, t=t), parent)
     return np.asarray(lt_solve(factor, parent, constraints(model, q, t=t).K.T).T)
-
-
-class _Parts:
-    """The functions of a mechanical system, on floats by compiled kernels, and on symbols.
-
-    `rows` are the loop constraints used, and `mixing`, if given, how they are combined.
-    """
-
-    def __init__(
-        self,
-        model: Model,
-        rows: Array,
-        tau_law: Callable[..., Any] | None,
-        force_law: Callable[..., Any] | None,
-        params: Array,
-        mixing: Array | None = None,
-    ) -> None:
-        self.model, self.rows, self.params, self.mixing = model, rows, params, mixing
-        self.open = ~binds_positions(model)[rows] if len(rows) else np.zeros(0, dtype=bool)
-        self.tau_law, self.force_law = tau_law, force_law
-
-    def _symbols(self, t: Any, q: Any, v: Any = None) -> Any:
-        """Workspace of symbols if the arguments are symbols, else None."""
-        arguments = [np.asarray(t), np.asarray(q), np.asarray(0.0 if v is None else v)]
-        if not any(a.dtype == object for a in arguments):
-            return None
-        w = self.model.tree.symbolic()
-        w.t[0] = t
-        w.q[:] = q
-        w.v[:] = 0.0 if v is None else v
-        return w
-
-    def _closure(self, t: Any, q: Any, v: Any = None) -> Any:
-        w = self._symbols(t, q, v)
-        if w is not None:
-            closure_kernel(w)
-            return w
-        w = load(self.model, q, v, t)
-        _run_closure(w)
-        return w
-
-    def mass(self, t: Any, q: Any) -> Any:
-        w = self._symbols(t, q)
-        if w is None:
-            return crba(self.model, q, t=t)
-        crba_kernel(w)
-        return np.array(w.H)
-
-    def force(self, t: Any, q: Any, v: Any) -> Any:
-        tau = None if self.tau_law is None else self.tau_law(t, q, v, self.params)
-        forces = None if self.force_law is None else self.force_law(t, q, v)
-        w = self._symbols(t, q, v)
-        if w is not None:
-            _set_forces(self.model, w, tau, forces)
-            unconstrained_forces(w)
-            return np.array(w.z)
-        w = load(self.model, q, v, t)
-        w.tau[:] = 0.0 if tau is None else tau
-        load_forces(self.model, w, forces)
-        _run_forces(w)
-        return w.z.copy()
-
-    def _mixed(self, values: Any) -> Any:
-        chosen = np.array(values[self.rows])
-        return chosen if self.mixing is None else self.mixing @ chosen
-
-    def gap(self, t: Any, q: Any) -> Any:
-        delta = self._mixed(self._closure(t, q).delta)
-        return np.where(self.open, 0.0, delta) if self.open.any() else delta
-
-    def jacobian(self, t: Any, q: Any) -> Any:
-        return self._mixed(self._closure(t, q).K)
-
-    def bias(self, t: Any, q: Any, v: Any) -> Any:
-        return self._mixed(self._closure(t, q, v).gamma)
-
-    def target(self, t: Any, q: Any) -> Any:
-        return self._mixed(self._closure(t, q).nu)
-
-    def rate(self, t: Any, q: Any, v: Any) -> Any:
-        w = self._symbols(t, q, v)
-        if w is None:
-            return position_rate(self.model, q, v, t=t)
-        position_rates(w)
-        return np.array(w.q_dot)

@@ -116,7 +116,7 @@ def _forward(
         return _no_derivatives(model, tangent)
     w = _loaded(model, q, v, t)
     if model.loops:
-        free = Stabilisation("none", 0.0, 0.0)
+        free = Stabilisation()
         _with_loops(model, w, tau, f_ext, free, GIVEN_ALONG if tangent else GIVEN_BY)
         return _results(w, tangent)
     load_vector(model, "tau", tau, w.tau)

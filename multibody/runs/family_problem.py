@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from integrators import IVP, TracingError
-from integrators.dae.feedback import direction
-from integrators.problem import time_span
+from integrators.dae.projection import TracedProjection
+from integrators.problem import direction
 from integrators.tracing import Traced, traced
 
 from ..checks import Array
@@ -28,11 +28,12 @@ from ..dynamics.loops.assembly import assemble, consistent_velocity
 from .closed import gap_invariants, loop_projection
 from .conserved import invariants as conserved_quantities
 from .forces import driven_variables, takes_parameters, with_parameters
-from .ivp import _ExactJacobian, as_ivp
+from .ivp import as_ivp
 from .observe import observables
 from .prescribed import drive_review
 from .singular import loop_review
 from .singular_screen import LoopScreen
+from .slopes import _ExactJacobian
 from .watched import mechanism_watch
 
 if TYPE_CHECKING:
@@ -53,15 +54,66 @@ class FamilyProblem(IVP):
     """An IVP of a :class:`~multibody.ModelFamily`; its ``params`` are a row of p."""
 
     family: ModelFamily | None = None
-    directed: Callable[[int], dict[str, Any]] | None = None
+    start: tuple[tuple[Any, ...], dict[str, Any]] | None = None  # how y0 follows from p
 
-    def with_(self, **changes: Any) -> IVP:
-        """Return a copy with some fields replaced; f follows the direction of time."""
-        if self.directed is not None and "t_span" in changes and "f" not in changes:
-            way = direction(time_span(changes["t_span"]))
-            if way != direction(self.t_span):
-                changes = {**self.directed(way), **changes}
-        return super().with_(**changes)
+    def at(self, values: Any, *arguments: Any, **options: Any) -> FamilyProblem:
+        """Return the problem of one model, with the start that :meth:`ModelFamily.starts` finds.
+
+        Sensitivities with respect to the parameters then take into account that the start moves
+        with them.
+
+        Parameters
+        ----------
+        values
+            Parameters, by name or in order.
+        arguments, options
+            Of :func:`~multibody.runs.family_starts.starts`, after the rows.
+        """
+        assert self.family is not None
+        found = self.family.starts(self.family.rows(values), *arguments, **options)
+        if not found.good.all():
+            raise ValueError(found.messages[0])
+        forces = self.params[self.family.size :]
+        params = np.concatenate([found.p[0], forces])
+        problem = self.with_(y0=found.y0[0], params=params, start=(arguments, options))
+        assert isinstance(problem, FamilyProblem)
+        return problem
+
+    def with_values(self, values: dict[str, float]) -> FamilyProblem:
+        """Return the problem with other values of some parameters, and a start that follows."""
+        assert self.family is not None
+        here = dict(zip(self.family.names, map(float, self.params)))
+        if self.start is not None:
+            arguments, options = self.start
+            return self.at({**here, **values}, *arguments, **options)
+        found = self.family.parameters(self.family.rows({**here, **values}))
+        if not found.good.all():
+            raise ValueError(found.messages[0])
+        params = np.concatenate([found.p[0], self.params[self.family.size :]])
+        problem = self.with_(params=params)
+        assert isinstance(problem, FamilyProblem)
+        return problem
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the user's parameters."""
+        return () if self.family is None else self.family.names
+
+    def sensitivity_direction(self, name: str) -> tuple[Array, Array] | None:
+        """How p and y0 change with a parameter of the family (``integrators.runs.sensitivity``)."""
+        family = self.family
+        if family is None or name not in family.names:
+            return None
+        values = self.params[: family.k]
+        dp = np.zeros(self.params.size)
+        dp[: family.size] = family.gradient(values, name, lambda rows: family.parameters(rows).p)
+        dy0 = np.zeros(self.n)
+        if self.start is not None:
+            arguments, options = self.start
+            dy0 = family.gradient(
+                values, name, lambda rows: family.starts(rows, *arguments, **options).y0
+            )
+        return dp, dy0
 
 
 def family_problem(
@@ -156,9 +208,17 @@ class _Pieces:
     def projection(self, nominal: Callable[..., Array]) -> Callable[..., Array]:
         """Project states onto the constraints of the run's own model."""
         family = self.family
-        if not family.base.loops:  # quaternions, which know nothing of numbers
+        if not isinstance(nominal, TracedProjection):  # quaternions know nothing of numbers
             return nominal
-        return lambda t, y, p: loop_projection(family.model(p))(t, y)
+
+        def otherwise(t: float, y: Array, p: Array) -> Array:
+            return loop_projection(family.model(p))(t, y)
+
+        if nominal.codes is None:
+            return TracedProjection(None, nominal.n, otherwise)
+        closing, settling = nominal.codes
+        codes = self.lifted(closing), self.lifted(settling)
+        return TracedProjection(codes, nominal.n, otherwise)
 
     def invariant(self, name: str) -> Callable[..., float]:
         """Evaluate a conserved quantity of the run's own model."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 __all__ = [
     "driven_variables",
     "external_force_law",
+    "force_laws",
+    "forces_at",
     "joint_force_law",
     "takes_parameters",
     "with_parameters",
@@ -190,3 +192,43 @@ def _numbers(value: Any, name: str) -> Any:
     if array.dtype == object and any(isinstance(x, Symbol) for x in array.flat):
         return array
     return real_array(value, name)
+
+
+def force_laws(
+    model: Model, tau: Any, f_ext: Any, params: ArrayLike = ()
+) -> tuple[Callable[..., Any] | None, Callable[..., Any] | None, Array]:
+    """Joint forces and external forces as functions of (t, q, v, p), or None; and p.
+
+    The parameters are those of functions for forces, or else constant joint forces.
+    """
+    tau_law, constant = joint_force_law(model, tau)
+    outer = external_force_law(model, f_ext)
+    law = outer
+    if outer is not None and not takes_parameters(f_ext):
+        plain = outer
+        law = lambda t, q, v, p: plain(t, q, v)  # noqa: E731
+    values = np.atleast_1d(real_array(params, "params")).astype(float)
+    if not (takes_parameters(tau) or takes_parameters(f_ext)):
+        if values.size:
+            raise ValueError(
+                "params: there is nothing that takes parameters; write a force as tau(t, q, v, p)"
+            )
+        return tau_law, law, constant
+    if constant.size:
+        raise ValueError(
+            "tau: constant joint forces are parameters themselves, and f_ext(t, q, v, p) wants "
+            "others; write them as tau(t, q, v, p)"
+        )
+    if values.ndim != 1 or not values.size:
+        raise ValueError(
+            f"params: expected the numbers that forces of (t, q, v, p) receive as p, received "
+            f"{params!r:.80}; give params=[…]"
+        )
+    return tau_law, law, values
+
+
+def forces_at(tau: Any, f_ext: Any, p: Array) -> tuple[Any, Any]:
+    """Forces as they acted in a run with the parameters p, which may be constant joint forces."""
+    if tau is None or callable(tau) or isinstance(tau, tuple) or not len(p):
+        return with_parameters(tau, p), with_parameters(f_ext, p)
+    return p, f_ext

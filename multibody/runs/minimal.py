@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from integrators.problem import from_recipe
+
 from ..checks import Array, ArrayLike, real_array
 from ..dynamics.factor import l_solve_kernel, lt_solve_kernel, ltdl_kernel
 from ..dynamics.loops.closed_loop import constraints
 from ..dynamics.loops.independent import LoopClosure
 from ..dynamics.motion import energy
+from ..model.rules import refuse_contacts
 from .observe import observables_of_states
 from .watched import mechanism_watch
 
@@ -35,6 +38,7 @@ LEFT_OPEN = 1e-6
 MOST_STATES = 400
 
 
+@from_recipe
 def as_ivp_minimal(
     model: Model,
     gamma: LoopClosure | Callable[..., Any],
@@ -85,9 +89,9 @@ def as_ivp_minimal(
     from integrators import IVP, TracingError
     from integrators import traced as trace
 
-    from .dae import _Parts
-    from .forces import external_force_law, joint_force_law
-    from .ivp import TRACED_BODIES
+    from .forces import force_laws
+    from .recursions import Recursions
+    from .slopes import TRACED_BODIES
 
     start = np.atleast_1d(real_array(y0, "y0")).astype(float)
     size = start.size
@@ -98,17 +102,17 @@ def as_ivp_minimal(
             f" received {size} for {model.name!r}"
         )
     rate = np.zeros(size) if ydot0 is None else real_array(ydot0, "ydot0", (size,)).astype(float)
+    refuse_contacts(model, "as_ivp_minimal")
     closure.check(start, rate, t=float(t_span[0]))
-    tau_law, params = joint_force_law(model, tau)
-    parts = _Parts(model, np.zeros(0, dtype=int), tau_law, external_force_law(model, f_ext), params)
+    tau_law, force_law, params = force_laws(model, tau, f_ext)
+    parts = Recursions(model, tau_law, force_law, np.zeros(0, dtype=int))
     chain = np.arange(-1, size - 1)  # a dense matrix is that of a chain
 
     def slope(t: Any, x: Any, p: Any = params) -> Any:
         y, ydot = x[:size], x[size:]
         q, G, g = closure.position(y), closure.jacobian(y), closure.bias(y, ydot)
-        parts.params = p
         H = parts.mass(t, q)
-        A, b = G.T @ (H @ G), G.T @ (parts.force(t, q, G @ ydot) - H @ g)
+        A, b = G.T @ (H @ G), G.T @ (parts.force(t, q, G @ ydot, p) - H @ g)
         ltdl_kernel(A, chain)
         lt_solve_kernel(A, chain, b, True)
         for k in range(size):

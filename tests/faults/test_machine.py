@@ -1,6 +1,9 @@
 """What a machine leaves a process: processors, and where nothing is installed but the package."""
 
+import ast
 import os
+import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -58,8 +61,45 @@ def test_descriptions_survive_without_docstrings():
     assert plain == bare
 
 
+def test_a_page_of_an_index_has_no_links_into_the_repository():
+    described = runpy.run_path(str(HERE / "setup.py"))["description"]()
+    assert "# featherstep" in described
+    assert "Documentation (`docs/index.md`)" in described
+    assert not re.search(r"\]\((?!https?://|#)", described)
+    project = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]
+    assert "readme" in project["dynamic"]
+
+
+def test_the_source_is_packed_whole():
+    """Tests, documentation and notebooks belong to it, and every page that README names exists."""
+    packed = (HERE / "MANIFEST.in").read_text()
+    for folder in ("tests", "docs", "notebooks", "benchmarks", ".ci"):
+        assert f"graft {folder}" in packed
+    named = re.findall(r"\]\((?!https?://|#)([^)]*)\)", (HERE / "README.md").read_text())
+    assert len(named) > 10
+    assert all((HERE / name).exists() for name in named)
+
+
+def test_messages_name_no_page_that_is_not_installed():
+    """Docstrings may name pages of the documentation; what is raised or printed may not."""
+    for package in ("integrators", "multibody", "featherstep"):
+        for path in (HERE / package).rglob("*.py"):
+            tree = ast.parse(path.read_text())
+            documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+            docstrings = [
+                node.body[0].value
+                for node in ast.walk(tree)
+                if isinstance(node, documented) and ast.get_docstring(node, clean=False)
+            ]
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    assert "docs/" not in node.value or node in docstrings, (path, node.value)
+
+
 def test_the_project_says_what_it_needs():
     project = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]
     assert "numba>=0.62" in project["dependencies"]
+    # .ci/versions installs each of these as the oldest version.
+    assert all(re.fullmatch(r"[a-z]+>=[0-9.]+", package) for package in project["dependencies"])
     (assimulo,) = project["optional-dependencies"]["assimulo"]
     assert "sys_platform != 'darwin'" in assimulo

@@ -265,3 +265,12 @@ def test_where_a_run_ended_is_kept(tmp_path):
     run = solve(lambda t, y: -y, (0, 10), [1.0], t_eval=[0.0, 5.0])
     t, y = Solution.load(run.save(tmp_path / "run")).reached
     assert (t, y.tolist()) == (10.0, run.reached[1].tolist())
+
+
+def test_messages_do_not_repeat_whole_files(tmp_path):
+    path = tmp_path / "model.toml"
+    path.write_text("a" * 20_000 + " = 1")
+    with pytest.raises(ModelFileError, match=r"a…: unknown key") as error:
+        load_model(path)
+    assert len(str(error.value)) < 500
+    assert len(error.value.key) == 20_000

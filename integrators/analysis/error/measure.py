@@ -107,7 +107,7 @@ class ErrorMeasure:
         """Error of a run that succeeded; None if there is nothing to compare with."""
         if self.constant:
             return self._drift(problem, solution)
-        t, y = (solution.t, solution.y) if self.over == "max" else self._end(solution)
+        t, y = self._states(solution)
         expected = self._expected(problem, t, reference)
         return None if expected is None else self._difference(problem, t, y, expected)
 
@@ -118,14 +118,18 @@ class ErrorMeasure:
         tabulated = self.over == "end" and self.observable is None
         if tabulated or reference.doubt is None or reference.along is None:
             return reference.uncertainty
-        t = solution.t if self.over == "max" else self._end(solution)[0]
+        t = self._states(solution)[0]
         return self._difference(problem, t, reference.doubt(t), reference.along(t))
 
     # ------------------------------------------------------------ the pieces
 
-    @staticmethod
-    def _end(solution: Solution) -> tuple[NDArray[np.float64], NDArray[Any]]:
-        return solution.t[-1:], solution.y[:, -1:]
+    def _states(self, solution: Solution) -> tuple[NDArray[np.float64], NDArray[Any]]:
+        """The states that are compared; not those at a jump, whose time is not known exactly."""
+        if self.over == "end":
+            return solution.t[-1:], solution.y[:, -1:]
+        again = np.diff(solution.t) == 0.0
+        smooth = ~(np.append(again, False) | np.append(False, again))
+        return solution.t[smooth], solution.y[:, smooth]
 
     def _expected(
         self, problem: IVP, t: NDArray[np.float64], reference: Reference

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...dae.acceleration import Weighted
-from ...dae.formulations import formulate
+from ...dae.formulations.table import FORMULATIONS, MECHANICAL, formulate
 from ...dae.problem import Formulation
 from ...dae.system import Mechanical
 from ...problem import IVP
@@ -25,17 +25,17 @@ __all__ = ["ConstrainedEngine", "ConstrainedStep", "system_of"]
 
 Array = NDArray[np.float64]
 
-USABLE = ("index1", "projected", "index2", "index3", "ggl", "overdetermined")
 DIFFERENCE = 1e-7  # of the interval: increment of time for the rate of λ, needed by dense output
 
 
 def system_of(problem: IVP, method: str) -> Formulation:
     """Return the problem as a formulation that the method can use, or say what to give."""
-    if not isinstance(problem, Formulation) or problem.formulation not in USABLE:
+    usable = [name for name, form in FORMULATIONS.items() if MECHANICAL in form.methods]
+    if not isinstance(problem, Formulation) or problem.formulation not in usable:
         given = problem.formulation if isinstance(problem, Formulation) else repr(problem)
         raise ValueError(
             f"{method} needs M, f, g and G, not just f: give it Mechanical(...).formulation(name) "
-            f"with a name of {', '.join(USABLE)}; got {given}"
+            f"with a name of {', '.join(usable)}; got {given}"
         )
     return problem
 

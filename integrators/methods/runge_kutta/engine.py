@@ -155,7 +155,7 @@ class ExplicitEngine(Engine):
         if self.state.f_native == 1 and self.tableau.stages > 1 and plain:
             k, s = self.problem.params.size, self.tableau.stages
             max_norm = self.options.max_norm
-            around = LARGEST_AROUND if has_llvm() else 0  # Python behind callbacks is not called
+            around = LARGEST_AROUND if has_llvm() else 0  # only machine code calls by address
             function = fused_step_function(self.problem.f, self.tableau, k, max_norm, s, around)
             if function is not None:
                 self.fused = function.machine_code()
@@ -213,6 +213,13 @@ class ExplicitEngine(Engine):
                 view[:] = shared[name]
             shared[name] = view
         return {"fused_in": fused_in, "fused_out": fused_out}
+
+
+    def _use_slope(self, address: int) -> None:
+        super()._use_slope(address)
+        if self.fused is not None:
+            k = self.problem.params.size
+            self.w.fused_in[k + 1 : k + 2].view(np.int64)[0] = address
 
 
 class ImplicitEngine(Engine):

@@ -50,6 +50,7 @@ class Ladder(Stepper):
         self.rungs, self.rung = rungs, first
         self.engine = self._make(first)
         self.engines = {first: self.engine}
+        self.projection: Any = None  # done by the loop
         self.estimate, self.dense_order = self.engine.estimate, self.engine.dense_order
 
     @abstractmethod
@@ -80,6 +81,9 @@ class Ladder(Stepper):
         before, self.engine, self.rung = self.engine, self.engines[wanted], wanted
         self.dense_order = self.engine.dense_order
         self._hand_over(before, self.engine)
+        if self.projection is not None:
+            self.engine.project_in_loop(self.projection)
+        self.engine.renew()
 
     def _hand_over(self, before: Any, after: Any) -> None:
         """Put one engine into the state of another."""
@@ -99,6 +103,21 @@ class Ladder(Stepper):
     def look(self) -> bool:  # type: ignore[override]
         """Whether the last step may hold an event."""
         return self.engine.look
+
+    @property
+    def unprojected(self) -> bool:  # type: ignore[override]
+        """Whether the last step still is to be projected."""
+        return self.engine.unprojected
+
+    def project_in_loop(self, project: Any) -> bool:
+        """Let the loop project, whatever the order."""
+        done = self.engine.project_in_loop(project)
+        self.projection = project if done else None
+        return done
+
+    def renew(self) -> None:
+        """Read addresses again."""
+        self.engine.renew()
 
     @property
     def t(self) -> float:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...kernels import kernel
+from ...kernels.elementary import exp, log
 from ...kernels.pointers import call
 from ...stepping.dense import copy, evaluate, output_is_due
 from ...stepping.norms import error_norm
@@ -141,12 +142,12 @@ def series_accept(w, t, h):
         return OK
     compute_series(w, w.t)
     order = w.K.shape[0] - 1
-    whole = np.log(max(1.0, error_norm(w, w.K[0], h)))
+    whole = log(max(1.0, error_norm(w, w.K[0], h)))
     radius = radius_seen(w, whole, order)
     length = radius - whole / (order + 1)
     if w.variable_order == 1:
         length = judge_order(w, whole, radius, order, length)
-    proposed = w.safety * np.exp(length)
+    proposed = w.safety * exp(length)
     w.h = min(proposed, w.max_factor * abs(h))
     return OK
 
@@ -162,7 +163,7 @@ def radius_seen(w, whole, order):
     for j in range(max(1, order - TERMS_ASKED + 1), order + 1):
         size = error_norm(w, w.K[j], 0.0)
         if size > 0.0:
-            radius = min(radius, (whole - np.log(size)) / j)
+            radius = min(radius, (whole - log(size)) / j)
     return radius
 
 
@@ -179,16 +180,16 @@ def judge_order(w, whole, radius, order, length):
         return length
     below = order - ORDER_STEP
     above = order + ORDER_STEP
-    gain = length - 2.0 * np.log(order + EXTRA_WORK) + ORDER_MARGIN
+    gain = length - 2.0 * log(order + EXTRA_WORK) + ORDER_MARGIN
     smaller = radius_seen(w, whole, below)
     if not np.isfinite(smaller):
         smaller = radius
     up = 2.0 * radius - smaller - whole / (above + 1)
     down = smaller - whole / (below + 1)
-    if order > w.lowest_order and down - 2.0 * np.log(below + EXTRA_WORK) > gain:
+    if order > w.lowest_order and down - 2.0 * log(below + EXTRA_WORK) > gain:
         w.order_wish = -1
         return down
-    if order < w.highest_order and up - 2.0 * np.log(above + EXTRA_WORK) > gain:
+    if order < w.highest_order and up - 2.0 * log(above + EXTRA_WORK) > gain:
         w.order_wish = 1
     return length
 

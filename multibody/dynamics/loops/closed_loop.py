@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from integrators.dae.partition import RANK_TOLERANCE
 from integrators.kernels import OnWorkspace
 
 from ...checks import Array, ArrayLike, check_rank_tolerance, one_of
@@ -48,11 +49,6 @@ __all__ = [
     "independence",
     "mobility",
 ]
-
-#: Singular values of the weighted Jacobian below this part of the largest count as zero. Closed
-#: linkages give ratios above 1e-3 away from singular positions and below 1e-12 for redundant
-#: constraints; near a singular position the truncation keeps accelerations bounded.
-RANK_TOLERANCE = 1e-6
 
 #: Added to the diagonal of A, relative to its mean, by the path without a rank decision. After two
 #: refinements a singular value σ of the weighted Jacobian acts as if it were wrong by (ε/σ²)³.
@@ -86,10 +82,13 @@ class Constraints(NamedTuple):
 
 
 def _row_names(model: Model) -> tuple[str, ...]:
-    at = model.tree.arrays["loop_at"]
-    return tuple(
-        f"{loop.name}[{j}]" for k, loop in enumerate(model.loops) for j in range(at[k + 1] - at[k])
-    )
+    kept = model.tree.traced
+    if "row names" not in kept:
+        at = model.tree.arrays["loop_at"]
+        counts = [(loop.name, at[k + 1] - at[k]) for k, loop in enumerate(model.loops)]
+        kept["row names"] = tuple(f"{name}[{j}]" for name, count in counts for j in range(count))
+    names: tuple[str, ...] = kept["row names"]
+    return names
 
 
 def need_loops(model: Model) -> None:

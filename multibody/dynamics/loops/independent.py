@@ -308,6 +308,11 @@ class LoopClosure:
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
             raise ValueError(f"size: expected a whole number ≥ 1, received {size!r}")
         self.model, self.size, self.is_traced = model, int(size), G is None
+        #: How it was made: pickled in place of the functions, if they can be.
+        self.recipe: tuple[Callable[..., Any], tuple[Any, ...]] = (
+            LoopClosure,
+            (model, gamma, size, G, g),
+        )
         if G is None:
             self._position, self._jacobian, self._speed, self._curvature = _derivatives(
                 gamma, self.size, model.nq
@@ -315,6 +320,9 @@ class LoopClosure:
         else:
             assert g is not None
             self._gamma, self._G, self._g = gamma, G, g
+
+    def __reduce__(self) -> Any:
+        return self.recipe
 
     def position(self, y: Any) -> Any:
         """γ(y); of numbers or of symbols."""
@@ -461,9 +469,11 @@ def gears(model: Model, ratios: Mapping[str, Mapping[str, float]]) -> LoopClosur
                 )
             R[j, kept.index(other)] += ratio
     zero = np.zeros(model.nv)
-    return LoopClosure(
+    closure = LoopClosure(
         model, lambda y: R @ np.asarray(y), len(kept), lambda y: R, lambda y, d: zero
     )
+    closure.recipe = gears, (model, {name: dict(drivers) for name, drivers in ratios.items()})
+    return closure
 
 
 def _single(model: Model, body: str) -> int:

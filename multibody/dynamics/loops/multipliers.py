@@ -180,9 +180,10 @@ def solve_regularised(w: Any, epsilon: Any) -> None:
         F[r, r] = F[r, r] + epsilon * w.lam[r]
         w.lam[r] = 0.0
         w.rest[r] = w.b[r]
-    for j in range(m):  # F = L D Lᵀ: L below the diagonal, DLᵀ on and above it
+    for j in range(m):  # F = L D Lᵀ: L below the diagonal, D⁻¹ on it, DLᵀ above
+        F[j, j] = 1.0 / F[j, j]
         for r in range(j + 1, m):
-            factor = F[j, r] / F[j, j]
+            factor = F[j, r] * F[j, j]
             for c in range(r, m):
                 F[r, c] = F[r, c] - factor * F[j, c]
             F[r, j] = factor
@@ -199,7 +200,7 @@ def solve_regularised(w: Any, epsilon: Any) -> None:
         for r in range(m - 1, -1, -1):
             for c in range(r + 1, m):
                 w.rest[r] = w.rest[r] - F[r, c] * w.rest[c]
-            w.rest[r] = w.rest[r] / F[r, r]
+            w.rest[r] = w.rest[r] * F[r, r]
         for r in range(m):
             w.lam[r] = w.lam[r] + w.rest[r]
 

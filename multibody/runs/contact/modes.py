@@ -60,7 +60,7 @@ class ContactModes:
     free
         The problem without contact.
     tau, f_ext
-        Functions of (t, q, v, p) and (t, q, v), or None.
+        Functions of (t, q, v, p), or None.
     law
         "newton" or "poisson": restitution.
     """
@@ -106,9 +106,9 @@ class ContactModes:
             q = model.normalise(y[:nq])
             return np.concatenate(onto_contacts(model, held, t, q, y[nq:]))
 
-        given = {"f": f if len(self.free.params) else (lambda t, y: f(t, y)), "project": project}
-        given |= {"jac": None, "manifold": None, "invariants": {}, "review": None}
-        return self.free.with_(**given)
+        right = f if len(self.free.params) else (lambda t, y: f(t, y))
+        nothing: dict[str, Any] = {"jac": None, "manifold": None, "invariants": {}, "review": None}
+        return self.free.with_(f=right, project=project, **nothing)
 
     def motion(self, held: Held, t: float, y: Array, p: Any = ()) -> HeldMotion:
         """Accelerations and forces in a mode; the last answer is remembered for the events."""
@@ -124,7 +124,7 @@ class ContactModes:
 
     def _forces(self, t: float, q: Array, v: Array, p: Any) -> tuple[Any, Any]:
         tau = None if self.tau is None else self.tau(t, q, v, p)
-        return tau, None if self.f_ext is None else self.f_ext(t, q, v)
+        return tau, None if self.f_ext is None else self.f_ext(t, q, v, p)
 
     # ------------------------------------------------------------------ what ends a mode
 
@@ -154,16 +154,18 @@ class ContactModes:
                 )
             )
 
+        row = 0
         for j, (i, state) in enumerate(zip(held.points, held.states)):
             add(self._force(held, i), "lifts off", i, "lift")
             if state == "sticks":
                 add(self._cone(held, i), "begins to slide", i, "slide")
             elif state == "slides" and self.contacts.friction[i] > 0.0:
                 add(self._slip(i, held.angles[j]), "stops sliding", i, "stop")
-                add(self._slope(held, j), "jams", i, "jam")
-        for i in np.flatnonzero(self.contacts.is_rigid):
+                add(self._slope(held, row), "jams", i, "jam")
+            row += 3 if state == "sticks" else 1
+        for i in map(int, np.flatnonzero(self.contacts.is_rigid)):
             if i not in held.points:
-                add(self._gap(int(i)), "touches", int(i), "touch")
+                add(self._gap(i), "touches", i, "touch")
         return found
 
     def _gap(self, i: int) -> Callable[..., float]:

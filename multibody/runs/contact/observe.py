@@ -58,8 +58,15 @@ class ImpactEvent(NamedTuple):
     result: Impact
 
 
-def contact_forces(model: Model, solution: Any) -> ContactObservation:
+def contact_forces(model: Model, solution: Any, shown: Any = None) -> ContactObservation:
     """Forces at all contact points along a solution of an event-driven run.
+
+    Parameters
+    ----------
+    model, solution
+        The model, and a solution of its problem.
+    shown
+        Anything with fields t and y: other times of the run, and the states there.
 
     Examples
     --------
@@ -79,7 +86,8 @@ def contact_forces(model: Model, solution: Any) -> ContactObservation:
             "contact_forces: expected a solution of an event-driven run of a model with rigid "
             "contacts, such as simulate(model, ...) returns"
         )
-    times, states = np.asarray(solution.t), np.asarray(solution.y)
+    given = solution if shown is None else shown
+    times, states = np.asarray(given.t), np.asarray(given.y)
     m = len(times)
     gap, force = np.zeros((contacts.n, m)), np.zeros((m, contacts.n, 3))
     parts, point = np.zeros((m, contacts.n, 3)), np.zeros((m, contacts.n, 3))
@@ -87,12 +95,10 @@ def contact_forces(model: Model, solution: Any) -> ContactObservation:
     keys = _keys_at(solution, times)
     for j, (t, key) in enumerate(zip(times, keys)):
         y = np.ascontiguousarray(states[:, j])
-        if key in (FREE, SETTLE):
-            k = kinematics_at(model, y[:nq], y[nq:], float(t))
-        else:
+        if key not in (FREE, SETTLE):
             p = modes.free.params if params is None else params
-            found = modes.motion(modes.held[key], float(t), y, p)
-            k, parts[j] = found.kinematics, found.forces
+            parts[j] = modes.motion(modes.held[key], float(t), y, p).forces
+        k = kinematics_at(model, y[:nq], y[nq:], float(t))
         frames = np.concatenate([k.normal[:, None], k.tangents], axis=1)
         force[j] = np.einsum("nk,nkx->nx", parts[j], frames)
         gap[:, j], point[j] = k.gap, k.point

@@ -13,16 +13,17 @@ import numpy as np
 
 from integrators import IVP, Hybrid
 
-from ...checks import Array, one_of
+from ...checks import Array, ArrayLike, one_of
 from ...contact.workspace import contacts_of
-from ..forces import external_force_law, joint_force_law
+from ..forces import force_laws
 from .modes import ContactModes
 from .moreau import MoreauJean
+from .soft import only_projection, soft_problem
 
 if TYPE_CHECKING:
     from ...model import Model
 
-__all__ = ["ContactProblem", "contact_problem"]
+__all__ = ["ContactProblem", "contact_problem", "with_contacts"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,6 +56,17 @@ class ContactProblem(Hybrid):
         """The model."""
         assert self.contact_modes is not None
         return self.contact_modes.model
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """Names of the components of the state."""
+        assert self.contact_modes is not None
+        return tuple(self.contact_modes.free.state_names)
+
+    @property
+    def invariants(self) -> dict[str, Any]:
+        """Nothing is constant through impacts and friction."""
+        return {}
 
     def observe(self, solution: Any) -> Any:
         """Contact forces along a solution; see :func:`multibody.contact_forces`."""
@@ -90,6 +102,31 @@ def _forwards(t_span: Any) -> None:
         )
 
 
+def with_contacts(
+    model: Model,
+    q0: Array,
+    v0: Array,
+    t_span: tuple[float, float],
+    tau: Any,
+    f_ext: Any,
+    params: ArrayLike,
+    restitution_law: str,
+    **options: Any,
+) -> Any:
+    """Problem of a model with contacts: rigid ones make a Hybrid, compliant ones an IVP."""
+    rigid = contacts_of(model).is_rigid
+    if rigid.any() and not rigid.all():
+        soft = contacts_of(model).names[int(np.argmin(rigid))]
+        raise ValueError(
+            f"{model.name!r} has rigid contacts beside compliant ones ({soft!r} has a law); give "
+            "all of them a law, or none"
+        )
+    if rigid.all():
+        given = (model, q0, v0, t_span, tau, f_ext, params, restitution_law)
+        return contact_problem(*given, **options)
+    return soft_problem(model, q0, v0, t_span, tau, f_ext, params, **options)
+
+
 def contact_problem(
     model: Model,
     q0: Array,
@@ -97,6 +134,7 @@ def contact_problem(
     t_span: tuple[float, float],
     tau: Any,
     f_ext: Any,
+    params: ArrayLike,
     restitution_law: str,
     **options: Any,
 ) -> ContactProblem:
@@ -105,19 +143,11 @@ def contact_problem(
 
     one_of(restitution_law, "restitution_law", ("newton", "poisson"))
     _forwards(t_span)
-    if not contacts_of(model).is_rigid.all():
-        raise ValueError(
-            f"{model.name!r} has rigid contacts beside compliant ones; give all of them a law, or "
-            "none"
-        )
     bare = replace(model, contacts=())
-    if model.loops and options.get("stabilise") is None:
-        options["stabilise"] = "projection"  # impacts need loops that are closed
-    free = as_ivp(bare, q0, v0, t_span, tau, f_ext, **options)
-    tau_law, params = joint_force_law(model, tau)
-    force_law = external_force_law(model, f_ext)
+    if model.loops:
+        only_projection(model, options)
+    free = as_ivp(bare, q0, v0, t_span, tau, f_ext, params=params, **options)
+    tau_law, force_law, values = force_laws(model, tau, f_ext, params)
     modes = ContactModes(model, free, tau_law, force_law, restitution_law)
-    start, y0 = modes.start(t_span[0], q0, v0, params)
+    start, y0 = modes.start(t_span[0], q0, v0, values)
     return ContactProblem(modes, start, y0, t_span, name=model.name, contact_modes=modes)
-
-

@@ -25,7 +25,7 @@ from integrators import IVP, Event
 def oscillator(**fields):
     """y = (cos ωt, −ω sin ωt)."""
     return IVP(
-        lambda t, y, p: np.array([y[1], -p[0] ** 2 * y[0]]),
+        lambda t, y, p: np.array([y[1], -(p[0] ** 2) * y[0]]),
         [1.0, 0.0],
         (0.0, 10.0),
         params=[1.0],

@@ -14,7 +14,7 @@ import pytest
 
 from integrators import Status, solve
 from integrators.dae import FORMULATIONS, Mechanical
-from integrators.dae.placing import Placing
+from integrators.dae.formulations.placing import Placing
 from tests.integrators.dae.systems import driven, pendulum, pendulum_exact, squeezer
 
 MASS, INERTIA, SPEED, TURN = 2.0, 0.5, 1.5, 0.7
@@ -98,7 +98,7 @@ def test_redundant_rows_keep_their_kind():
 
 @pytest.mark.parametrize("make", [pendulum, driven, squeezer, skate])
 def test_placing_agrees_with_pivoting(make):
-    work = make().formulation("minimal").f.__self__
+    work = make().formulation("minimal").f.work
     split, system = work.split, work.mechanical
     fast = Placing(system, split)
     rng = np.random.default_rng(7)
@@ -119,7 +119,7 @@ def test_placing_agrees_with_pivoting(make):
 def test_placing_says_when_it_does_not_do():
     """Far from the constraint three iterations are too few; at a dead point a pivot vanishes."""
     system = pendulum()
-    work = system.formulation("minimal").f.__self__
+    work = system.formulation("minimal").f.work
     fast = Placing(system, work.split)
     (free,) = work.split.independent
     far = np.array([0.0, 0.0, 0.0, 0.0])

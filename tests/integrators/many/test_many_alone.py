@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from integrators import IVP, PI, Event, Status, solve, solve_many, traced
+from integrators.tracing import Traced
 from multibody import as_ivp, mechanisms
 
 RATE = traced(lambda t, y, p: [y[1], -p[0] * np.sin(y[0]) - 0.1 * y[1] * t], n=2, params=1)
@@ -16,12 +17,18 @@ EVENTS = {
     "counted": Event(HEIGHT, direction=-1),
     "python": Event(lambda t, y: y[0] - 0.3, direction=1),
     "terminal": Event(HEIGHT, terminal=2),
+    "first": Event(HEIGHT, terminal=True, direction=1, name="rising"),
     "reset": Event(lambda t, y: y[0] + 0.2, direction=-1, reset=lambda t, y: [y[0], -0.8 * y[1]]),
 }
 
 
 def on_circle(t, y):
     return y / max(1.0, float(np.hypot(*y)))
+
+
+@traced(n=2)
+def on_circle_traced(t, y):
+    return y / np.maximum(1.0, np.sqrt(y[0] * y[0] + y[1] * y[1]))
 
 
 def combination(seed):
@@ -46,7 +53,7 @@ def combination(seed):
         [1.0, 0.0],
         pick((0.0, 3.0), (0.0, 3.0), (3.0, 0.0)),
         params=[1.0],
-        project=on_circle if rng.random() < 0.2 else None,
+        project=pick(None, None, None, on_circle, on_circle_traced),
     )
     if ivp.t_span[0] == 3.0 and options["t_eval"] is not None:
         options["t_eval"] = options["t_eval"][::-1]
@@ -60,9 +67,14 @@ def test_a_run_is_the_same_alone_among_many_and_in_any_partition(seed):
     rng = np.random.default_rng(1000 + seed)
     y0, params = rng.uniform(-1, 1, (11, 2)), rng.uniform(0.5, 3.0, (11, 1))
     many = solve_many(ivp, y0=y0, params=params, events=events, **options)
-    if name != "none" or ivp.project is not None or "step" in options or options["tstops"] != ():
+    reset = events is not None and events.reset is not None
+    python = events is not None and not isinstance(events.function, Traced)
+    python = python or ivp.project is on_circle
+    if reset or python or options["tstops"] != () or options["method"] == "RADAU5":
         assert many.engine.startswith("one by one")
         assert ": " in many.engine
+    else:
+        assert "lanes" in many.engine
     in_lanes = "lanes" in many.engine.partition(":")[0]
     order = rng.permutation(11)
     parts = [
@@ -81,15 +93,23 @@ def test_a_run_is_the_same_alone_among_many_and_in_any_partition(seed):
         assert (many.nsteps[k], many.nrejected[k]) == (alone.nsteps, alone.nrejected)
         t, y = alone.reached
         allowed = 1e-12 if in_lanes else 0.0
-        assert abs(many.t[k] - t) <= allowed
-        assert np.abs(many.y[k] - y).max() <= allowed
+        if in_lanes and ivp.project is not None:
+            allowed = 1e-8  # where steps end depends on rounding, and the projection on that
+        speeds = [abs(y[1]) for found in alone.y_events for y in found]  # ġ of these events is y[1]
+        grazing = allowed / min([1.0, *speeds])  # what that means for the time of an event
+        assert abs(many.t[k] - t) <= grazing
+        assert np.abs(many.y[k] - y).max() <= 10 * grazing
         if options["t_eval"] is not None:
             got = many.y_eval[k]
             assert np.isnan(got[:, alone.t.size :]).all()
             assert np.abs(got[:, : alone.t.size] - alone.y).max(initial=0.0) <= allowed
         assert len(many.t_events[k]) == len(alone.t_events)
         for ours, theirs in zip(many.t_events[k], alone.t_events):
-            assert np.array_equal(ours, theirs)
+            assert len(ours) == len(theirs)
+            assert np.abs(ours - theirs).max(initial=0.0) <= 10 * grazing
+        for ours, theirs in zip(many.y_events[k], alone.y_events):
+            assert np.shape(ours) == np.shape(theirs)
+            assert np.abs(ours - theirs).max(initial=0.0) <= 100 * grazing
 
 
 def test_neighbours_in_lanes_do_not_change_a_run():
@@ -106,9 +126,9 @@ def test_neighbours_in_lanes_do_not_change_a_run():
 
 def test_runs_that_leave_the_lanes_say_so_in_the_log(caplog):
     with caplog.at_level(logging.INFO, logger="integrators.many"):
-        many = solve_many(RATE, (0, 1), [[1.0, 0.0]], params=[1.0], method="DOP853", step=0.1)
-    assert many.engine.endswith("the step is fixed")
-    assert "one by one: the step is fixed" in caplog.text
+        many = solve_many(RATE, (0, 1), [[1.0, 0.0]], params=[1.0], tstops=[0.3])
+    assert many.engine.endswith("there are times to step on")
+    assert "one by one: there are times to step on" in caplog.text
 
 
 # -------------------------------------------------------------------- the problem's review
@@ -175,10 +195,11 @@ def test_quaternions_are_renormalised_as_in_a_single_run():
     states = np.tile(problem.y0, (2, 1))
     states[1, model.nq :] *= 0.5
     many = solve_many(problem, y0=states, rtol=1e-5)
-    assert many.engine == "one by one: it projects after each step"
+    assert many.engine.startswith("8 lanes")
     for k in range(2):
         alone = solve(problem.with_(y0=states[k]), rtol=1e-5)
-        assert np.array_equal(many.y[k], alone.y[:, -1])
+        assert many.nsteps[k] == alone.nsteps
+        assert np.abs(many.y[k] - alone.y[:, -1]).max() < 1e-12
 
 
 @pytest.mark.parametrize("method", ["DOPRI5", "RK4", "Taylor", "RADAU5"])
@@ -208,3 +229,17 @@ def test_what_solve_remarks_is_remarked_in_lanes_too():
     assert many.message[0] == "reached the end of the interval"
     assert "it blew up" in many.message[1]
     assert "digits are lost" in many.message[2]
+
+
+def test_a_stage_of_dense_output_outside_the_domain():
+    """y' = √y from next to nothing: stages that only output needs leave the domain of f."""
+    times = [0.0, 0.1, 0.5, 2.0]
+    many = solve_many(
+        lambda t, y: np.sqrt(y), (0, 2), [[1e-300], [2.0]], method="DOP853", t_eval=times
+    )
+    assert "lanes" in many.engine
+    assert many.success.all()
+    assert np.isfinite(many.y_eval).all()
+    assert many.y_eval[:, 0, 0].tolist() == [1e-300, 2.0]
+    exact = (np.sqrt(2.0) + np.array(times) / 2) ** 2
+    assert many.y_eval[1, 0] == pytest.approx(exact, rel=1e-5)

@@ -316,3 +316,37 @@ def test_a_traced_event_that_is_nan_says_so():
     solution = solve(f, (0, 2), [1.0, 0.0], params=[1.0], events=event)
     assert solution.status == Status.FUNCTION_RAISED
     assert "NaN" in str(solution.exception)
+
+
+@pytest.mark.parametrize("is_traced", [False, True])
+@pytest.mark.parametrize("t0", [0.0, -1.9])
+def test_two_zeros_at_the_edge_of_a_long_step(is_traced, t0):
+    """x = 1 − (t − 0.05)² is above 0.999 for 0.063 only, near the start or the end of the step."""
+    f, g = (lambda t, y: [-2 * (t - 0.05)]), (lambda t, y: [y[0] - 0.999])
+    if is_traced:
+        f, g = traced(f, n=1), traced(g, n=1, outputs=1)
+    sol = solve(f, (t0, t0 + 2), [1 - (t0 - 0.05) ** 2], method="RK4", step=2.0, events=g)
+    assert np.allclose(sol.t_events[0], 0.05 + np.sqrt(0.001) * np.array([-1, 1]), atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_end_is_met_exactly_with_events_too(seed):
+    """t + (end − t) is not the end, in double precision; times of steps and events are."""
+    rng = np.random.default_rng(seed)
+    for _ in range(25):
+        t0, t1 = rng.uniform(-1, 1, 2)
+        forward = np.sign(t1 - t0)
+        at_the_end = Event(lambda t, y, t1=t1: t - t1)
+        bounce = Event(lambda t, y: y[0], reset=lambda t, y: -y + [0.5, 0.0])
+        run = solve(
+            lambda t, y: [y[1], -y[0]],
+            (t0, t1),
+            rng.normal(size=2),
+            events=[at_the_end, bounce],
+            step=float(rng.uniform(0.1, 3)),
+            method="RK4",
+        )
+        assert run.success
+        assert run.t[-1] == t1
+        assert (forward * np.diff(run.t) >= 0).all()
+        assert run.t_events[0].tolist() == [t1]

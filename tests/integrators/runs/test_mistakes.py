@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from integrators import Event, Status, solve, solve_many
+from integrators import IVP, Event, Status, solve, solve_many
 
 
 def decay(t, y):
@@ -193,3 +193,38 @@ def test_dollar_signs_in_names_are_no_formulae():
     ax = pictures.convergence(found)
     FigureCanvasAgg(ax.figure).draw()  # a formula that cannot be read would raise
     assert ax.get_title(loc="left") == costs.replace("$", "\\$")
+
+
+# -------------------------------------------------------------------- the order of arguments
+
+
+@pytest.mark.parametrize("y0", [[1.0, 2.0, 3.0], 1.0, [2.0]])
+def test_interval_and_state_are_told_apart(y0):
+    expected = np.atleast_1d(y0) * np.exp(-1.0)
+    for given in (
+        solve(decay, (0, 1), y0, rtol=1e-9),
+        solve(decay, y0, (0, 1), rtol=1e-9),
+        solve(IVP(decay, y0, (0, 1)), rtol=1e-9),
+        solve(IVP(decay, (0, 1), y0), rtol=1e-9),
+    ):
+        np.testing.assert_allclose(given.y[:, -1], expected, rtol=1e-8)
+
+
+def test_rows_of_states_are_told_from_an_interval():
+    starts = np.array([[1.0, 2.0], [3.0, 4.0]])
+    a = solve_many(decay, (0, 1), starts)
+    b = solve_many(decay, starts, (0, 1))
+    c = solve_many(IVP(decay, starts[0], (0, 1)), starts)
+    assert np.array_equal(a.y, b.y)
+    assert np.array_equal(a.y, c.y)
+
+
+def test_two_components_keep_the_documented_order():
+    forwards = solve(decay, (0, 1), [5.0, 7.0])
+    assert forwards.t[-1] == 1.0
+    assert forwards.y[0, 0] == 5.0
+
+
+def test_an_interval_that_is_none_is_told_the_order():
+    with pytest.raises(ValueError, match=r"solve\(f, t_span, y0\) and IVP\(f, y0, t_span\)"):
+        solve(decay, 3.0, [1.0, 2.0, 3.0])

@@ -278,3 +278,12 @@ def test_a_drift_before_a_jump_is_seen_after_it():
     problem = IVP(lambda t, y: [1.0], [5.0], (0, 4), events=jumps, invariants={"y": lambda t, y: y})
     (watch,) = solve(problem).quality.watches
     assert watch.drift == pytest.approx(2.0)
+
+
+def test_an_invariant_that_becomes_nan_between_jumps_is_told():
+    jumps = Event(lambda t, y: (t - 1.0) * (t - 2.0), reset=lambda t, y: y + 1.0)
+    for at in (0.5, 1.5, 2.5):  # before, between and after them
+        broken = {"y": lambda t, y, at=at: np.nan if abs(t - at) < 0.2 else 1.0}
+        problem = IVP(lambda t, y: [0.0], [5.0], (0, 3), events=jumps, invariants=broken)
+        run = solve(problem, max_step=0.1)
+        assert "y became NaN or infinite" in run.message

@@ -400,3 +400,25 @@ def test_slope_of_a_norm_where_squares_underflow(x):
     slope = J(0.0, [x, 0.0])[0, 0]
     assert 0.0 <= slope <= 1.5
     assert x < 1e-150 or slope == pytest.approx(1.0)
+
+
+def test_conditions_and_their_opposites_in_every_order():
+    """Never both, always one of them, however they are written; and the graph knows it."""
+
+    def f(t, y):
+        a, b = y[0] > 0.3, y[1] < t
+        conditions = [a & ~a, ~a & a, a | ~a, ~a | a, a & a, ~(~a), a & ~b, ~a | b, ~(a & b)]
+        return [where(c, 1.0, 2.0) for c in conditions]
+
+    def plain(t, y):
+        a, b = bool(y[0] > 0.3), bool(y[1] < t)
+        nots = not a, not b
+        truths = [False, False, True, True, a, a, a and nots[1], nots[0] or b, not (a and b)]
+        return [1.0 if c else 2.0 for c in truths]
+
+    g = traced(f, n=2, outputs=9)
+    for y in itertools.product((0.1, 0.5), (-1.0, 1.0)):
+        assert g(0.0, np.array(y)).tolist() == plain(0.0, y)
+        assert g.graph.evaluate([0.0, *y]) == plain(0.0, y)
+    constants = [g.graph.ops[node] == "const" for node in g.graph.outputs]
+    assert constants == [True] * 4 + [False] * 5

@@ -110,3 +110,33 @@ def test_bad_boxes():
         f.interval([1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="exceeds"):
         f.interval(([1.0, 2.0], [0.0, 3.0]))
+
+
+SMALL = [(float(a), float(b)) for a in range(-1, 3) for b in range(a, 3)]
+TRUTHS = [(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)]
+
+
+@pytest.mark.parametrize("op", ["lt", "le", "eq", "ne"])
+def test_comparisons_are_as_sharp_as_can_be(op):
+    """0 or 1 where the boxes decide it, both where they do not: by trying halves of numbers."""
+    compare = {"lt": np.less, "le": np.less_equal, "eq": np.equal, "ne": np.not_equal}[op]
+    for a in SMALL:
+        for b in SMALL:
+            x, y = (np.arange(lo, hi + 0.25, 0.5) for lo, hi in (a, b))
+            outcomes = compare(x[:, None], y[None, :])
+            expected = float(outcomes.min()), float(outcomes.max())
+            assert INTERVALS[op](a, b) == expected, (a, b)
+
+
+def test_conditions_are_combined_as_sharply():
+    values = {(0.0, 0.0): [0], (0.0, 1.0): [0, 1], (1.0, 1.0): [1]}
+    for a in TRUTHS:
+        assert INTERVALS["not"](a) == (1.0 - max(values[a]), 1.0 - min(values[a]))
+        for b in TRUTHS:
+            pairs = [(x, y) for x in values[a] for y in values[b]]
+            for op, combine in (("and", min), ("or", max)):
+                found = [combine(pair) for pair in pairs]
+                assert INTERVALS[op](a, b) == (min(found), max(found))
+    low, high = (1.0, 2.0), (5.0, 6.0)
+    chosen = [INTERVALS["select"](c, low, high) for c in TRUTHS]
+    assert chosen == [high, (1.0, 6.0), low]

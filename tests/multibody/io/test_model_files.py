@@ -610,7 +610,7 @@ def test_files_that_are_none(tmp_path, monkeypatch):
     refused("deep.toml", b"a = " + b"[" * 100_000 + b"]" * 100_000, "nested too deep")
     (tmp_path / "folder.toml").mkdir()
     refused("folder.toml", None, "is a directory")
-    with pytest.raises(ValueError, match=r"ends in .toml or .json"):
+    with pytest.raises(ValueError, match=r"ends in one of .toml, .json, .urdf"):
         load_model(tmp_path / "model.yaml")
     with pytest.raises(ValueError, match="format: expected one of"):
         load_model(tmp_path / "model.yaml", format="yaml")

@@ -71,6 +71,8 @@ def test_scipy_takes_the_right_hand_side_as_it_is(method, problem_and_end):
 def test_traced_and_untraced_right_hand_sides_agree():
     for entry in mechanisms.entries():
         model = entry.model()
+        if model.contacts:  # no one right-hand side, but one for each contact state
+            continue
         q0, v0 = entry.start(model)
         if model.loops:  # a velocity that keeps them closed; no pull back, as in FD_x
             v0, options = consistent_velocity(model, q0, v0 + 0.1), dict(stabilise="none")
@@ -253,7 +255,7 @@ def test_stabilisation_by_the_names_of_formulations(name, same):
     model = entry.model()
     ends = [simulate(model, *entry.start(model), T=0.2, stabilise=kind).y for kind in (name, same)]
     np.testing.assert_array_equal(*ends)
-    with pytest.raises(ValueError, match=r"'projection'.*'index1'.*received 'index7'"):
+    with pytest.raises(ValueError, match=r"'index1', 'none'.*'projection'.*received 'index7'"):
         simulate(model, *entry.start(model), stabilise="index7")
 
 

@@ -111,6 +111,51 @@ def test_a_reversal_is_told(double):
     assert "it turned back" in text
 
 
+def test_every_fault_at_a_passage_is_told_by_its_name(double):
+    """Runs that were changed after (or at) a passage: each change has its own words."""
+    model, q, v = double
+    problem = as_ivp(model, q, v, (0.0, 1.2))
+    right = solve(problem, method="RK4", step=1e-3, dense_output=True)
+    passage = level_times(1.2)[0]
+    after = right.t > passage
+
+    def told(t, y, rtol=None):
+        status, text = problem.review(problem, t, y, rtol) or (None, "")
+        faults = {
+            "energy": "its energy changed by" in text,
+            "branch": "it left on another branch" in text,
+            "back": "it turned back" in text,
+            "steps": "its steps shrank to" in text,
+        }
+        assert (status == Status.SINGULAR_MATRIX) == any(faults.values())
+        return {name for name, found in faults.items() if found}
+
+    assert told(right.t, right.y) == set()
+    faster, slightly = right.y.copy(), right.y.copy()
+    faster[5:, after] *= 1.02  # by less than velocities may change, but 4 % of the energy
+    assert told(right.t, faster) == {"energy"}
+    slightly[5:, after] *= 1.001  # 0.2 %: of a fixed step that may be, of a tight tolerance not
+    assert told(right.t, slightly) == set()
+    assert told(right.t, slightly, rtol=1e-8) == {"energy"}
+    other = right.y.copy()
+    other[5:, after] *= 1.5
+    assert told(right.t, other) == {"energy", "branch"}
+    back = right.y.copy()
+    back[5:, after] *= -1.0
+    assert told(right.t, back) == {"back"}
+    close = passage + 1e-9 * np.arange(-3, 4)
+    t = np.sort(np.concatenate([right.t, close]))
+    assert told(t, right.sol(t), rtol=1e-6) == {"steps"}
+    assert told(t, right.sol(t)) == set()  # steps that are fixed do not shrink
+    one = np.sort(np.append(right.t, right.t[right.t < passage][-1] + 1e-9))
+    assert told(one, right.sol(one), rtol=1e-6) == set()  # a single one may be wanted
+    two = np.sort(np.concatenate([right.t, close[3:6]]))
+    assert told(two, right.sol(two), rtol=1e-6) == {"steps"}
+    # A run that ends, or starts, at the passage has nothing to compare.
+    for part in (right.t <= passage + 2e-3, right.t >= passage - 2e-3):
+        assert told(right.t[part], back[:, part]) == set()
+
+
 @pytest.mark.parametrize(
     "name",
     ["four_bar", "bricard", "slider_crank", "five_bar", "peaucellier", "spatial_slider_crank"],

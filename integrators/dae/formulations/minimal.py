@@ -19,23 +19,25 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..tracing import Traced, TracingError
-from .acceleration import Factor
-from .completed import shaped, underlying
-from .consistency import CONSISTENCY_TOLERANCE
-from .options import finite_vector, index_list
-from .partition import Partition, partition
-from .placing import Placing, may_place
-from .problem import Formulation, make_problem, traced_or
+from ...tracing import Traced, TracingError
+from ..acceleration import Factor
+from ..completed import shaped, underlying
+from ..consistency import CONSISTENCY_TOLERANCE
+from ..options import finite_vector, index_list
+from ..partition import Partition, partition
+from ..problem import Formulation, make_problem, traced_or
+from .placing import Placing
+from .table import EXPLICIT, register
 
 if TYPE_CHECKING:
-    from .system import Mechanical, Terms
+    from ..system import Mechanical, Terms
 
 __all__ = ["Partitioned", "minimal"]
 
@@ -49,6 +51,14 @@ NEWTON_SETTLED = 1e-11  # relative size of the last correction; the next would b
 LINEAR = 1e-8  # G J = 0 must hold to this at the start
 
 
+@register(
+    "minimal",
+    index=0,
+    unknowns="q, v",
+    eliminates="λ, dependent coordinates",
+    methods=(EXPLICIT,),
+    meaning="exact: only independent coordinates are integrated; or y, ẏ with q = `closure`(y)",
+)
 def minimal(
     mechanical: Mechanical,
     independent: Sequence[int] | None = None,
@@ -81,15 +91,17 @@ def minimal(
     return make_problem(
         mechanical,
         "minimal",
-        work.slope,
-        np.concatenate([mechanical.q0, mechanical.v0]),
-        mechanical.position_names + mechanical.velocity_names,
-        project=work.project,
+        y0=np.concatenate([mechanical.q0, mechanical.v0]),
+        names=mechanical.position_names + mechanical.velocity_names,
+        **work.functions(),
+        fresh=lambda problem: work.fresh(problem).functions(),
     )
 
 
 class Partitioned:
     """The right-hand side by coordinate partitioning, with its current choice of components.
+
+    Each run has its own (:meth:`fresh`); machine code for the choices is shared.
 
     Attributes
     ----------
@@ -104,11 +116,14 @@ class Partitioned:
         if independent is not None:
             independent = index_list("independent", independent, mechanical.nv, "velocities")
         self.wanted = independent
-        self._may_place = may_place(mechanical)
-        self._known: dict[tuple[tuple[int, ...], ...], Placing | None] = {}
-        self.start = np.concatenate([mechanical.q0, mechanical.v0])
-        self.split: Partition
-        self._begin()
+        self._may_place = mechanical.is_traced
+        kept = mechanical.kept.setdefault("minimal", ({}, {}))
+        self._known: dict[Any, Placing | None] = kept[0]
+        self.shared: dict[Any, Any] = kept[1]  # what engines keep with f for the next run
+        now = mechanical.terms(mechanical.t_span[0], mechanical.q0, mechanical.v0)
+        self.split = self._best(now)
+        self.starts: dict[Any, Partition] = {}
+        self.changes: list[float] = []
         if independent is not None and len(list(independent)) != mechanical.nv - self.split.rank:
             raise ValueError(
                 f"the constraints have rank {self.split.rank}, so {mechanical.nv} − "
@@ -116,24 +131,36 @@ class Partitioned:
                 f"independent; got {list(independent)}"
             )
 
-    def _begin(self) -> None:
-        """Choose from the initial state: every run starts alike."""
-        mechanical = self.mechanical
-        now = mechanical.terms(mechanical.t_span[0], mechanical.q0, mechanical.v0)
-        self.split = self._best(now)
-        self.changes: list[float] = []
+    def fresh(self, problem: Formulation) -> Partitioned:
+        """The same for another run, with the choice that suits its start."""
+        made = copy(self)
+        t0, nq = problem.t_span[0], self.mechanical.nq
+        key = (t0, problem.y0.tobytes(), problem.params.tobytes())
+        if key not in self.starts:
+            now = self.mechanical.terms(t0, problem.y0[:nq], problem.y0[nq:], problem.params)
+            self.starts.clear()
+            self.starts[key] = self._best(now)
+        made.split, made.changes = self.starts[key], []
+        return made
+
+    def functions(self) -> dict[str, Any]:
+        """f and project, and the Jacobian; machine code for the current choice where possible."""
+        if self.placing() is None:
+            return {"f": self.slope, "project": self.project}
+        return {"f": _Slope(self), "project": _Place(self), "jac": self.jacobian}
 
     def _best(self, now: Terms) -> Partition:
         tolerance = self.mechanical.rank_tolerance
         return partition(now.G, independent=self.wanted, tolerance=tolerance)
 
-    def _placing(self) -> Placing | None:
+    def placing(self) -> Placing | None:
         """Machine code for the current choice, made when it is first needed."""
         if not self._may_place:
             return None
-        key = (tuple(self.split.rows.tolist()), tuple(self.split.dependent.tolist()))
+        worst = WORSE if self.wanted is None else np.inf
+        key = (tuple(self.split.rows.tolist()), tuple(self.split.dependent.tolist()), worst)
         if key not in self._known:
-            self._known[key] = Placing.made(self.mechanical, self.split)
+            self._known[key] = Placing.made(self.mechanical, self.split, worst)
         return self._known[key]
 
     def _here(self, now: Terms) -> Partition:
@@ -179,10 +206,7 @@ class Partitioned:
         mechanical, split = self.mechanical, self.split
         p = mechanical.params if p is None else p
         y = np.asarray(y, dtype=float)
-        if t == mechanical.t_span[0] and np.array_equal(y, self.start):
-            self._begin()
-            split = self.split
-        fast = self._placing()
+        fast = self.placing()
         found = None if fast is None else fast(t, y, p)
         if found is not None:
             return found[2]
@@ -208,7 +232,7 @@ class Partitioned:
         """Put the dependent part in its place; choose anew where that has become difficult."""
         p = self.mechanical.params if p is None else p
         y = np.asarray(y, dtype=float)
-        fast = self._placing()
+        fast = self.placing()
         found = None if fast is None else fast(t, y, p)
         if found is None:
             placed = self.placed(t, y, p)
@@ -227,6 +251,60 @@ class Partitioned:
                 self.split = best
                 self.changes.append(t)
         return np.concatenate([q, v])
+
+    def jacobian(self, t: float, y: Any, p: Any = None) -> Array:
+        """∂f/∂y for the current choice; exact."""
+        fast = self.placing()
+        assert fast is not None
+        return fast.slope.jacobian()(t, y, self.mechanical.params if p is None else p)
+
+
+class _Slope:
+    """The right-hand side of one run as the engine sees it: machine code that may be replaced.
+
+    Whoever changes the choice of components calls for new addresses (``Engine.renew``). So a step
+    may not be made one piece of code with it.
+    """
+
+    is_replaced = True
+
+    def __init__(self, work: Partitioned) -> None:
+        self.work, self.n = work, work.mechanical.nq + work.mechanical.nv
+        self.m, self.k = self.n, work.mechanical.params.size
+
+    def __call__(self, t: float, y: Any, p: Any = None) -> Array:
+        return self.work.slope(t, y, p)
+
+    def machine_code(self) -> Any:
+        """For the current choice."""
+        fast = self.work.placing()
+        assert fast is not None  # all choices are of a size
+        return fast.slope.machine_code()
+
+    def operations(self) -> dict[str, float]:
+        """Too many to be part of a step."""
+        return {"total": np.inf}
+
+    def _derive(self, key: Any, make: Callable[[], Any]) -> Any:
+        kept = self.work.shared
+        if key not in kept:
+            kept[key] = make()
+        return kept[key]
+
+
+class _Place:
+    """The projection of one run: dependent components in their place, or another choice."""
+
+    def __init__(self, work: Partitioned) -> None:
+        self.work, self.n = work, work.mechanical.nq + work.mechanical.nv
+
+    def __call__(self, t: float, y: Any, p: Any = None) -> Array:
+        return self.work.project(t, y, p)
+
+    def machine_codes(self) -> tuple[Any, None] | None:
+        """For the current choice, in one step."""
+        fast = self.work.placing()
+        return None if fast is None else (fast.place.machine_code(), None)
 
 
 # -------------------------------------------------------------------- q = γ(y)

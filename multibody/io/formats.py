@@ -1,0 +1,232 @@
+"""Files of models by format: one table, one reader and, where there is one, one writer for each.
+
+A format is an entry of :data:`FORMATS`; CONTRIBUTING has the recipe.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from integrators.files import write_text
+
+from ..checks import one_of
+from ..model import Model
+from .reader import read_model
+from .report import Report
+from .source import read_text
+from .urdf import read_urdf
+from .writer import write_model
+
+__all__ = ["FORMATS", "Format", "dumps", "load_model", "loads", "save_model"]
+
+
+@dataclass(frozen=True)
+class Format:
+    """How files of one kind are read and written.
+
+    Attributes
+    ----------
+    read
+        ``read(text, file, report, **options)`` returns a model; it raises
+        :class:`ModelFileError` with the line, and enters what it leaves out into the report.
+    write
+        ``write(model)`` returns text; None if there is no writer.
+    ending
+        Of the names of such files.
+    begins
+        How text of this kind begins, if that tells it from the others.
+    """
+
+    read: Callable[..., Model]
+    write: Callable[[Model], str] | None
+    ending: str
+    begins: str = ""
+
+
+FORMATS = {
+    "toml": Format(
+        lambda text, file, report: read_model(text, "toml", file),
+        lambda model: write_model(model, "toml"),
+        ".toml",
+    ),
+    "json": Format(
+        lambda text, file, report: read_model(text, "json", file),
+        lambda model: write_model(model, "json"),
+        ".json",
+        begins="{",
+    ),
+    "urdf": Format(read_urdf, None, ".urdf", begins="<"),
+}
+
+
+def load_model(
+    path: str | PathLike[str],
+    format: str | None = None,
+    *,
+    policy: str = "warn",
+    report: Report | None = None,
+    **options: Any,
+) -> Model:
+    """Read a model from a file: this program's TOML or JSON, or URDF.
+
+    Parameters
+    ----------
+    path
+        The file; its ending says what it is.
+    format
+        "toml", "json" or "urdf", for files with another ending.
+    policy
+        What to do about impossible data in formats of other programs: "strict" refuses them,
+        "warn" keeps them if a model can, "repair" mends them.
+    report
+        A :class:`~multibody.io.report.Report` to be filled with what was left out or repaired,
+        line by line (its own policy counts); without one, a warning says how much there is.
+    **options
+        Of the format. URDF: ``root="free"`` for a robot that floats, ``limits=True`` for elastic
+        stops at the limits of joints.
+
+    Raises
+    ------
+    ModelFileError
+        With file, line and key of what is wrong.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from multibody import mechanisms, save_model
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "pendulum.toml"
+    ...     save_model(mechanisms.pendulum(), file)
+    ...     load_model(file) == mechanisms.pendulum()
+    True
+    """
+    file = Path(path)
+    kind = _format_of(file, format)
+    return _read(read_text(file), kind, str(file), policy, report, options)
+
+
+def loads(
+    text: str,
+    format: str | None = None,
+    name: str = "<text>",
+    *,
+    policy: str = "warn",
+    report: Report | None = None,
+    **options: Any,
+) -> Model:
+    """Read a model from text.
+
+    Parameters
+    ----------
+    text
+        A model.
+    format
+        As in `load_model`; by default the first character tells: JSON begins with a brace, XML
+        with an angle bracket.
+    name
+        Stands for the file in messages.
+    policy, report, **options
+        As in `load_model`.
+
+    Examples
+    --------
+    >>> model = loads('''
+    ... name = "pendulum"
+    ... [[bodies]]
+    ... name = "rod"
+    ... parent = "base"
+    ... joint = { kind = "revolute", axis = "y" }
+    ... inertia = { shape = "rod", start = [0, 0, 0], end = [0, 0, -1], mass = 2.0 }
+    ... ''')
+    >>> print(model)
+    pendulum: 1 body, nq = 1, nv = 1
+    0 base
+    └─ 1 rod: Revolute(axis=[0.0, 1.0, 0.0]), 2 kg
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"text: expected a string, received {type(text).__name__}")
+    if format is None:
+        start = text.lstrip("\ufeff \t\r\n")[:1]
+        format = next((n for n, f in FORMATS.items() if f.begins and f.begins == start), "toml")
+    return _read(text, one_of(format, "format", tuple(FORMATS)), name, policy, report, options)
+
+
+def _read(
+    text: str, kind: str, name: str, policy: str, report: Report | None, options: dict[str, Any]
+) -> Model:
+    told = Report(policy=policy) if report is None else report
+    told.file = name
+    try:
+        model = FORMATS[kind].read(text, name, told, **options)
+    except TypeError as error:
+        if options and "unexpected keyword" in str(error):
+            raise TypeError(f"{kind} files have no option of this name: {error}") from None
+        raise
+    if told and report is None:
+        warnings.warn(
+            f"{name}: {len(told.remarks)} things were left out or are doubtful, the first in "
+            f"{told.remarks[0]}; pass report=multibody.Report() to have all of them",
+            stacklevel=3,
+        )
+    return model
+
+
+def save_model(model: Model, path: str | PathLike[str], format: str | None = None) -> None:
+    """Write a model to a TOML or JSON file, by its ending or `format`.
+
+    Raises
+    ------
+    ValueError
+        For joints made from Python functions (`UserJoint`, `Driven`): a file cannot hold them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from multibody import mechanisms
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "pendulum.toml"
+    ...     save_model(mechanisms.pendulum(), file)
+    ...     file.read_text().splitlines()[1]
+    'format = 1'
+    """
+    file = Path(path)
+    text = dumps(model, _format_of(file, format))
+    write_text(file, text)
+
+
+def dumps(model: Model, format: str = "toml") -> str:
+    """Text of a model in "toml" or "json".
+
+    Examples
+    --------
+    >>> from multibody import mechanisms
+    >>> model = mechanisms.double_pendulum()
+    >>> loads(dumps(model, "json"), "json") == model
+    True
+    """
+    kind = one_of(format, "format", tuple(FORMATS))
+    write = FORMATS[kind].write
+    if write is None:
+        able = ", ".join(name for name, f in FORMATS.items() if f.write is not None)
+        raise ValueError(f"format: expected one that can be written ({able}), received {kind!r}")
+    return write(model)
+
+
+def _format_of(path: Path, format: str | None) -> str:
+    """Format of a file, from its ending unless it is given."""
+    if format is not None:
+        return one_of(format, "format", tuple(FORMATS))
+    for name, kind in FORMATS.items():
+        if path.suffix.lower() == kind.ending:
+            return name
+    endings = ", ".join(kind.ending for kind in FORMATS.values())
+    raise ValueError(
+        f"path: expected a name that ends in one of {endings}, received {path.name!r}; or say "
+        'format="toml"'
+    )

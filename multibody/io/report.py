@@ -1,0 +1,93 @@
+"""What a reader of somebody else's format understood, and what not.
+
+A file written by another tool says more than a model here, or less, or something impossible. Each
+such thing becomes a :class:`Remark` with its line; what happens then is the reader's `policy`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..checks import one_of
+from .source import ModelFileError
+
+__all__ = ["POLICIES", "Remark", "Report"]
+
+#: What to do about data that are wrong: refuse them, keep them if a model can, or mend them.
+POLICIES = ("strict", "warn", "repair")
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One thing that a reader has to say.
+
+    Attributes
+    ----------
+    line
+        Where it is in the file.
+    what
+        "ignored" (the model does not have it), "repaired", or "doubtful" (kept as it is).
+    text
+        In words.
+    """
+
+    line: int
+    what: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.text} ({self.what})"
+
+
+@dataclass
+class Report:
+    """Remarks on a file, in order; give one to ``load_model(..., report=…)`` to have it filled.
+
+    Attributes
+    ----------
+    file
+        Name of the file.
+    policy
+        One of :data:`POLICIES`.
+    remarks
+        What there is to say.
+    gears
+        Joints that follow others, as :func:`multibody.gears` takes them.
+    """
+
+    file: str = ""
+    policy: str = "warn"
+    remarks: list[Remark] = field(default_factory=list)
+    gears: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        one_of(self.policy, "policy", POLICIES)
+
+    def __bool__(self) -> bool:
+        return bool(self.remarks)
+
+    def __str__(self) -> str:
+        head = f"{self.file}: {len(self.remarks)} remarks"
+        return "\n".join([head, *(f"  {remark}" for remark in self.remarks)])
+
+    def ignored(self, line: int, text: str) -> None:
+        """Note something that a model here does not have."""
+        self.remarks.append(Remark(line, "ignored", text))
+
+    def wrong(self, line: int, text: str, repair: str = "") -> bool:
+        """Note something impossible; whether it is to be repaired. Strict readers refuse it.
+
+        Parameters
+        ----------
+        line, text
+            Where and what.
+        repair
+            What a repair does; empty if there is none.
+        """
+        if self.policy == "strict":
+            remedy = f'; policy="repair" would {repair}' if repair else ""
+            raise ModelFileError(text + remedy, self.file, line)
+        mended = self.policy == "repair" and bool(repair)
+        what, more = ("repaired", f"; {repair}") if mended else ("doubtful", "")
+        self.remarks.append(Remark(line, what, text + more))
+        return mended

@@ -1,0 +1,353 @@
+"""URDF, the robots of ROS, to models.
+
+A link becomes a body whose frame is the link's, a joint the joint that it hangs on; positions are
+in the order of the joints from the root outwards. Origins are "xyz" and "rpy": roll, pitch and yaw
+about the *fixed* axes x, y, z, so R = Rz(yaw) Ry(pitch) Rx(roll). The inertia of a link is given
+about its centre of mass, in axes of its own. (The format: wiki.ros.org/urdf/XML, version 1.0.)
+
+What a model does not have (limits unless asked for, efforts, friction, colours, transmissions) is
+listed in the report, with lines; joints that mimic others are there as `gears`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..algebra.inertia import RigidInertia, mcI
+from ..algebra.plucker import Plucker
+from ..algebra.rotations import skew
+from ..checks import Array, one_of
+from ..joints import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
+from ..model import Model
+from ..model.builder import ModelBuilder
+from ..model.graph import BASE
+from .report import Report
+from .source import ModelFileError
+from .xml import Element, parse_xml
+
+__all__ = ["read_urdf"]
+
+KNOWN = {
+    "robot": {"link", "joint", "material", "transmission", "gazebo", "sensor"},
+    "link": {"inertial", "visual", "collision", "gazebo"},
+    "joint": {
+        *("origin", "parent", "child", "axis", "limit", "dynamics"),
+        *("mimic", "calibration", "safety_controller"),
+    },
+}
+NOT_IN_A_MODEL = {"transmission", "sensor", "calibration", "safety_controller"}
+WITH_AXIS = {"revolute": Revolute, "continuous": Revolute, "prismatic": Prismatic, "planar": Planar}
+WITHOUT_AXIS = {"fixed": Fixed, "floating": Free, "spherical": Spherical}
+TYPES = (*WITH_AXIS, *WITHOUT_AXIS)
+#: Inertias may miss the triangle inequality by this much of the largest: digits that were cut off.
+TRIANGLE = 1e-6
+
+
+def read_urdf(
+    text: str, file: str, report: Report, *, root: str = "fixed", limits: bool = False
+) -> Model:
+    """Read a model from the text of a URDF file.
+
+    Parameters
+    ----------
+    text, file
+        What is in it, and its name.
+    report
+        Receives remarks; its policy says what to do about wrong data.
+    root
+        "fixed": the root link stands on the base; "free": it floats.
+    limits
+        Whether limits of joints become elastic stops.
+    """
+    one_of(root, "root", ("fixed", "free"))
+    robot = parse_xml(text, file)
+    if robot.tag != "robot":
+        raise robot.error("expected <robot>: this is no URDF")
+    _refuse_macros(robot)
+    _note_unknown(robot, report)
+    links = _by_name(robot, "link")
+    joints = _by_name(robot, "joint")
+    if not links:
+        raise robot.error("there is no <link>")
+    parents: dict[str, Element] = {}  # child -> its joint
+    for joint in joints.values():
+        child = _end(joint, "child", links)
+        if child in parents:
+            raise joint.error(
+                f"link {child!r} hangs on the joint of line {parents[child].line} already; a URDF "
+                "is a tree (loops can be written as SDF, or in this program's own files)"
+            )
+        parents[child] = joint
+        _end(joint, "parent", links)
+    roots = [name for name in links if name not in parents]
+    if len(roots) != 1:
+        raise robot.error(
+            f"expected one link without a parent, the root; found {len(roots)}"
+            + (f": {', '.join(map(repr, roots[:5]))}" if roots else ", so the joints form a ring")
+        )
+    builder = ModelBuilder(name=robot.text("name", "robot"))
+    names = {roots[0]: _add_root(builder, links[roots[0]], root, report)}
+    for child in _outwards(roots[0], parents, robot):
+        _add(builder, links[child], parents[child], names, limits, report)
+    _mimic(joints, report)
+    try:
+        return builder.build()
+    except (TypeError, ValueError) as error:
+        raise robot.error(str(error)) from error
+
+
+def _refuse_macros(robot: Element) -> None:
+    for child in robot.children:
+        if child.tag.startswith("xacro:"):
+            raise child.error(
+                "a macro: this is a program that writes a URDF; run it first "
+                "(`xacro FILE > robot.urdf`)"
+            )
+
+
+def _note_unknown(robot: Element, report: Report) -> None:
+    for element in (robot, *robot.children):
+        known = KNOWN.get(element.tag)
+        for child in element.children if known else ():
+            if known is not None and child.tag not in known:
+                report.ignored(child.line, f"unknown element <{child.tag}>")
+            elif child.tag in NOT_IN_A_MODEL:
+                report.ignored(child.line, f"<{child.tag}>")
+
+
+def _by_name(robot: Element, tag: str) -> dict[str, Element]:
+    found: dict[str, Element] = {}
+    for element in robot.all(tag):
+        name = element.text("name")
+        if name in found:
+            raise element.error(f"the name is taken in line {found[name].line}")
+        found[name] = element
+    return found
+
+
+def _end(joint: Element, which: str, links: Mapping[str, Element]) -> str:
+    end = joint.first(which)
+    if end is None:
+        raise joint.error(f"expected <{which} link=…/>")
+    name = end.text("link")
+    if name not in links:
+        raise end.error(f"there is no link {name!r}")
+    return name
+
+
+def _outwards(root: str, parents: Mapping[str, Element], robot: Element) -> list[str]:
+    """Links after their parents, in the order of the file where that leaves a choice."""
+    children: dict[str, list[str]] = {}
+    for child, joint in parents.items():
+        parent = joint.first("parent")
+        assert parent is not None
+        children.setdefault(parent.text("link"), []).append(child)
+    order: list[str] = []
+    waiting = [root]
+    while waiting:
+        link = waiting.pop()
+        order.append(link)
+        waiting.extend(reversed(children.get(link, ())))
+    if len(order) != len(parents) + 1:
+        lost = next(name for name in parents if name not in set(order))
+        raise parents[lost].error(f"link {lost!r} is in a ring of joints that no root reaches")
+    return order[1:]
+
+
+def _add_root(builder: ModelBuilder, link: Element, root: str, report: Report) -> str:
+    name = link.text("name")
+    inertia = _inertia(link, report)
+    if root == "fixed" and inertia is None and name in ("world", BASE):
+        return BASE
+    own = _own_name(link, report)
+    builder.add_body(own, BASE, Free() if root == "free" else Fixed(), None, inertia)
+    return own
+
+
+def _own_name(link: Element, report: Report) -> str:
+    """Name of the body of a link; "base" is what stands still, and no body."""
+    name = link.text("name")
+    if name != BASE:
+        return name
+    report.ignored(link.line, f"the name {name!r}: the link is called '{name}(link)' here")
+    return f"{name}(link)"
+
+
+def _add(
+    builder: ModelBuilder,
+    link: Element,
+    joint: Element,
+    names: dict[str, str],
+    limits: bool,
+    report: Report,
+) -> None:
+    names[link.text("name")] = own = _own_name(link, report)
+    parent = joint.first("parent")
+    assert parent is not None
+    kind = joint.text("type")
+    if kind not in TYPES:
+        raise joint.error(f"type: expected one of {', '.join(TYPES)}, received {kind!r}")
+    if kind == "spherical":
+        report.wrong(joint.line, "a spherical joint: URDF has none, though some programs know it")
+    made = _joint(joint, kind)
+    forces = _forces(joint, kind, made, limits, report)
+    try:
+        builder.add_body(
+            own,
+            names[parent.text("link")],
+            made,
+            _placement(joint.first("origin")),
+            _inertia(link, report),
+            **forces,
+        )
+    except ModelFileError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise joint.error(str(error)) from error
+
+
+def _joint(joint: Element, kind: str) -> Joint:
+    if kind not in WITH_AXIS:
+        return WITHOUT_AXIS[kind]()
+    given = joint.first("axis")
+    axis = np.array([1.0, 0.0, 0.0] if given is None else given.numbers("xyz", 3, (1.0, 0.0, 0.0)))
+    if not np.any(axis):
+        assert given is not None
+        raise given.error("xyz: expected a direction, received zeros")
+    return WITH_AXIS[kind](axis=axis / np.linalg.norm(axis))
+
+
+def _forces(joint: Element, kind: str, made: Joint, limits: bool, report: Report) -> dict[str, Any]:
+    forces: dict[str, Any] = {}
+    dynamics = joint.first("dynamics")
+    if dynamics is not None and made.nv:
+        damping = dynamics.number("damping", 0.0)
+        if damping < 0 and report.wrong(
+            dynamics.line, f"negative damping {damping:g}", "take none"
+        ):
+            damping = 0.0
+        if damping:
+            forces["damping"] = damping
+        if dynamics.number("friction", 0.0):
+            report.ignored(dynamics.line, f"friction of joint {joint.text('name')!r}")
+    limit = joint.first("limit")
+    if limit is not None and kind in ("revolute", "prismatic"):
+        lower, upper = limit.number("lower", 0.0), limit.number("upper", 0.0)
+        if limits and lower < upper:
+            forces["limits"] = (lower, upper)
+        elif limits:
+            report.wrong(limit.line, f"limits {lower:g} … {upper:g} leave no room")
+        else:
+            report.ignored(limit.line, f"limits of joint {joint.text('name')!r}")
+    return forces
+
+
+def _placement(origin: Element | None) -> Plucker | None:
+    if origin is None:
+        return None
+    return Plucker(_rotation(origin).T, np.array(origin.numbers("xyz", 3, (0.0, 0.0, 0.0))))
+
+
+def _rotation(origin: Element) -> Array:
+    """R of an origin: from the axes that it describes to those that it is written in."""
+    roll, pitch, yaw = origin.numbers("rpy", 3, (0.0, 0.0, 0.0))
+    (sr, sp, sy), (cr, cp, cy) = np.sin([roll, pitch, yaw]), np.cos([roll, pitch, yaw])
+    return np.array(
+        [
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ]
+    )
+
+
+# ---------------------------------------------------------------------- inertia
+
+
+def _inertia(link: Element, report: Report) -> RigidInertia | None:
+    inertial = link.first("inertial")
+    if inertial is None:
+        return None
+    mass_element, moments = inertial.first("mass"), inertial.first("inertia")
+    if mass_element is None or moments is None:
+        raise inertial.error("expected <mass value=…/> and <inertia ixx=… …/>")
+    mass = mass_element.number("value")
+    if mass < 0:
+        raise mass_element.error(f"a negative mass, {mass:g}")
+    xx, xy, xz, yy, yz, zz = (
+        moments.number(name, 0.0) for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    )
+    central = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    origin = inertial.first("origin")
+    centre = np.zeros(3)
+    if origin is not None:
+        R, centre = _rotation(origin), np.array(origin.numbers("xyz", 3, (0.0, 0.0, 0.0)))
+        central = R @ central @ R.T
+    if mass == 0 and not np.any(central):
+        return None
+    if mass == 0 and report.wrong(
+        mass_element.line, f"link {link.text('name')!r} has moments but no mass", "leave them out"
+    ):
+        return None
+    central, sound = _possible(central, link.text("name"), moments, report)
+    if sound:
+        return mcI(mass, centre, central)
+    cross = skew(centre)  # doubtful, and wanted as it is
+    return RigidInertia.unchecked(mass, mass * centre, central - mass * cross @ cross)
+
+
+def _possible(central: Array, name: str, moments: Element, report: Report) -> tuple[Array, bool]:
+    """Moments of inertia, and whether a body can have them.
+
+    Principal ones are not negative, and none is above the sum of the others.
+    """
+    values, axes = np.linalg.eigh(central)
+    excess = values[2] - values[1] - values[0]
+    if values[0] >= -TRIANGLE * values[2] and excess <= TRIANGLE * values[2]:
+        if excess > 0 or values[0] < 0:  # digits that were cut off
+            values[:2] += max(excess, -values[0])
+            central = (axes * values) @ axes.T
+        return central, True
+    said = ", ".join(f"{value:.4g}" for value in values)
+    repaired = report.wrong(
+        moments.line,
+        f"no body has the principal moments of link {name!r}: {said}",
+        "raise the smaller ones",
+    )
+    if repaired:
+        values = np.maximum(values, 0.0)
+        values[:2] += max(0.0, values[2] - values[1] - values[0]) / 2 * (1 + 1e-12)
+        central = (axes * values) @ axes.T
+    return central, repaired
+
+
+# ---------------------------------------------------------------------- joints that follow others
+
+
+def _mimic(joints: Mapping[str, Element], report: Report) -> None:
+    for joint in joints.values():
+        mimic = joint.first("mimic")
+        if mimic is None:
+            continue
+        other = mimic.text("joint")
+        if other not in joints:
+            report.wrong(
+                mimic.line, f"joint {joint.text('name')!r} mimics {other!r}: there is none"
+            )
+            continue
+        multiplier, offset = mimic.number("multiplier", 1.0), mimic.number("offset", 0.0)
+        if offset:
+            report.ignored(mimic.line, f"joint {joint.text('name')!r} mimics with an offset")
+            continue
+        follower, leader = (
+            child.text("link") for x in (joint, joints[other]) if (child := x.first("child"))
+        )
+        report.gears[follower] = {leader: multiplier}
+        report.ignored(
+            mimic.line,
+            f"joint {joint.text('name')!r} follows {other!r}; multibody.gears(model, report.gears) "
+            "makes the constraint",
+        )

@@ -1,0 +1,91 @@
+"""Outlines of the surfaces that bodies touch with, and arrows of contact forces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..checks import Array
+from ..model.surfaces import Ball, Bowl, BoxCorners, Capsule, Disc, HalfSpace, Shape
+
+if TYPE_CHECKING:
+    from ..model import Model
+
+__all__ = ["add_outlines", "force_arrows"]
+
+#: Sides of the polygon that stands for a circle.
+SIDES = 24
+
+#: How far a plane is drawn to both sides of its point (m), unless bodies reach farther.
+PLANE = 1.0
+
+#: Length of the longest arrow, in parts of the picture.
+LONGEST_ARROW = 0.25
+
+
+def add_outlines(model: Model, point: Callable[[int, Any], int]) -> list[tuple[int, int]]:
+    """Pairs of points, made by ``point(body, place)``, that outline all contact surfaces."""
+    lines: list[tuple[int, int]] = []
+    seen: set[tuple[int, Shape]] = set()
+    for contact in model.contacts:
+        sides = ((contact.body_a, contact.shape_a), (contact.body_b, contact.shape_b))
+        for body, shape in sides:
+            if shape is None or (body, shape) in seen:
+                continue
+            seen.add((body, shape))
+            for path in _outline(shape):
+                numbers = [point(body, place) for place in path]
+                lines += list(pairwise(numbers))
+    return lines
+
+
+def _outline(shape: Shape) -> list[Array]:
+    """Paths, in rows of points, that show a shape."""
+    if isinstance(shape, HalfSpace):
+        n = np.array(shape.normal)
+        along = np.cross([0.0, 1.0, 0.0], n)
+        if np.linalg.norm(along) < 1e-6:
+            along = np.array([1.0, 0.0, 0.0])
+        along = along / np.linalg.norm(along)
+        return [np.array(shape.point) + PLANE * np.array([[-1.0], [1.0]]) * along]
+    if isinstance(shape, Ball | Bowl):
+        return [_circle(shape.centre, shape.radius, (0.0, 1.0, 0.0))]
+    if isinstance(shape, Disc):
+        return [_circle(shape.centre, shape.radius, shape.axis)]
+    if isinstance(shape, Capsule):
+        return [np.array([shape.start, shape.end])]
+    if isinstance(shape, BoxCorners):
+        corners = shape.corners()
+        return [
+            np.array([a, b])
+            for i, a in enumerate(corners)
+            for b in corners[i + 1 :]
+            if np.count_nonzero(a != b) == 1
+        ]
+    return []
+
+
+def _circle(centre: Any, radius: float, axis: Any) -> Array:
+    a = np.asarray(axis, dtype=float)
+    first = np.cross(a, np.eye(3)[int(np.argmin(np.abs(a)))])
+    first = first / np.linalg.norm(first)
+    second = np.cross(a, first)
+    angles = np.linspace(0.0, 2.0 * np.pi, SIDES + 1)[:, None]
+    return np.asarray(centre + radius * (np.cos(angles) * first + np.sin(angles) * second))
+
+
+def force_arrows(model: Model, solution: Any, shown: Any, size: float) -> Array | None:
+    """Feet and tips (m, 2n, 3) of the forces at n contact points; None if they are not known."""
+    if not hasattr(getattr(solution, "problem", None), "contact_modes"):
+        return None
+    from ..runs.contact.observe import contact_forces
+
+    seen = contact_forces(model, solution, shown)
+    largest = float(np.linalg.norm(seen.force, axis=2).max(initial=0.0))
+    if largest == 0.0:
+        return None
+    tips = seen.point + LONGEST_ARROW * size / largest * seen.force
+    return np.stack([seen.point, tips], axis=2).reshape(len(seen.t), -1, 3)

@@ -1,0 +1,203 @@
+"""ẋ = [q̇; v̇] of a model under forces, and what belongs to it: Jacobian and manifold.
+
+Models of ordinary size are traced, so that all of it is machine code; the rest runs on the generic
+compiled kernels.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..checks import Array, ArrayLike
+from ..dynamics.functions import rate_along, tree_accelerations
+from ..dynamics.kinematics import position_rates
+from ..dynamics.loading import load, load_forces
+from .closed import Stabilisation
+from .derivatives import StateJacobian
+from .forces import force_laws
+from .recursions import pulled_back
+from .traced import accelerate, set_forces, symbolic_state
+
+if TYPE_CHECKING:
+    from integrators.tracing import Traced
+
+    from ..model import Model
+
+__all__ = ["TRACED_BODIES", "Slopes"]
+
+#: Models with more bodies than this are not traced unless asked: compiling takes seconds.
+TRACED_BODIES = 40
+
+#: Traced problems with at most so many states have their Jacobian traced, too, as one piece of
+#: machine code; compiling a larger one takes longer than it saves, and the compiled recursions of
+#: :class:`~multibody.runs.derivatives.StateJacobian` serve all models.
+TRACED_JACOBIAN_STATES = 8
+
+#: The same for models with loops, where recursions are no part of the compiled code.
+LOOP_JACOBIAN_STATES = 40
+
+
+class _ExactJacobian:
+    """∂f/∂x of a traced f, as a function of its arguments; made at the first call."""
+
+    def __init__(self, f: Traced) -> None:
+        self.f = f
+
+    def __call__(self, t: float, x: ArrayLike, *params: Any) -> Array:
+        return self.f.jacobian()(t, x, *params)
+
+    def machine_code(self) -> Any:
+        """Let implicit methods call it without Python."""
+        return self.f.jacobian().machine_code()
+
+
+class Slopes:
+    """The motion of a model under forces.
+
+    Parameters
+    ----------
+    model
+        A tree, with or without loops.
+    tau, f_ext, params
+        Forces as in :func:`~multibody.as_ivp`.
+    gain
+        Rate at which quaternions are pulled back to norm 1; negative where time runs backwards.
+    keep
+        How loops are kept closed; None for a tree.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        tau: Any,
+        f_ext: Any,
+        params: ArrayLike,
+        gain: float,
+        keep: Stabilisation | None = None,
+    ) -> None:
+        self.model, self.gain, self.keep = model, gain, keep
+        self.tau_law, self.force_law, self.params = force_laws(model, tau, f_ext, params)
+        self.depends = callable(tau), callable(f_ext)
+        #: Whether nothing but numbers, which are parameters, is in what is traced.
+        self.is_numbers = not callable(tau) and not isinstance(tau, tuple) and f_ext is None
+
+    def _on_symbols(self, t: Any, x: Any, p: Any) -> Any:
+        """Workspace of symbols after the accelerations were computed."""
+        nq = self.model.nq
+        w = symbolic_state(self.model, t, x)
+        set_forces(self.model, w, *self._forces(t, x[:nq], x[nq:], p))
+        accelerate(w, self.keep)
+        return w
+
+    def _accelerations(self, t: float, x: Array, p: Any) -> Array:
+        model, q, v = self.model, x[: self.model.nq], x[self.model.nq :]
+        tau, forces = self._forces(t, q, v, p)
+        if self.keep is None:
+            return tree_accelerations(model, q, v, tau, forces, t)
+        w = load(model, q, v, t)
+        w.tau[:] = 0.0 if tau is None else tau
+        load_forces(model, w, forces)
+        return self.keep.solution(model, w, forces)[0]
+
+    def _forces(self, t: Any, q: Any, v: Any, p: Any) -> tuple[Any, Any]:
+        tau = None if self.tau_law is None else self.tau_law(t, q, v, p)
+        return tau, None if self.force_law is None else self.force_law(t, q, v, p)
+
+    def of_tree(self, trace: bool | None) -> Any:
+        """f(t, x) or, if there are parameters, f(t, x, p); traced if wanted, or if possible."""
+        from integrators import TracingError, traced
+
+        model, nq, places = self.model, self.model.nq, self.model.quaternion_places
+
+        def symbolic(t: Any, x: Any, p: Any = ()) -> Any:
+            w = self._on_symbols(t, x, p)
+            position_rates(w)
+            return np.concatenate([pulled_back(x[:nq], w.q_dot, places, self.gain), w.a_q])
+
+        def numeric(t: float, x: Array, p: Any = ()) -> Array:
+            rate = rate_along(model, x[:nq], x[nq:], t)
+            q_dot = pulled_back(x[:nq], rate, places, self.gain)
+            return np.concatenate([q_dot, self._accelerations(t, x, p)])
+
+        untraceable = [b for b in model.bodies if not b.joint.is_traceable]
+        if trace is None and (model.n_bodies > TRACED_BODIES or untraceable):
+            trace = False
+        if trace is not False:
+            if untraceable:
+                raise TracingError(
+                    f"body {untraceable[0].name!r} has a joint whose law is a Python callback that "
+                    "cannot be traced; leave traced=None or False"
+                )
+            kept, key = model.tree.traced, ("tree", len(self.params), self.gain)
+            try:
+                if not self.is_numbers:
+                    kept = {}
+                if key not in kept:
+                    f = symbolic if len(self.params) else lambda t, x: symbolic(t, x)
+                    kept[key] = traced(f, n=nq + model.nv, params=len(self.params))
+                return kept[key]
+            except TracingError:
+                if trace:
+                    raise
+        return numeric if len(self.params) else lambda t, x: numeric(t, x)
+
+    def jacobian(self, f: Any, trace: bool | None) -> Any:
+        """∂f/∂x: traced if it is small, else by recursions along the tree."""
+        from integrators.tracing import Traced
+
+        most = LOOP_JACOBIAN_STATES if self.model.loops else TRACED_JACOBIAN_STATES
+        if isinstance(f, Traced) and f.n <= most:
+            return _ExactJacobian(f)
+        return StateJacobian(
+            self.model,
+            self.tau_law,
+            self.force_law,
+            self.depends,
+            self.gain,
+            trace is not False,
+            self.keep,
+            len(self.params),
+        )
+
+    def manifold(self, f: Any) -> Any:
+        """Positions on their groups, velocities as vectors; the motion of both, traced if f is.
+
+        None where all positions are numbers and angles.
+        """
+        from integrators import groups, traced
+        from integrators.tracing import Traced
+
+        model, nq = self.model, self.model.nq
+        if not any(set(b.joint.groups) - {"R", "SO2"} for b in model.bodies):
+            return None
+        kinds = {
+            "R": groups.euclidean(1),
+            "SO2": groups.euclidean(1),
+            "SO3": groups.rotations_by_quaternion(),
+            "SE2": groups.planar_motions(),
+            "SE3": groups.rigid_motions(),
+        }
+        parts = [kinds[g] for b in model.bodies for g in b.joint.groups]
+        space = groups.product(*parts, groups.euclidean(model.nv))
+
+        def directions(t: Any, x: Any) -> list[Any]:
+            return [
+                np.asarray(b.joint.group_velocity(t, x[:nq][i], x[nq:][k]))
+                for b, i, k in zip(model.bodies, model.q_index, model.v_index)
+            ]
+
+        def symbolic(t: Any, x: Any, p: Any = ()) -> Any:
+            return np.concatenate([*directions(t, x), self._on_symbols(t, x, p).a_q])
+
+        def numeric(t: float, x: Array, p: Any = ()) -> Array:
+            return np.concatenate([*directions(t, x), self._accelerations(t, x, p)])
+
+        if not isinstance(f, Traced):
+            return space.manifold(numeric if len(self.params) else lambda t, x: numeric(t, x))
+        # Without n it is traced at its first use only: most runs do not need it.
+        m = space.dimension
+        if len(self.params):
+            return space.manifold(traced(symbolic, params=len(self.params), outputs=m))
+        return space.manifold(traced(lambda t, x: symbolic(t, x), outputs=m))

@@ -1,0 +1,136 @@
+"""Forward sensitivities against closed forms and against differences of high order."""
+
+import numpy as np
+import pytest
+
+from integrators import IVP, Event, TracingError, solve, traced
+from multibody import ModelFamily, as_ivp, mechanisms
+
+TIGHT = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-13}
+CLOSE = 1e-8
+
+
+def by_differences(function, x, h=1e-3):
+    """Derivative by central differences of sixth order."""
+    values = [np.asarray(function(x + j * h)) for j in (-3, -2, -1, 1, 2, 3)]
+    weights = np.array([-1.0, 9.0, -45.0, 45.0, -9.0, 1.0]) / (60 * h)
+    return sum(w * v for w, v in zip(weights, values))
+
+
+SWING = traced(lambda t, y, p: [y[1], -p[0] * np.sin(y[0]) - p[1] * y[1]], n=2, params=2)
+PROBLEM = IVP(SWING, [1.0, 0.3], (0.0, 2.0), params=[4.0, 0.2], state_names=("angle", "rate"))
+
+
+@pytest.mark.parametrize("method", ["DOP853", "Tsit5", "RADAU5", "SDIRK4"])
+def test_linear_problem_in_closed_form(method):
+    decay = IVP(lambda t, y, p: -p[0] * y, [2.0], (0.0, 1.5), params=[0.8])
+    run = solve(decay, method=method, rtol=1e-10, atol=1e-12, sensitivities=["p[0]", "y0[0]"])
+    assert run.y.shape == (1, run.t.size)
+    by_p, by_y0 = run.sensitivities["p[0]"][0], run.sensitivities["y0[0]"][0]
+    assert np.abs(by_p + run.t * 2.0 * np.exp(-0.8 * run.t)).max() < CLOSE
+    assert np.abs(by_y0 - np.exp(-0.8 * run.t)).max() < CLOSE
+
+
+def test_parameters_and_initial_values_against_differences():
+    names = ["p[0]", "p[1]", "y0[1]", "angle"]
+    run = solve(PROBLEM, sensitivities=names, t_eval=[1.0, 2.0], **TIGHT)
+
+    def end(params, y0):
+        return solve(PROBLEM.with_(params=params, y0=y0), t_eval=[1.0, 2.0], **TIGHT).y
+
+    y0, p = PROBLEM.y0, PROBLEM.params
+    expected = {
+        "p[0]": by_differences(lambda x: end([x, p[1]], y0), p[0]),
+        "p[1]": by_differences(lambda x: end([p[0], x], y0), p[1]),
+        "y0[1]": by_differences(lambda x: end(p, [y0[0], x]), y0[1]),
+        "angle": by_differences(lambda x: end(p, [x, y0[1]]), y0[0]),
+    }
+    for name in names:
+        assert np.abs(run.sensitivities[name] - expected[name]).max() < CLOSE, name
+    assert np.array_equal(run.final_sensitivities["p[0]"], run.sensitivities["p[0]"][:, -1])
+
+
+def test_the_solution_itself_is_the_same_and_dense_output_is_there():
+    run = solve(PROBLEM, sensitivities=["p[0]"], dense_output=True, **TIGHT)
+    plain = solve(PROBLEM, **TIGHT)
+    assert np.abs(run.y[:, -1] - plain.y[:, -1]).max() < 1e-10
+    assert run.sol(1.0).shape == (2,)
+    assert run.problem is PROBLEM
+
+
+def test_through_a_bounce():
+    """A ball that bounces: saltation; height and time of the bounce in closed form."""
+    fall = traced(lambda t, y, p: [y[1], -p[0]], n=2, params=2)
+    floor = Event(
+        lambda t, y, p: y[0], direction=-1, reset=lambda t, y, p: [0.0 * y[0], -p[1] * y[1]]
+    )
+    ball = IVP(fall, [1.0, 0.0], (0.0, 1.2), params=[9.81, 0.8], events=floor)
+    run = solve(ball, sensitivities=["p[0]", "p[1]", "y0[0]"], **TIGHT)
+    assert len(run.t_events[0]) >= 2
+
+    def end(g, e, h):
+        start = ball.with_(params=[g, e], y0=[h, 0.0])
+        found = solve(start, t_eval=[1.2], **TIGHT)
+        return np.concatenate([found.y[:, -1], found.t_events[0][:2]])
+
+    for name, function, x in (
+        ("p[0]", lambda x: end(x, 0.8, 1.0), 9.81),
+        ("p[1]", lambda x: end(9.81, x, 1.0), 0.8),
+        ("y0[0]", lambda x: end(9.81, 0.8, x), 1.0),
+    ):
+        expected = by_differences(function, x, 1e-3)
+        found = np.concatenate(
+            [run.final_sensitivities[name], run.event_sensitivities[0][name][:2]]
+        )
+        assert np.abs(found - expected).max() < 1e-7, name
+
+
+def test_through_a_projection():
+    turn = traced(lambda t, y, p: [-p[0] * y[1], p[0] * y[0]], n=2, params=1)
+    circle = traced(lambda t, y: y / np.sqrt(y[0] * y[0] + y[1] * y[1]), n=2)
+    problem = IVP(turn, [1.0, 0.0], (0.0, 1.0), params=[1.3], project=circle)
+    run = solve(problem, sensitivities=["p[0]"], **TIGHT)
+    assert run.final_sensitivities["p[0]"] == pytest.approx([-np.sin(1.3), np.cos(1.3)], abs=CLOSE)
+
+
+@pytest.mark.parametrize("stabilise", ["baumgarte", "projection"])
+def test_closed_loops_with_a_start_that_moves_with_the_lengths(stabilise):
+    family = ModelFamily("four_bar", ["crank", "density"])
+    start = mechanisms.entry("four_bar").start(family.base)
+    problem = family.problem(*start, (0.0, 0.4), stabilise=stabilise)
+    options = {"positions": {"crank": 0.9}, "speeds": {"crank": 4.0}}
+    guess = [0.9, -0.7, 0.8]
+
+    def end(crank, density):
+        run = solve(problem.at([crank, density], guess, **options), t_eval=[0.4], **TIGHT)
+        return run.y[:, -1]
+
+    here = problem.at({"crank": 1.05, "density": 1.2}, guess, **options)
+    run = solve(here, sensitivities=["crank", "density"], **TIGHT)
+    by_crank = by_differences(lambda x: end(x, 1.2), 1.05)
+    by_density = by_differences(lambda x: end(1.05, x), 1.2)
+    size = np.abs(by_crank).max()
+    assert np.abs(run.final_sensitivities["crank"] - by_crank).max() < CLOSE * size
+    assert np.abs(run.final_sensitivities["density"] - by_density).max() < CLOSE * size
+
+
+def test_forces_of_a_mechanism_by_their_parameters():
+    model = mechanisms.pendulum()
+    problem = as_ivp(
+        model, [0.3], [0.0], (0.0, 1.0), lambda t, q, v, p: [-p[0] * v[0]], params=[0.5]
+    )
+    run = solve(problem, sensitivities=["p[0]"], **TIGHT)
+    expected = by_differences(lambda c: solve(problem.with_(params=[c]), **TIGHT).y[:, -1], 0.5)
+    assert np.abs(run.final_sensitivities["p[0]"] - expected).max() < CLOSE
+
+
+def test_what_cannot_be_differentiated_is_refused():
+    with pytest.raises(ValueError, match="no parameter and no initial value"):
+        solve(PROBLEM, sensitivities=["mass"])
+    with pytest.raises(ValueError, match="different names"):
+        solve(PROBLEM, sensitivities=[])
+    with pytest.raises(TracingError):
+        solve(lambda t, y, p: [float(y[0])], (0, 1), [1.0], params=[1.0], sensitivities=["p[0]"])
+    mass = IVP(lambda t, y: -y, [1.0], (0, 1), mass=np.eye(1))
+    with pytest.raises(ValueError, match="mass matrix"):
+        solve(mass, sensitivities=["y0[0]"])

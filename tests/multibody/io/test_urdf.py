@@ -1,0 +1,184 @@
+"""URDF: robots of other programs, against models built by hand, and what is refused."""
+
+import numpy as np
+import pytest
+
+import multibody as mb
+from multibody.io import ModelFileError, Report, loads
+
+ARM = """<?xml version="1.0"?>
+<robot name="arm">
+  <link name="world"/>
+  <joint name="stand" type="fixed">
+    <parent link="world"/><child link="foot"/><origin xyz="0.1 0.2 0.3" rpy="0.1 -0.2 0.3"/>
+  </joint>
+  <link name="foot">
+    <inertial><mass value="3"/><inertia ixx="0.02" iyy="0.02" izz="0.03"/></inertial>
+  </link>
+  <link name="upper">
+    <inertial>
+      <origin xyz="0.05 0.02 0.2" rpy="0.4 0.3 -0.5"/><mass value="2"/>
+      <inertia ixx="0.03" ixy="0.001" ixz="-0.002" iyy="0.028" iyz="0.0005" izz="0.01"/>
+    </inertial>
+    <visual><geometry><box size="1 1 1"/></geometry></visual>
+  </link>
+  <joint name="shoulder" type="revolute">
+    <parent link="foot"/><child link="upper"/><origin xyz="0 0 0.1" rpy="0.5 0 1.2"/>
+    <axis xyz="0 2 0"/><limit lower="-1" upper="1" effort="5" velocity="2"/>
+    <dynamics damping="0.3" friction="0.1"/>
+  </joint>
+  <joint name="slide" type="prismatic">
+    <parent link="upper"/><child link="tool"/><origin xyz="0 0 0.4" rpy="0 0.7 0"/>
+    <axis xyz="1 1 0"/><limit lower="0" upper="1" effort="5" velocity="2"/>
+    <mimic joint="shoulder" multiplier="0.1"/>
+  </joint>
+  <link name="tool">
+    <inertial><mass value="0.5"/><inertia ixx="1e-3" iyy="1e-3" izz="1e-3"/></inertial>
+  </link>
+</robot>
+"""
+
+
+def rpy(roll, pitch, yaw):
+    """R = Rz(yaw) Ry(pitch) Rx(roll), from rotations of the algebra."""
+    turns = mb.rotx(roll), mb.roty(pitch), mb.rotz(yaw)
+    x, y, z = (X.E.T for X in turns)
+    return z @ y @ x
+
+
+def by_hand():
+    build = mb.ModelBuilder(name="arm")
+
+    def at(xyz, *angles):
+        return mb.Plucker(rpy(*angles).T, xyz)
+
+    def inertia(mass, centre, I, R):
+        return mb.mcI(mass, centre, R @ I @ R.T)
+
+    foot = inertia(3, np.zeros(3), np.diag([0.02, 0.02, 0.03]), np.eye(3))
+    build.add_body("foot", 0, mb.Fixed(), at([0.1, 0.2, 0.3], 0.1, -0.2, 0.3), foot)
+    I = np.array([[0.03, 0.001, -0.002], [0.001, 0.028, 0.0005], [-0.002, 0.0005, 0.01]])
+    upper = inertia(2, [0.05, 0.02, 0.2], I, rpy(0.4, 0.3, -0.5))
+    shoulder = mb.Revolute(axis=[0, 1, 0])
+    build.add_body("upper", "foot", shoulder, at([0, 0, 0.1], 0.5, 0, 1.2), upper, damping=0.3)
+    tool = inertia(0.5, np.zeros(3), 1e-3 * np.eye(3), np.eye(3))
+    axis = np.array([1.0, 1.0, 0.0]) / np.sqrt(2)
+    build.add_body("tool", "upper", mb.Prismatic(axis=axis), at([0, 0, 0.4], 0, 0.7, 0), tool)
+    return build.build()
+
+
+def test_dynamics_are_those_of_the_model_built_by_hand():
+    report = Report()
+    model, expected = loads(ARM, report=report), by_hand()
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        q, v, a = rng.normal(size=(3, 2))
+        np.testing.assert_allclose(mb.crba(model, q), mb.crba(expected, q), rtol=1e-13, atol=1e-15)
+        np.testing.assert_allclose(mb.ID(model, q, v, a), mb.ID(expected, q, v, a), rtol=1e-12)
+
+
+def test_the_report_has_what_was_left_out_with_lines():
+    report = Report()
+    model = loads(ARM, name="arm.urdf", report=report)
+    assert {remark.what for remark in report.remarks} == {"ignored"}
+    lines = ARM.splitlines()
+    for remark in report.remarks:
+        word = "<mimic" if "follows" in remark.text else remark.text.split()[0].rstrip("s")
+        assert word in lines[remark.line - 1]
+    text = str(report)
+    for piece in ("friction of joint 'shoulder'", "limits of joint 'slide'", "follows 'shoulder'"):
+        assert piece in text
+    assert report.gears == {"tool": {"upper": 0.1}}
+    closure = mb.gears(model, report.gears)  # ready to use
+    np.testing.assert_allclose(closure.jacobian([0.3]).ravel(), [1.0, 0.1])
+
+
+def test_without_a_report_a_warning_says_how_much_is_missing():
+    with pytest.warns(UserWarning, match="things were left out or are doubtful, the first in line"):
+        loads(ARM)
+
+
+def test_limits_become_stops_where_asked_for():
+    model = loads(ARM, report=Report(), limits=True)
+    inside, outside = (mb.ID(model, [q, 0.5], [0, 0], [0, 0])[0] for q in (0.9, 1.1))
+    free = loads(ARM, report=Report())
+    assert inside == pytest.approx(mb.ID(free, [0.9, 0.5], [0, 0], [0, 0])[0])
+    assert abs(outside - mb.ID(free, [1.1, 0.5], [0, 0], [0, 0])[0]) > 100  # 0.1 rad · 1e4
+
+
+def test_a_robot_may_float():
+    model = loads(ARM.replace('<link name="world"/>', '<link name="trunk"/>')
+                  .replace('"world"', '"trunk"'), report=Report(), root="free")  # fmt: skip
+    assert model.nv == 8
+    assert model.nq == 9
+
+
+def link(inertial):
+    return f'<robot name="r"><link name="a">{inertial}</link></robot>'
+
+
+THIN = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="3"/></inertial>'
+
+
+def test_moments_that_no_body_has_follow_the_policy():
+    with pytest.raises(
+        ModelFileError, match=r'principal moments of link .a.: 1, 1, 3; policy="rep'
+    ):
+        loads(link(THIN), policy="strict", report=Report(policy="strict"))
+    kept, mended = Report(), Report(policy="repair")
+    as_it_is = loads(link(THIN), report=kept).bodies[0].inertia
+    nearest = loads(link(THIN), report=mended).bodies[0].inertia
+    np.testing.assert_allclose(np.diag(as_it_is.rotational), [1, 1, 3])
+    np.testing.assert_allclose(np.diag(nearest.rotational), [1.5, 1.5, 3])
+    assert [r.what for r in (*kept.remarks, *mended.remarks)] == ["doubtful", "repaired"]
+
+
+def test_digits_cut_off_are_no_fault():
+    inertial = THIN.replace('izz="3"', 'izz="2.0000001"')
+    report = Report(policy="strict")
+    loads(link(inertial), report=report)
+    assert not report.remarks
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("<sdf/>", "this is no URDF"),
+        ("<robot name='r'/>", "there is no <link>"),
+        ("<robot", "not valid XML"),
+        ('<!DOCTYPE r [<!ENTITY a "b">]><robot/>', "document type declaration"),
+        ('<robot name="r"><xacro:macro/></robot>', "a macro"),
+        ('<robot name="r"><link name="a"/><link name="a"/></robot>', "taken in line 1"),
+        ('<robot name="r"><link name="a"/><link name="b"/></robot>', "found 2: 'a', 'b'"),
+        ("<a>" * 300, "nested deeper"),
+        (link('<inertial><mass value="nan"/><inertia/></inertial>'), "a finite number"),
+        (link('<inertial><mass value="1e999"/><inertia/></inertial>'), "a finite number"),
+        (link('<inertial><mass value="-1"/><inertia/></inertial>'), "negative mass"),
+        (link("<inertial/>"), "expected <mass"),
+        (ARM.replace("revolute", "screw"), "type: expected one of revolute"),
+        (ARM.replace('link="upper"', 'link="lower"', 1), "no link 'lower'"),
+        (ARM.replace('xyz="0 2 0"', 'xyz="0 0 0"'), "expected a direction"),
+        (ARM.replace('xyz="0 2 0"', 'xyz="0 2"'), "3 finite numbers, received '0 2'"),
+        (ARM.replace('<parent link="world"/>', '<parent link="tool"/>'), "ring"),
+    ],
+)  # fmt: skip
+def test_faults_are_refused_with_the_line(text, said):
+    with pytest.raises(ModelFileError, match=rf"^r\.urdf:\d+: .*{said}"):
+        loads(text, "urdf", "r.urdf", report=Report())
+
+
+def test_options_and_policies_are_checked():
+    with pytest.raises(TypeError, match="urdf files have no option of this name"):
+        loads(ARM, rot="free", report=Report())
+    with pytest.raises(ValueError, match="policy: expected"):
+        loads(ARM, policy="lenient")
+    with pytest.raises(ValueError, match="one that can be written"):
+        mb.save_model(by_hand(), "arm.urdf")
+
+
+def test_a_file_is_known_by_its_ending(tmp_path):
+    file = tmp_path / "arm.urdf"
+    file.write_text(ARM)
+    report = Report()
+    assert mb.load_model(file, report=report).nv == 2
+    assert report.file == str(file)
