@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from integrators import solve
+from integrators.analysis import compare_roads, plot
 from integrators.dae.general import StructureError
 from integrators.problems.dae_systems import names, system
 
@@ -59,3 +60,43 @@ def test_robot_arm_follows_its_path():
     t = sol.t
     assert sol.y[0] == pytest.approx(1 - np.exp(t), abs=1e-10)
     assert sol.y[2] == pytest.approx(np.exp(t) - t, abs=1e-10)
+
+
+def test_roads_in_a_table(capsys):
+    from featherstep.cli import main
+
+    case = system("pendulum_chain")
+    start = case.system.consistent(0.0, case.fixed, case.guess)
+    result = compare_roads(case.system, start, 0.5, rtol=1e-8, methods={
+        "dummy": ["RADAU5"], "underlying": ["DOPRI853"], "taylor": ["Taylor"], "given": ["RADAU5"],
+    })  # fmt: skip
+    assert [run.road for run in result.runs] == ["dummy", "underlying", "taylor", "given"]
+    assert all(run.error < 1e-4 for run in result.runs)
+    assert all(run.drift < 1e-14 for run in result.runs[:3])
+    command = ["compare", "reactor", "--roads", "underlying,taylor", "--rtol", "1e-6"]
+    assert main([*command, "--methods", "Taylor", "--csv", "-"]) == 0
+    assert capsys.readouterr().out.startswith("road,method,rtol,error,drift,steps,seconds,message")
+    assert main(["compare", "reactor", "--roads", "nowhere"]) == 2
+    with pytest.raises(ValueError, match="no road"):
+        compare_roads(case.system, start, 0.5, roads=["nowhere"])
+
+
+def test_roads_that_are_refused_are_lines_of_the_table():
+    case = system("pendulum_chain", pendulums=2)
+    start = case.system.consistent(0.0, case.fixed, case.guess)
+    result = compare_roads(
+        case.system, start, 0.1, roads=["given"], rtol=1e-6, reference=np.zeros(6)
+    )
+    assert result.runs[0].message.startswith("refused: as given the system has index 5")
+    assert "refused" in str(result)
+
+
+def test_picture_of_a_structure():
+    axes = plot.dae_structure(system("pendulum_chain", pendulums=2).system.structure())
+    assert axes.get_title() == "pendulum_chain: index 5, 4 freedoms"
+    texts = [text.get_text() for text in axes.texts]
+    assert sorted(texts) == sorted("2 0 2 0 0 0 2 0 2 0 0 0 0".split())
+    assert plot.dae_structure(system("ladder", sections=20).system.structure()).lines
+    assert (
+        "singular" in plot.dae_structure(system("free_multiplier").system.structure()).get_title()
+    )
