@@ -323,8 +323,8 @@ def _as_ivp(problem: Any, t_span: Sequence[float] | None, y0: Any, changes: dict
     if t_span is None or y0 is None:
         raise TypeError("solve(f, t_span, y0) needs the interval and the initial state")
     warn_of_swapped(problem)
-    t_span, y0 = in_order(t_span, y0)
-    return IVP(problem, y0, t_span, **given)
+    interval, start = in_order(t_span, y0)
+    return IVP(problem, start, interval, **given)
 
 
 def _as_hybrid(

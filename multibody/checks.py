@@ -190,7 +190,8 @@ def real_scalar(value: ArrayLike, name: str) -> float:
         raise ValueError(
             f"{name}: expected one number, received shape {array.shape}; pass a scalar"
         )
-    return float(array) if array.dtype != object else array[()]
+    value_alone: Any = array[()]
+    return value_alone if array.dtype == object else float(value_alone)
 
 
 def one_of(value: str, name: str, choices: tuple[str, ...]) -> str:

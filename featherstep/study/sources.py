@@ -171,8 +171,8 @@ class Shared:
         if self.lanes and ready.size:
             self._solve(part, ready, rows)
         elif not self.lanes:
-            for k in ready:
-                _alone(part, int(k), self.plan, lambda k=k: self.supplier.made(rows, int(k)))
+            for run in map(int, ready):
+                _alone(part, run, self.plan, lambda run=run: self.supplier.made(rows, run))
         return part
 
     def made(self, columns: Mapping[str, Array]) -> tuple[IVP, Seen]:
@@ -197,7 +197,7 @@ class Shared:
                 t_eval=self.times if self.times.size else None,
                 events=(*ivp.events, *events) if events else None,
                 workers=1,
-                **({"reduce": self.reduce} if self.reduce else {}),
+                reduce=self.reduce or None,
                 **plan.options,
             )
         except Exception as error:

@@ -210,7 +210,7 @@ class ModelFile(Subject):
 
     def build(self, parameters: Mapping[str, Any]) -> Model:
         """Model with some numbers replaced."""
-        from multibody.io.reader import _model
+        from multibody.io.reader import model_of
 
         source = copy.copy(self._source)
         source.data = copy.deepcopy(self.data)
@@ -220,7 +220,7 @@ class ModelFile(Subject):
             for key in way:
                 at = at[key]
             at[last] = value
-        return _model(source)
+        return model_of(source)
 
     def usual_state(self, model: Model) -> Array:
         """Neutral and at rest, loops closed."""

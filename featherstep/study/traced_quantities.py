@@ -90,7 +90,7 @@ def _symbolic(
 
         def of_force(w: Any, t: Any, x: Any, p: Any) -> Any:
             forces.enter(w, t, x, p)
-            Stabilisation("none", 0.0, 0.0).symbolic(w)
+            Stabilisation().symbolic(w)
             total = 0.0
             for a in range(3, 6):
                 part = 0.0

@@ -92,8 +92,8 @@ class LaneRuns:
         if again.size:
             result.engine += f"; {again.size} of {m} again alone, for what lanes leave to solve"
         if self.ivp.events:
-            for k in range(m):
-                result.t_events[k], result.y_events[k] = self.notes.occurrences(k)
+            for run in range(m):
+                result.t_events[run], result.y_events[run] = self.notes.occurrences(run)
         self.reductions.enter(
             result, self.parameters, self.each.spans, (self.notes.values, self.notes.value_times)
         )

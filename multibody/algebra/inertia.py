@@ -86,7 +86,7 @@ received [1. 1. 3.]; no distribution of mass has these, check units and axes
 
 def _is_possible(I: Array) -> Array:
     """Whether each of many central inertias passes the check above."""
-    finite = np.isfinite(I).all(axis=(1, 2))
+    finite: Any = np.isfinite(I).all(axis=(1, 2))
     moments = np.linalg.eigvalsh(np.where(finite[:, None, None], I, 0.0))
     slack = INERTIA_TOLERANCE * np.abs(moments).max(axis=1)
     positive = moments[:, 0] >= -slack

@@ -314,7 +314,7 @@ def _every_body_has_inertia(model: Model) -> bool:
 
 def _resists(joint: Joint, inertias: Array) -> Array:
     """Whether each of some inertias is not negative, and positive in the freedoms of a joint."""
-    finite = np.isfinite(inertias).all(axis=(1, 2))
+    finite: Any = np.isfinite(inertias).all(axis=(1, 2))
     inertias = np.where(finite[:, None, None], inertias, 0.0)
     sizes = np.linalg.eigvalsh(inertias)
     good = finite & (sizes[:, 0] >= -INERTIA_TOLERANCE * sizes[:, -1])

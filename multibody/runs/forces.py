@@ -144,7 +144,7 @@ def external_force_law(model: Model, f_ext: ForcesLike) -> Callable[..., Any] | 
     if f_ext is None:
         return None
     if takes_parameters(f_ext):
-        return lambda t, q, v, p: _rows(model, f_ext(t, q, v, p))  # type: ignore[operator]
+        return lambda t, q, v, p: _rows(model, f_ext(t, q, v, p))
     if callable(f_ext):
         return lambda t, q, v: _rows(model, f_ext(t, q, v))
     constant = _rows(model, f_ext)
