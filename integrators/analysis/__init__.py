@@ -87,6 +87,7 @@ _WHERE: dict[str, str] = {
     "Grade": "exercises",
     "OrderEstimate": "study.slopes",
     "Program": "study.runs",
+    "PerturbationIndex": "study.perturbation",
     "Roads": "study.roads",
     "WorkPrecision": "study.work_precision",
     "compare_roads": "study.roads",
@@ -96,6 +97,7 @@ _WHERE: dict[str, str] = {
     "find_reference": "study.reference",
     "grade": "exercises",
     "measured_weights": "method.probes",
+    "perturbation_index": "study.perturbation",
     "register_exercise": "exercises",
     "work_precision": "study.work_precision",
 }

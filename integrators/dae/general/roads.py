@@ -117,6 +117,7 @@ def _dummy(
         state_names=dummy.names,
         road="dummy",
         derivatives=dummy.derivatives,
+        chosen_from=array.size + dummy.count if dummy.count else None,
         **common_fields(system, events, completed, fields),
     )
 
