@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from integrators import solve
-from integrators.analysis import compare_roads, plot
+from integrators import DAE, solve
+from integrators.analysis import compare_roads, perturbation_index, plot
 from integrators.dae.general import StructureError
 from integrators.problems.dae_systems import names, system
 
@@ -102,3 +102,17 @@ def test_picture_of_a_structure():
     assert (
         "singular" in plot.dae_structure(system("free_multiplier").system.structure()).get_title()
     )
+
+
+def test_perturbation_index_by_measurement():
+    """ODE, algebraic equation, prescribed output, pendulum: 0, 1, 2, 3."""
+    systems = {
+        0: (DAE(lambda t, y, d: [d(y[0]) + y[0]], n=1), {"y0": 1.0}),
+        1: (DAE(lambda t, y, d: [d(y[0]) + y[0] - y[1], y[1] - y[0] ** 2], n=2), {"y0": 0.5}),
+        2: (DAE(lambda t, y, d: [d(y[0]) + y[0] - y[1], y[0] - np.sin(t)], n=2), {}),
+        3: (system("pendulum_chain").system, {"x1": 0.6, "x1'": 0.0, "z1": -0.8}),
+    }
+    for index, (dae, fixed) in systems.items():
+        found = perturbation_index(dae, dae.consistent(fixed=fixed), 1.0)
+        assert found.index == index
+        assert max(found.exponents.values()) == pytest.approx(index - 1, abs=0.1)
