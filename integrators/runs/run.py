@@ -321,11 +321,11 @@ class Run:
                 f"project returned shape {projected.shape}, expected {self.ivp.y0.shape}"
             )
         before = self.engine.from_real(y)
+        if not np.array_equal(projected, before):
+            self.engine.replace_state(projected)
         jumped = getattr(self.ivp, "jumped", None)
         if jumped is not None and jumped(before, projected):
-            self.engine.restart(t, projected)  # what is known of the past belongs to another state
-        elif not np.array_equal(projected, before):
-            self.engine.replace_state(projected)
+            self.engine.forget()  # what is known of the past belongs to another state
         self.engine.renew()
         return self.engine.to_real(projected)
 
