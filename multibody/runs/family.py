@@ -400,10 +400,10 @@ class ModelFamily:
         )
 
 
-
 def _factory(given: Any) -> tuple[Callable[..., Model], str]:
     """Function that makes models, and what to call it."""
     if isinstance(given, str):
+        import_module("multibody.mechanisms")  # which knows the names
         for find in NAMED_FACTORIES:
             found = find(given)
             if found is not None:
