@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .methods.lie import MuntheKaas
     from .methods.taylor import Taylor
     from .methods.user import Method
+    from .stepwise import Stepwise, stepper
     from .tracing import Traced, TracingError, traced, where
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "Predictive",
     "Solution",
     "Status",
+    "Stepwise",
     "Switch",
     "Tableau",
     "Taylor",
@@ -72,6 +74,7 @@ __all__ = [
     "problems",
     "solve",
     "solve_many",
+    "stepper",
     "traced",
     "where",
 ]
@@ -89,6 +92,8 @@ _LATER = {
     "check_method": "analysis.method.check",
     "fit": "analysis.study.fit",
     "solve_many": "many",
+    "Stepwise": "stepwise",
+    "stepper": "stepwise",
     "traced": "tracing",
     "where": "tracing",
 }

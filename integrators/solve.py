@@ -196,6 +196,8 @@ def solve(
         own = getattr(problem, "by_own_method", None)
         replaced = None if own is None else own(method)
         if replaced is not None:  # a scheme that only this kind of problem has
+            if step is None:
+                raise ValueError(f"{method} has no error estimate; give a fixed step, step=h")
             problem, method = replaced
     if isinstance(problem, Hybrid):
         hybrid = _as_hybrid(problem, t_span, y0, changes, check, kinks)

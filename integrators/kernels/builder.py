@@ -75,7 +75,7 @@ def _requests() -> Iterable[str]:
 
 def _stay_in_the_background() -> None:
     with contextlib.suppress(OSError, AttributeError):
-        os.nice(10)
+        os.nice(5)
     stop = threading.Timer(LONGEST, os._exit, [1])
     stop.daemon = True
     stop.start()

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import os
+import threading
 from collections.abc import Callable
 from functools import cache, cached_property
 from typing import Any
@@ -26,6 +28,19 @@ FLOAT = "float of workspace"
 STATUS = "status of workspace, t, h"
 
 _KEPT_BY_NUMBA = b"numba has it"
+
+#: Held while code is brought into memory: there is one owner of it, who must stay.
+_one_at_a_time = threading.RLock()
+
+
+def _after_fork() -> None:
+    """Free the lock in a forked process, where the thread that held it does not exist."""
+    global _one_at_a_time
+    _one_at_a_time = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class CFunction:
@@ -71,27 +86,30 @@ class CFunction:
 
     def find(self) -> int:
         """Address of code in this process or in the cache; 0 if it would have to be compiled."""
-        if not self._address and (data := disk.load(self.name)) is not None:
-            if data == _KEPT_BY_NUMBA:
-                return self.build()  # from numba's entry, in some milliseconds
-            self._load(data)
-        return self._address
+        if self._address:
+            return self._address
+        with _one_at_a_time:  # another thread may just have found it
+            if not self._address and (data := disk.load(self.name)) is not None:
+                if data == _KEPT_BY_NUMBA:
+                    return self.build()  # from numba's entry, in some milliseconds
+                self._load(data)
+            return self._address
 
     def build(self) -> int:
         """Address of the code, which is compiled here and now if need be."""
-        if not self._address and object_code.KNOWN:
-            if (data := disk.load(self.name)) is not None:
-                self._load(data)
-        return self._address or self._compile()
+        with _one_at_a_time:
+            if not self._address and object_code.KNOWN:
+                if (data := disk.load(self.name)) is not None:
+                    self._load(data)
+            return self._address or self._compile()
 
     def _load(self, data: bytes) -> None:
         symbol, _, code = data.partition(b"\n")
         if missing_symbols(code):
             return
         with disk.loading(self.name):
-            engine = kernel_engine(code)
-            self._address = int(engine.get_function_address(symbol.decode()))
-        self._owner = engine
+            self._owner = kernel_engine(code)
+            self._address = int(self._owner.get_function_address(symbol.decode()))
 
     def _compile(self) -> int:
         register_kernels()

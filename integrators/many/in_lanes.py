@@ -160,6 +160,7 @@ class LaneRuns:
         limits = {name: self.options[name] for name in ("max_steps", "max_step", "min_step")}
         options = SimpleNamespace(fixed=self.code.fixed, **limits)
         there = SimpleNamespace(t=result.t[k], h=self.h_end[k], options=options, failure="")
+        there.problem = self.ivp
         return ending(status, there)
 
     def _remark(self, runs: NDArray[np.int64]) -> None:

@@ -21,7 +21,9 @@ def runs_of(
     problem: Any, t_span: Any, y0: Any, params: Any, events: Any, rtol: Any, atol: Any
 ) -> tuple[Any, Array, Array, Each]:
     """The problem of the first run, and states, parameters, times and tolerances of all."""
-    if np.ndim(t_span) == 2 and np.shape(y0) == (2,):  # rows of states, in the order of IVP
+    wide = np.ndim(t_span) == 2 and np.shape(t_span)[1] != 2  # intervals have two columns
+    if np.ndim(t_span) == 2 and (np.shape(y0) == (2,) or (y0 is None and wide)):
+        # Rows of states, in the order of IVP.
         t_span, y0 = y0, t_span
     base_y0 = y0 if y0 is not None else getattr(problem, "y0", None)
     base_p = params if params is not None else getattr(problem, "params", ())
@@ -44,6 +46,11 @@ def runs_of(
     rtols = np.asarray(rtol if np.ndim(rtol) else relative_tolerance(rtol), dtype=float)
     atols = np.asarray(atol, dtype=float)
     rows = [a.shape[0] for a in (states, parameters, spans, atols) if a.ndim == 2]
+    if rtols.ndim and rows and rtols.shape[0] not in rows:
+        raise ValueError(
+            f"rtol must be one number, or one for each of the {rows[0]} runs, got "
+            f"{np.shape(rtol)}; for tolerances of components let atol be a list"
+        )
     counts = {*rows, *(rtols.shape[0] for _ in range(rtols.ndim))}
     if len(counts) != 1:
         more = {"t_span": spans.shape, "rtol": rtols.shape, "atol": atols.shape}

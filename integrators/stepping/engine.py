@@ -424,14 +424,17 @@ class Engine(Stepper):
     def restart(self, t: float, y: NDArray[Any], h: float | None = None) -> None:
         """Start afresh from (t, y) after a jump; nothing known about the past is used."""
         self.replace_state(y)
+        self.forget()
         self.state.t = self.state.t_base = t
-        state = self.state
-        state.step_index = state.have_start = state.have_jacobian = state.last_rejected = 0
-        state.steps_at_order = 0
-        state.newton_memory = 1.0
-        self.state.h_factored = 0.0
+        self.state.step_index = 0
         if h is not None:
             self.state.h = h
+
+    def forget(self) -> None:
+        """Use nothing that was learnt from earlier steps but the step length."""
+        state = self.state
+        state.have_start = state.have_jacobian = state.last_rejected = state.steps_at_order = 0
+        state.newton_memory, state.h_factored = 1.0, 0.0
 
     def statistics(self) -> dict[str, int]:
         """Counters under their public names."""

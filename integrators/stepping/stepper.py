@@ -196,6 +196,9 @@ class Stepper(ABC):
     def restart(self, t: float, y: NDArray[Any], h: float | None = None) -> None:
         """Start afresh from (t, y) after a jump; nothing known about the past is used."""
 
+    def forget(self) -> None:  # noqa: B027
+        """Told that the state has been moved far: what was learnt from earlier steps is void."""
+
     def stop(self) -> None:
         """Asked from another thread to end before the next step, if the method can."""
         return

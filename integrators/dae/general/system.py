@@ -179,7 +179,15 @@ class DAE:
     def _structure(self) -> Structure:
         found = converted(self.equations, self.params.tolist())
         index = None if found.offsets is None else found.index
-        return Structure(found.equations, found.sigma, found.offsets, found.done, self.name, index)
+        return Structure(
+            found.equations,
+            found.sigma,
+            found.offsets,
+            found.done,
+            self.name,
+            index,
+            found.singular,
+        )
 
     def structure(self) -> Structure:
         """Return signature matrix, index, freedoms, blocks and what may be given at the start."""
@@ -190,6 +198,8 @@ class DAE:
         """The equations with their derivatives as functions; raises for a singular structure."""
         if not self._structure.regular:
             raise StructureError(f"{self.name or 'the system'}: {self._structure.trouble}")
+        if self._structure.singularity is not None:
+            raise StructureError(f"{self.name or 'the system'}: {self._structure.doubt}")
         return DerivativeArray(self._structure)
 
     # ------------------------------------------------------------ start
@@ -276,10 +286,10 @@ class DAE:
         ...     problem = system.problem(start, (0, 1), road)
         ...     sol = solve(problem, method=method, rtol=1e-9, atol=1e-9)
         ...     print(f"{sol.y[0, -1]:.6f}")
-        -0.973110
-        -0.973110
-        -0.973110
-        -0.973110
+        -0.986292
+        -0.986292
+        -0.986292
+        -0.986292
         """
         if not isinstance(start, Start):
             raise TypeError(

@@ -62,7 +62,7 @@ class Ladder(Stepper):
         code = at.SWITCH
         while code == at.SWITCH:
             code = self.engine.march(t_stop, take, one_by_one)
-            if code == at.SWITCH:
+            if code == at.SWITCH or (code == at.OK and self.engine.state.order_wish != 0):
                 self._switch()
         return code
 
@@ -153,6 +153,10 @@ class Ladder(Stepper):
     def restart(self, t: float, y: NDArray[Any], h: float | None = None) -> None:
         """Start afresh from (t, y) after a jump."""
         self.engine.restart(t, y, h)
+
+    def forget(self) -> None:
+        """Use nothing that was learnt from earlier steps."""
+        self.engine.forget()
 
     def stop(self) -> None:
         """End before the next step."""

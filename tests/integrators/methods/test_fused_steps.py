@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from integrators import IVP, catalogue, solve, solve_many, traced
-from integrators.many import lanes
+from integrators.many import lane_code
 from integrators.methods.runge_kutta import engine, fused
 
 
@@ -98,7 +98,7 @@ def test_lanes_that_call_f_take_the_steps_of_single_runs(method, monkeypatch):
 def test_too_long_states_are_left_to_the_loop(monkeypatch):
     f = traced(lambda t, y: -y, n=200)
     assert fused.fused_step_function(f, catalogue.get("DOP853"), 0, False, 12) is None
-    monkeypatch.setattr(lanes, "LARGEST_AROUND", 10)
+    monkeypatch.setattr(lane_code, "LARGEST_AROUND", 10)
     monkeypatch.setattr(fused, "LARGEST", 0)
     ivp = problem(3)
     many = solve_many(ivp, y0=[ivp.y0, ivp.y0], method="DOPRI5")

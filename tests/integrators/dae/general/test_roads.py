@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse
 from scipy.special import ellipj, ellipk
 
 from integrators import (
@@ -19,6 +20,8 @@ from integrators import (
     solve_many,
 )
 from integrators.dae.general import ROADS
+from integrators.methods.runge_kutta.divided import is_regular
+from integrators.problems import dae_systems
 
 from .test_structure import chain
 
@@ -337,3 +340,20 @@ def test_modes(system, road):
     assert sol.parts[0].y[1, -1] == pytest.approx(z, abs=1e-8)
     x, z = sol.parts[2].y[:2, 0]
     assert np.hypot(x, z) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_thousands_of_unknowns():
+    """Sparse linear algebra on two roads; a singular mass matrix of that size is no obstacle."""
+    case = dae_systems.system("ladder", sections=300)
+    ends = []
+    for road in ("given", "dummy"):
+        problem = case.problem(road, 0.5)
+        assert problem.n >= 600
+        sol = solve(problem, method="RADAU5", rtol=1e-7, atol=1e-9)
+        assert sol.success, sol.message
+        ends.append(sol.y[:5, -1])
+    assert ends[1] == pytest.approx(ends[0], abs=1e-7)
+    assert is_regular(case.problem("given").mass) is False
+    assert is_regular(scipy.sparse.diags([1e-9] * 600 + [1e3] * 400, format="csc"))
+    with pytest.raises(ValueError, match="take road='dummy' or 'given'"):
+        case.problem("underlying")
