@@ -87,7 +87,8 @@ def solve(
     method
         A name of the catalogue ("DOPRI5", "RADAU5", "Gauss4"; SciPy's names work too),
         "RadauVariable", "Taylor", "RKMK4" and its like for a problem with a manifold
-        (:class:`MuntheKaas`), a :class:`Tableau` or the name of a file with one, an object
+        (:class:`MuntheKaas`), "AB3", "BDF2" and other multistep methods (:class:`Multistep`) with
+        a fixed step, a :class:`Tableau` or the name of a file with one, an object
         with a ``step`` method (:class:`Method`), a ``scipy.integrate.OdeSolver`` class or
         "scipy:LSODA", or "assimulo:CVode" and its like.
     step
@@ -576,6 +577,11 @@ def named_method(name: str) -> Any:
         return constrained_method(name)
     if plain.startswith("scipy:"):
         return _scipy_solver(name.split(":", 1)[1].strip())
+    if plain != "bdf1":  # that is the catalogue's implicit Euler method, which controls its steps
+        from .methods.multistep.names import find_multistep
+
+        if (found := find_multistep(name)) is not None:
+            return found
     from .catalogue import from_name_or_file
 
     return from_name_or_file(name)
