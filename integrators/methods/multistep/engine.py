@@ -12,6 +12,7 @@ its errors.
 from __future__ import annotations
 
 import copy
+from math import comb
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,6 +46,7 @@ class MultistepEngine(Engine):
 
     is_fully_coupled = False  # what JacobianSource asks of an implicit engine
     jacobian: Any = None
+    iterates: Newton | FixedPoint | None = None
 
     def __init__(self, method: Multistep, problem: IVP, options: Options) -> None:
         self.method = method
@@ -96,9 +98,8 @@ class MultistepEngine(Engine):
         self.predicts = None if method.predictor is None else _rows(method.predictor)
         self.beta = float(method.beta[-1])
         k = method.steps
-        self.extrapolates = np.array([(-1.0) ** j * _choose(k, j + 1) for j in range(k)])
+        self.extrapolates = np.array([(-1.0) ** j * comb(k, j + 1) for j in range(k)])
         self.through_values = _through_values(k) if self.by_values else None
-        self.iterates: Newton | FixedPoint | None = None
 
     def _bind_starter(self) -> Stepper:
         from ..runge_kutta.engine import engine_for
@@ -233,10 +234,6 @@ class MultistepEngine(Engine):
 
     # ------------------------------------------------------------ the run
 
-    def restart(self, t: float, y: NDArray[Any], h: float | None = None) -> None:
-        """Start afresh after a jump."""
-        super().restart(t, y, h)
-
     def forget(self) -> None:
         """Use nothing of the past: the starter takes the next steps."""
         super().forget()
@@ -273,12 +270,6 @@ def _rows(method: Multistep) -> tuple[Array, Array]:
     a = np.array([-float(x) for x in method.alpha[-2::-1]])
     b = np.array([float(x) for x in method.beta[-2::-1]])
     return a, b
-
-
-def _choose(n: int, k: int) -> int:
-    from math import comb
-
-    return comb(n, k)
 
 
 def _through_values(k: int) -> Array:

@@ -63,7 +63,7 @@ class Newton:
             if self.factored != h:
                 self._factor(t, y, h)
             before = np.inf
-            for iteration in range(MOST_NEWTON):
+            for _ in range(MOST_NEWTON):
                 residual = known + h * beta * engine.limited_slope(t, y) - y
                 increment = self.algebra.real[0](residual)
                 y += increment
@@ -95,7 +95,7 @@ class FixedPoint:
     def solve(self, t: float, y: Array, known: Array, h: float, beta: float) -> int:
         """Solve for y, in place, from a first guess; the status of it."""
         engine, before = self.engine, np.inf
-        for iteration in range(MOST_FIXED_POINT):
+        for _ in range(MOST_FIXED_POINT):
             new = known + h * beta * engine.limited_slope(t, y)
             size = _relative(new - y, new)
             y[:] = new

@@ -142,7 +142,10 @@ _FAMILIES: dict[str, tuple[Callable[[int], Multistep], int, tuple[str, ...]]] = 
     "NY": (nystrom, 2, ("multistepnystrom", "multistepnyström")),
 }
 _SINGLE: dict[str, tuple[Callable[[], Multistep], tuple[str, ...]]] = {
-    "Leapfrog": (lambda: nystrom(2).with_(name="Leapfrog"), ("multistepmidpoint", "twostepmidpoint")),
+    "Leapfrog": (
+        lambda: nystrom(2).with_(name="Leapfrog"),
+        ("multistepmidpoint", "twostepmidpoint"),
+    ),
     "Milne": (_milne, ("milnesimpson",)),
     "MilnePECE": (_milne_pair, ("milnepair",)),
 }
