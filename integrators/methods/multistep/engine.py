@@ -47,6 +47,7 @@ class MultistepEngine(Engine):
     is_fully_coupled = False  # what JacobianSource asks of an implicit engine
     jacobian: Any = None
     iterates: Newton | FixedPoint | None = None
+    caution = ""
 
     def __init__(self, method: Multistep, problem: IVP, options: Options) -> None:
         self.method = method
@@ -94,6 +95,16 @@ class MultistepEngine(Engine):
     def _read_coefficients(self) -> None:
         """Rows of doubles, for the newest value first."""
         method = self.method
+        if not method.is_zero_stable:
+            self.caution = (
+                f"{self.label} is not zero-stable: its errors grow the more the shorter the step; "
+                "analysis.zero_stability says why"
+            )
+        elif not method.is_consistent:
+            self.caution = (
+                f"{self.label} is not consistent: it does not converge to the solution; "
+                "check its coefficients"
+            )
         self.past = _rows(method)
         self.predicts = None if method.predictor is None else _rows(method.predictor)
         self.beta = float(method.beta[-1])
@@ -113,15 +124,14 @@ class MultistepEngine(Engine):
         options = copy.copy(self.options)
         options.outputs = np.zeros(0)
         plain = self.problem.with_(events=(), project=None)
+        self.shares_slope = isinstance(chosen, Tableau)  # others keep more than the slope
         if isinstance(chosen, Tableau):
-            self.starter_order = chosen.order
             return engine_for(chosen, plain, options)
         if not hasattr(chosen, "bind") or getattr(chosen, "steps", 1) != 1:
             raise TypeError(
                 "the starter must be a one-step method: a Tableau, a name of the catalogue, or "
                 f"Taylor(p); got {chosen!r}"
             )
-        self.starter_order = int(chosen.order or 0)
         bound: Stepper = chosen.bind(plain, options)
         return bound
 
@@ -168,9 +178,10 @@ class MultistepEngine(Engine):
 
     def _from_past(self, rows: tuple[Array, Array], h: float) -> Array:
         a, b = rows
-        value: Array = a @ self.Y[: len(a)]
-        if self.state.stages:
-            value += h * (b @ self.F[: len(b)])
+        with np.errstate(over="ignore", invalid="ignore"):  # the loop says that it blew up
+            value: Array = a @ self.Y[: len(a)]
+            if self.state.stages:
+                value += h * (b @ self.F[: len(b)])
         return value
 
     def _correct(self, t: float, h: float) -> None:
@@ -198,7 +209,7 @@ class MultistepEngine(Engine):
         """Let the starter take the step."""
         starter = self.starter
         starter.restart(t, self.from_real(self.y_now.copy()))
-        if self.state.stages:
+        if self.state.stages and self.shares_slope:
             starter.begin(self.from_real(self.f_now.copy()), None)
 
         def take(t: float, y: Array, ends: Array, states: Array, Q: Array | None) -> bool:

@@ -64,10 +64,12 @@ class Newton:
                 self._factor(t, y, h)
             before = np.inf
             for _ in range(MOST_NEWTON):
-                residual = known + h * beta * engine.limited_slope(t, y) - y
-                increment = self.algebra.real[0](residual)
-                y += increment
+                slope = engine.limited_slope(t, y)
                 engine.state.nnewton += 1
+                if not np.all(np.isfinite(slope)):
+                    return NEWTON_FAILED
+                increment = self.algebra.real[0](known + h * beta * slope - y)
+                y += increment
                 size = _relative(increment, y)
                 if not np.isfinite(size):
                     return NEWTON_FAILED
@@ -96,10 +98,12 @@ class FixedPoint:
         """Solve for y, in place, from a first guess; the status of it."""
         engine, before = self.engine, np.inf
         for _ in range(MOST_FIXED_POINT):
-            new = known + h * beta * engine.limited_slope(t, y)
-            size = _relative(new - y, new)
-            y[:] = new
+            slope = engine.limited_slope(t, y)
             engine.state.nnewton += 1
+            with np.errstate(over="ignore", invalid="ignore"):  # it may diverge
+                new = known + h * beta * slope
+                size = _relative(new - y, new)
+            y[:] = new
             if size <= ROUND_OFF or (size <= NOISE and size >= before):
                 return OK
             if not np.isfinite(size):
