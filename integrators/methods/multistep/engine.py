@@ -236,6 +236,10 @@ class MultistepEngine(Engine):
         self.Q[: self.method.steps] = self.through_values @ values
         self.state.half_rows = 1
 
+    def past_sizes(self) -> Array:
+        """Sizes that the components have had in the values the step starts from."""
+        return np.asarray(np.abs(self.Y).max(axis=0))
+
     def limited_slope(self, t: float, y: Array) -> Array:
         """f(t, y) as a real vector, counted; not asked beyond a jump that is ahead."""
         state = self.state

@@ -58,7 +58,7 @@ class Newton:
 
     def solve(self, t: float, y: Array, known: Array, h: float, beta: float) -> int:
         """Solve for y, in place, from a first guess; the status of it."""
-        engine = self.engine
+        engine, past = self.engine, self.engine.past_sizes()
         try:
             if self.factored != h:
                 self._factor(t, y, h)
@@ -70,7 +70,7 @@ class Newton:
                     return NEWTON_FAILED
                 increment = self.algebra.real[0](known + h * beta * slope - y)
                 y += increment
-                size = _relative(increment, y)
+                size = _relative(increment, np.maximum(past, np.abs(y)))
                 if not np.isfinite(size):
                     return NEWTON_FAILED
                 if size <= ROUND_OFF:
@@ -96,13 +96,13 @@ class FixedPoint:
 
     def solve(self, t: float, y: Array, known: Array, h: float, beta: float) -> int:
         """Solve for y, in place, from a first guess; the status of it."""
-        engine, before = self.engine, np.inf
+        engine, before, past = self.engine, np.inf, self.engine.past_sizes()
         for _ in range(MOST_FIXED_POINT):
             slope = engine.limited_slope(t, y)
             engine.state.nnewton += 1
             with np.errstate(over="ignore", invalid="ignore"):  # it may diverge
                 new = known + h * beta * slope
-                size = _relative(new - y, new)
+                size = _relative(new - y, np.maximum(past, np.abs(new)))
             y[:] = new
             if size <= ROUND_OFF or (size <= NOISE and size >= before):
                 return OK
@@ -116,8 +116,8 @@ class FixedPoint:
         return int(Status.EXTERNAL_FAILED)
 
 
-def _relative(increment: Array, y: Array) -> float:
-    sizes = np.abs(y)
+def _relative(increment: Array, sizes: Array) -> float:
+    """Largest relative increment; a component that passes through 0 has the size it had before."""
     scale = np.maximum(sizes, SMALL * sizes.max(initial=0.0))
     moved = np.abs(increment)
     with np.errstate(invalid="ignore", divide="ignore"):
