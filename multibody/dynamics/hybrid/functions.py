@@ -23,7 +23,7 @@ from .selection import HybridWorkspace, hybrid_tree
 if TYPE_CHECKING:
     from ...model import Model
 
-__all__ = ["HybridResult", "hybrid_dynamics"]
+__all__ = ["HybridResult", "freedoms_named", "hybrid_along", "hybrid_dynamics"]
 
 _RUN = {
     "aba": OnWorkspace(hybrid_articulated, HybridWorkspace, returns=True),
@@ -127,6 +127,19 @@ def hybrid_dynamics(
     return found
 
 
+def hybrid_along(
+    model: Model, forward: Array, t: float, q: Array, v: Array, tau: Array, a: Array, f_ext: Any
+) -> Array:
+    """Joint forces of all freedoms at a state of a run, unchecked; `forward` by truth values."""
+    w = hybrid_tree(model).workspace(forward)
+    w.q[:], w.v[:], w.t[0] = q, v, t
+    w.tau_known[:], w.a_known[:] = tau, a
+    load_forces(model, w, f_ext)
+    w.stabilise[ALPHA], w.stabilise[BETA], w.stabilise[EPSILON] = 0.0, 0.0, REGULARISATION
+    _RUN["loops" if len(w.rows) else "aba"](w)
+    return w.tau.copy()
+
+
 def _check_model(model: Any) -> None:
     from ...model import Model
 
@@ -152,15 +165,15 @@ def _forward_freedoms(model: Model, forward: Any, a: Any) -> Array:
                 "forward: which freedoms does `a` prescribe? Name the others by forward=…, or give "
                 "the accelerations as a dictionary, a={body: …}"
             )
-        chosen[_places(model, list(a or ()))] = True
+        chosen[freedoms_named(model, list(a or ()))] = True
         return ~chosen
     if isinstance(forward, int | np.integer):
         forward = [forward]
-    chosen[_places(model, forward)] = True
+    chosen[freedoms_named(model, forward)] = True
     return chosen
 
 
-def _places(model: Model, chosen: Sequence[str | int]) -> list[int]:
+def freedoms_named(model: Model, chosen: Sequence[str | int]) -> list[int]:
     """Places in v; joints without freedom have none, and the base is no joint."""
     for item in [chosen] if isinstance(chosen, str) else chosen:
         if isinstance(item, str) and item not in model.v_names and model.number(item) == 0:
@@ -176,7 +189,7 @@ def _known(model: Model, name: str, value: Any, wanted: Array, kind: str) -> Arr
     if isinstance(value, Mapping):
         seen: set[int] = set()
         for key, numbers in value.items():
-            places = _places(model, [key])
+            places = freedoms_named(model, [key])
             if wrong := [k for k in places if not wanted[k]]:
                 raise ValueError(
                     f"{name}[{key!r}]: {model.v_names[wrong[0]]} is not {kind}, so this is what is "
