@@ -290,7 +290,9 @@ def _of_spline(spline: Any, name: str, m: int) -> _Motion:
 
     knots = np.asarray(getattr(spline, "x", getattr(spline, "t", [])), dtype=float)
     if not knots.size:
-        raise TypeError(f"{name}: expected a spline with knots, as SciPy's, received {spline!r:.80}")
+        raise TypeError(
+            f"{name}: expected a spline with knots, as SciPy's, received {spline!r:.80}"
+        )
     first, last = float(knots[0]), float(knots[-1])
     velocity, second = spline.derivative(), spline.derivative(2)
 

@@ -126,7 +126,7 @@ def test_a_prescribed_freedom_needs_no_inertia():
 
 
 def test_a_forward_freedom_without_inertia_is_named():
-    """Gimbal lock: two of three angles turn a body about one axis; with one prescribed all is well."""
+    """Gimbal lock: two of three angles turn about one axis; with one prescribed all is well."""
     b = mb.ModelBuilder()
     b.add_body("top", 0, mb.AngleSequence("zyx"), inertia=mb.box((0.1, 0.2, 0.3), mass=2.0))
     model = b.build()
