@@ -13,6 +13,7 @@ import pytest
 import multibody as mb
 from integrators import traced
 from integrators.kernels import compiled_first
+from integrators.kernels.tiers import interpret
 from multibody import hybrid_dynamics
 from multibody.dynamics.functions import SingularModelError
 from multibody.dynamics.hybrid.articulated import hybrid_articulated
@@ -206,6 +207,11 @@ def test_interpreted_is_compiled_is_traced(method):
     places = np.flatnonzero(forward)
     with compiled_first():
         found = hybrid_dynamics(model, c.q, c.v, c.tau, a, places, c.f_ext, t=c.t, method=method)
+
+    w = hybrid_tree(model).workspace(forward)
+    w.f_ext[:] = c.f_ext  # springs have added theirs
+    interpret(KERNELS[method], w)
+    assert np.array_equal([w.a_q, w.tau], found)  # to the last bit
 
     def run(t, x, p=()):
         w = hybrid_tree(model).symbolic(forward)
