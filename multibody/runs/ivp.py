@@ -188,9 +188,7 @@ def as_ivp(
     span = _time_span(t_span)
     if prescribed is not None:
         motion = PrescribedMotion(model, prescribed)
-        q0, v0 = motion.started(q0, v0, span)
-        motion.check_start(span[0], q0, v0)
-        tau, params = motion.forces(tau, f_ext, params)
+        q0, v0, tau, params = motion.applied(q0, v0, span, tau, f_ext, params)
         problem = as_ivp(
             *(model, q0, v0, span, tau, f_ext),
             params=params,

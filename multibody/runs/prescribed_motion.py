@@ -176,6 +176,20 @@ class PrescribedMotion:
         forward = np.flatnonzero(self.forward).tolist()
         hybrid_dynamics(self.model, q, v, a=self.accelerations(t), forward=forward, t=t)
 
+    def applied(
+        self,
+        q0: ArrayLike | None,
+        v0: ArrayLike | None,
+        span: tuple[float, float],
+        tau: Any,
+        f_ext: Any,
+        params: ArrayLike,
+    ) -> tuple[Array, Array, Any, Array]:
+        """Start, joint forces and parameters of a run that follows the motions, all checked."""
+        start = self.started(q0, v0, span)
+        self.check_start(span[0], *start)
+        return *start, *self.forces(tau, f_ext, params)
+
     # ------------------------------------------------------------------ afterwards
 
     def review(self, given: Callable[..., Any] | None) -> Callable[..., Any]:
@@ -186,12 +200,19 @@ class PrescribedMotion:
 
         def told(problem: Any, t: Array, y: Array, rtol: float | None) -> Any:
             status, text = (given and given(problem, t, y, rtol)) or (None, "")
-            remark = self._departure(t, y)
+            remark = self._departure(t, self._states(problem, t, y))
             if not remark:
                 return (status, text) if status is not None or text else None
             return status, f"{text}; {remark}" if text else remark
 
         return told
+
+    def _states(self, problem: Any, t: Array, y: Array) -> Array:
+        """[q; v] in columns, of a run in whatever variables a formulation has."""
+        if not hasattr(problem, "split"):
+            return y
+        parts = [np.concatenate(problem.split(float(s), x)) for s, x in zip(t, y.T)]
+        return np.array(parts).reshape(len(t), -1).T
 
     def _departure(self, t: Array, y: Array) -> str:
         if not len(t):
@@ -210,7 +231,8 @@ class PrescribedMotion:
         return (
             f"the run leaves the motion prescribed for {names[rows[row]]} at t = {t[first]:.6g}: "
             f"{y[rows[row], first]:.6g} where {wanted[row, first]:.6g} is prescribed; either the "
-            "motion jumps in position or velocity there, or ends, or steps are too long"
+            "motion jumps in position or velocity there, or ends, or the loops do not allow it, or "
+            "steps are too long"
         )
 
 

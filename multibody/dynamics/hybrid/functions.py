@@ -232,8 +232,8 @@ def _check_determined(model: Model, w: HybridWorkspace) -> None:
     if not len(rows) or is_forward.all():
         return
     inertia = np.diag(w.H)[is_forward]
-    if not (inertia > 0.0).all():
-        return  # singular, which the result tells
+    if not ((inertia > 0.0).all() and np.isfinite(w.K).all()):
+        return  # which the result tells
     weighted = w.Y[: len(rows)][:, is_forward] / np.sqrt(inertia)
     left, sizes, _ = np.linalg.svd(weighted, full_matrices=True)
     rank = int(np.sum(sizes > RANK_TOLERANCE * sizes.max(initial=0.0)))
@@ -251,8 +251,9 @@ def _check_determined(model: Model, w: HybridWorkspace) -> None:
             "actuators must do"
         )
         raise ValueError(
-            f"the loops of {model.name!r} tie prescribed freedoms to each other ({names}): their "
-            f"accelerations cannot be chosen, and their forces are not determined; {remedy}"
+            f"at this position the loops of {model.name!r} determine what prescribed freedoms do "
+            f"({names}): their accelerations cannot be chosen, and their forces are not "
+            f"determined; {remedy}"
         )
 
 

@@ -151,7 +151,7 @@ def test_loops_against_the_dense_system_or_refused_where_it_has_no_answer(seed):
     whole, part = ranks(c.model, c.q, c.t, forward)
     args = (c.model, c.q, c.v, c.tau, a, places, c.f_ext)
     if part < whole:
-        with pytest.raises(ValueError, match="tie prescribed freedoms to each other"):
+        with pytest.raises(ValueError, match=r"loops .* determine what"):
             hybrid_dynamics(*args, t=c.t)
         return
     found = hybrid_dynamics(*args, t=c.t)
@@ -299,3 +299,6 @@ def test_numbers_that_are_not_finite_are_named():
     model = mb.mechanisms.double_pendulum()
     with pytest.raises(ValueError, match="q: expected finite numbers, received nan for upper"):
         hybrid_dynamics(model, np.array([np.nan, 0.2]), [0.0, 0.0], a={"upper": 0.0})
+    bars = mb.mechanisms.four_bar()
+    with pytest.raises(ValueError, match="v: expected finite numbers, received inf for d"):
+        hybrid_dynamics(bars, np.zeros(3), np.array([0.0, np.inf, 0.0]), a={"crank": 0.0})
