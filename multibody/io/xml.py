@@ -145,6 +145,7 @@ def root_tag(text: str) -> str:
         raise _Found(tag)
 
     parser.StartElementHandler = start
+    parser.StartDoctypeDeclHandler = lambda *_: start("", {})  # refused by the reader, whichever
     try:
         parser.Parse(text.lstrip("\ufeff \t\r\n").encode(), True)
     except _Found as found:
