@@ -1,8 +1,8 @@
 """SDF, the models of Gazebo, to models: versions 1.4 to 1.11, closed loops included.
 
-A link becomes a body, in the axes of the link; where its joint sits off the link's origin, the
-body's origin is at the joint (`Report.frames` has the difference). Joints that a spanning tree
-leaves over close loops. In the neutral position everything is where the file's poses put it, so
+A link becomes a body. Its frame is the link's, unless the joint that carries it sits elsewhere or
+is met from its child: then it is the joint's, and `Report.frames` has the difference. Joints that
+a spanning tree leaves over close loops. In the neutral position everything is where the file's poses put it, so
 loops are closed there to rounding. A model that no joint ties to the world floats.
 (The format: sdformat.org.)
 
