@@ -2,8 +2,8 @@
 
 A link becomes a body. Its frame is the link's, unless the joint that carries it sits elsewhere or
 is met from its child: then it is the joint's, and `Report.frames` has the difference. Joints that
-a spanning tree leaves over close loops. In the neutral position everything is where the file's poses put it, so
-loops are closed there to rounding. A model that no joint ties to the world floats.
+a spanning tree leaves over close loops. In the neutral position everything is where the poses of
+the file put it, so loops are closed there to rounding. What no joint ties to the world floats.
 (The format: sdformat.org.)
 
 What a model does not have (shapes, plugins, sensors, friction, limits unless asked for) is listed
