@@ -15,6 +15,8 @@ __all__ = ["body_name", "inertia_of_link", "roll_pitch_yaw"]
 
 #: Inertias may miss the triangle inequality by this much of the largest: digits that were cut off.
 TRIANGLE = 1e-6
+#: Moments from here on would overflow in what is made of them.
+LARGEST = 1e200
 
 
 def roll_pitch_yaw(roll: float, pitch: float, yaw: float) -> Array:
@@ -67,6 +69,10 @@ def inertia_of_link(
         at[0].line, f"link {name!r} has moments but no mass", "leave them out"
     ):
         return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        far = mass * float(centre @ centre)
+    if not (far < LARGEST and np.abs(central).max() < LARGEST):
+        raise at[0].error("mass, moments or centre of mass are too large for numbers")
     central, sound = _possible(central, name, at[1], rep)
     if sound:
         return mcI(mass, centre, central)

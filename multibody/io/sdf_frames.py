@@ -23,6 +23,8 @@ __all__ = ["MODEL", "WORLD", "Frames", "Scope", "joint_key", "note", "pose_of", 
 
 WORLD = "world"
 MODEL = "__model__"
+#: No frame is farther away: squares of such lengths, times masses, are still numbers.
+FARTHEST = 1e100
 
 
 @dataclass
@@ -149,6 +151,8 @@ class Frames:
         pose = self._absolute[key]
         for key in reversed(path):
             pose = self._absolute[key] = pose.compose(self.known[key].pose)
+            if not np.abs(pose.p).max() < FARTHEST:
+                raise self.known[key].element.error(f"it is farther than {FARTHEST:g} m away")
         return pose
 
     def relative(self, a: str, b: str) -> Pose:

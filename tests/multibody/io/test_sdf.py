@@ -508,6 +508,8 @@ PAIR = link("a") + link("b")
         (sdf(link("a", "0 0 0 0 0 0", attributes="relative_to='a'")), "relative to it"),
         (sdf(link("a") + "<frame name='f' attached_to='f'/>"), "relative to it|ring"),
         (sdf(link("a", "0 0 0 0 0 0 0", attributes="rotation_format='quat_xyzw'")), "quaternion"),
+        (sdf(link("a", "1e308 0 0 0 0 0")), r"farther than 1e\+100 m"),
+        (sdf(link("a", at="1e200 0 0 0 0 0")), "too large for numbers"),
         (sdf(link("a", mass=-1)), "negative mass"),
         (sdf(link("a", mass="1_0")), "a finite number"),
         (sdf("<link name='a'><inertial auto='true'/></link>"), "not computed"),
@@ -544,3 +546,54 @@ def test_ten_thousand_frames_in_a_row_take_no_recursion():
     text = sdf(f"{chain}<frame name='f10000'><pose>0 0 1 0 0 0</pose></frame>"
                + link("a", "1 0 0 0 0 0", attributes="relative_to='f0'"))  # fmt: skip
     np.testing.assert_allclose(read(text).bodies[0].placement.r, [1, 0, 1])
+
+
+# ---------------------------------------------------------------------- drawn at random
+
+MORE = {
+    "universal": "<axis><xyz>1 2 0</xyz></axis><axis2><xyz>2 -1 3</xyz></axis2>",
+    "revolute2": "<axis><xyz>1 2 0</xyz></axis><axis2><xyz>1 1 1</xyz></axis2>",
+    "screw": AXIS + "<screw_thread_pitch>0.1</screw_thread_pitch>",
+    "ball": "",
+    "fixed": "",
+}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_neutral_positions_of_random_mechanisms_are_the_poses_of_their_files(seed):
+    """Links written in random frames, joints of all kinds between random pairs of them."""
+    rng = np.random.default_rng(seed)
+    world, parts = {"__model__": at(rng.normal(size=3), *rng.normal(size=3))}, []
+    inside = "<pose>" + " ".join(f"{x:.17g}" for x in numbers(world["__model__"])) + "</pose>"
+    for k in range(6):
+        other = str(rng.choice(list(world)))
+        pose = at(rng.normal(size=3), *rng.normal(size=3))
+        world[f"l{k}"] = world[other] * pose
+        written = " ".join(f"{x:.17g}" for x in numbers(pose))
+        parts.append(link(f"l{k}", written, attributes=f"relative_to='{other}'"))
+    for k in range(8):
+        parent, child = rng.choice([f"l{i}" for i in range(6)], 2, replace=False)
+        kind = str(rng.choice(["revolute", "continuous", "prismatic", *MORE]))
+        ends = ("world" if rng.random() < 0.2 else parent, child)
+        parts.append(joint(f"j{k}", kind, *ends, TILT + MORE.get(kind, AXIS)))
+    report = Report()
+    model = read(sdf(inside + "".join(rng.permutation(parts))), report=report)
+    q = model.neutral()
+    for name, pose in world.items():
+        if name == "__model__":
+            continue
+        frame = report.frames.get(name, mb.Pose.identity())
+        for point in np.vstack([np.zeros(3), np.eye(3)]):
+            found = mb.point_position(model, q, name, frame.act(point))
+            np.testing.assert_allclose(found, pose.act(point), atol=1e-12)
+    if model.loops:
+        assert np.abs(mb.constraints(model, q).delta).max() < 1e-12
+    assert sum(body.inertia.mass for body in model.bodies) == 6
+    assert loads(mb.io.dumps(model)) == model
+
+
+def numbers(pose):
+    """Position, and roll, pitch and yaw of R = Rz Ry Rx."""
+    R = pose.R
+    roll, yaw = math.atan2(R[2, 1], R[2, 2]), math.atan2(R[1, 0], R[0, 0])
+    return (*pose.p, roll, math.asin(-R[2, 0]), yaw)
