@@ -116,3 +116,15 @@ def test_perturbation_index_by_measurement():
         found = perturbation_index(dae, dae.consistent(fixed=fixed), 1.0)
         assert found.index == index
         assert max(found.exponents.values()) == pytest.approx(index - 1, abs=0.1)
+
+
+@pytest.mark.parametrize("t_end", [5.0, -1.0])
+def test_perturbation_index_with_a_small_highest_term(t_end):
+    """The cooling reacts as 20 (200 εω + εω²): low frequencies alone would say index 2."""
+    case = system("reactor")
+    start = case.system.consistent(0.0, case.fixed, case.guess)
+    found = perturbation_index(case.system, start, t_end)
+    assert (found.index, found.unsettled) == (3, ())
+    assert list(found.exponents.values()) == pytest.approx([1.0, 0.0, 1.0, 2.0], abs=0.02)
+    with pytest.raises(ValueError, match="t_end"):
+        perturbation_index(case.system, start, 0.0)
