@@ -8,7 +8,6 @@ from integrators.analysis import compare_roads, perturbation_index, plot
 from integrators.dae.general import StructureError
 from integrators.problems.dae_systems import names, system
 
-
 SMALL = {"fekete_points": {"points": 3}}  # for tests that solve
 VARIANTS = [
     ("reactor", {"prescribed": "T"}),
