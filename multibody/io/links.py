@@ -41,7 +41,8 @@ def body_name(name: str, link: Element, report: Report) -> str:
     """Name of the body of a link; "base" is what stands still, and no body."""
     if name != BASE:
         return name
-    report.ignored(link.line, f"the name {name!r}: the link is called '{name}(link)' here")
+    said = f"the name {name!r}: the link is called '{name}(link)' here"
+    report.ignored(link.line, said, link.file)
     return f"{name}(link)"
 
 
@@ -66,7 +67,7 @@ def inertia_of_link(
     if mass == 0 and not np.any(central):
         return None
     if mass == 0 and rep.wrong(
-        at[0].line, f"link {name!r} has moments but no mass", "leave them out"
+        at[0].line, f"link {name!r} has moments but no mass", "leave them out", at[0].file
     ):
         return None
     with np.errstate(over="ignore", invalid="ignore"):
@@ -97,6 +98,7 @@ def _possible(central: Array, name: str, moments: Element, report: Report) -> tu
         moments.line,
         f"no body has the principal moments of link {name!r}: {said}",
         "raise the smaller ones",
+        moments.file,
     )
     if repaired:
         values = np.maximum(values, 0.0)

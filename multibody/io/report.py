@@ -75,15 +75,19 @@ class Report:
         head = f"{self.file}: {len(self.remarks)} remarks"
         return "\n".join([head, *(f"  {remark}" for remark in self.remarks)])
 
-    def ignored(self, line: int, text: str) -> None:
-        """Note something that a model here does not have."""
-        self.remarks.append(Remark(line, "ignored", text))
+    def ignored(self, line: int, text: str, file: str = "") -> None:
+        """Note something that a model here does not have; `file` if it is in an included one."""
+        self._add(line, "ignored", text, file)
 
-    def assumed(self, line: int, text: str) -> None:
+    def assumed(self, line: int, text: str, file: str = "") -> None:
         """Note something that the file leaves to the format."""
-        self.remarks.append(Remark(line, "assumed", text))
+        self._add(line, "assumed", text, file)
 
-    def wrong(self, line: int, text: str, repair: str = "") -> bool:
+    def _add(self, line: int, what: str, text: str, file: str) -> None:
+        where = f" in {file}" if file not in ("", self.file) else ""
+        self.remarks.append(Remark(line, what, text + where))
+
+    def wrong(self, line: int, text: str, repair: str = "", file: str = "") -> bool:
         """Note something impossible; whether it is to be repaired. Strict readers refuse it.
 
         Parameters
@@ -92,11 +96,13 @@ class Report:
             Where and what.
         repair
             What a repair does; empty if there is none.
+        file
+            Where it is, if in an included file.
         """
         if self.policy == "strict":
             remedy = f'; policy="repair" would {repair}' if repair else ""
-            raise ModelFileError(text + remedy, self.file, line)
+            raise ModelFileError(text + remedy, file or self.file, line)
         mended = self.policy == "repair" and bool(repair)
         what, more = ("repaired", f"; {repair}") if mended else ("doubtful", "")
-        self.remarks.append(Remark(line, what, text + more))
+        self._add(line, what, text + more, file)
         return mended

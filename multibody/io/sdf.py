@@ -136,7 +136,7 @@ def _version(sdf: Element, report: Report) -> tuple[int, ...]:
             "converts older files"
         )
     if version > NEWEST:
-        report.wrong(sdf.line, f"SDF {text} is newer than 1.11, and read as that")
+        report.wrong(sdf.line, f"SDF {text} is newer than 1.11, and read as that", file=sdf.file)
     return version
 
 
@@ -242,7 +242,8 @@ def _read_joint(content: _Content, joint: Element, scope: Scope) -> None:
     child = _end(joint, "child")
     _end(joint, "parent")
     if scope.version >= (1, 7) and name in content.frames.known:
-        content.report.wrong(joint.line, f"joint {name!r} has the name of a link or frame")
+        said = f"joint {name!r} has the name of a link or frame"
+        content.report.wrong(joint.line, said, file=joint.file)
     where = pose_of(joint, content.report)
     content.frames.add(joint_key(name), joint, scope, where, child, child)
 
@@ -405,7 +406,8 @@ def _inertia(link: Element, key: str, scope: Scope, report: Report) -> RigidIner
     inertial = link.first("inertial")
     if inertial is None:
         if not scope.static:
-            report.assumed(link.line, f"link {key!r} has no <inertial>: mass 1, moments 1")
+            said = f"link {key!r} has no <inertial>: mass 1, moments 1"
+            report.assumed(link.line, said, link.file)
         inertial = Element("inertial", {}, link.line, link.file)
     if inertial.text("auto", "false").lower() in ("true", "1"):
         raise inertial.error("auto: inertias of shapes are not computed; write mass and moments")
@@ -413,7 +415,8 @@ def _inertia(link: Element, key: str, scope: Scope, report: Report) -> RigidIner
     mass, moments = inertial.first("mass"), inertial.first("inertia")
     if inertial.children and (mass is None or moments is None):
         missing = "mass 1" if mass is None else "moments 1"
-        report.assumed(inertial.line, f"link {key!r} has no {missing[:-2]}: {missing}")
+        said = f"link {key!r} has no {missing[:-2]}: {missing}"
+        report.assumed(inertial.line, said, inertial.file)
     values = dict(MOMENTS)
     for child in moments.children if moments is not None else ():
         if child.tag not in MOMENTS:

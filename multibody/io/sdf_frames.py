@@ -200,8 +200,7 @@ def truth(element: Element | None, default: bool = False) -> bool:
 
 def note(report: Report, element: Element, text: str) -> None:
     """Enter what is left out; of included files with their names."""
-    where = "" if element.file == report.file else f" in {element.file}"
-    report.ignored(element.line, text + where)
+    report.ignored(element.line, text, element.file)
 
 
 def pose_of(element: Element, report: Report) -> tuple[Pose, str]:
@@ -214,6 +213,7 @@ def pose_of(element: Element, report: Report) -> tuple[Pose, str]:
             given.line,
             f"<pose frame={given.attributes['frame']!r}>: SDF 1.5 and 1.6 never said what that "
             "means, and it is passed over; 1.7 has relative_to",
+            file=given.file,
         )
     relative = given.text("relative_to", "")
     kind = given.text("rotation_format", "euler_rpy")

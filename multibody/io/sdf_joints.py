@@ -209,7 +209,8 @@ def _forces(
     if dynamics is not None:
         for tag, key in (("damping", "damping"), ("spring_stiffness", "stiffness")):
             value = _number(dynamics.first(tag), 0.0)
-            if value < 0 and report.wrong(dynamics.line, f"negative {key} {value:g}", "take none"):
+            said = f"negative {key} {value:g}"
+            if value < 0 and report.wrong(dynamics.line, said, "take none", dynamics.file):
                 value = 0.0
             if value:
                 forces[key] = value
@@ -227,7 +228,8 @@ def _forces(
         elif lower < upper:
             forces["limits"] = (lower, upper)
         else:
-            report.wrong(limit.line, f"limits {lower:g} … {upper:g} leave no room")
+            said = f"limits {lower:g} … {upper:g} leave no room"
+            report.wrong(limit.line, said, file=limit.file)
     return forces
 
 

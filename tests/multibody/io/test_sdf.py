@@ -389,6 +389,9 @@ def test_other_files_are_read_from_a_folder_that_is_named(tmp_path):
     assert [body.name for body in model.bodies] == ["left::a"]
     np.testing.assert_allclose(model.bodies[0].placement.r, [1, 1, 0])
     assert f"in {folder / 'arm' / 'model.sdf'}" in str(report)
+    (folder / "thin.sdf").write_text(sdf("\n" + link("a", moments=(1, 1, 3))))
+    with pytest.raises(ModelFileError, match=r"models/thin\.sdf:2: no body has"):
+        read(including("thin.sdf"), includes=folder, report=Report(policy="strict"))
     nested = read(including("other"), includes=folder)
     assert [body.name for body in nested.bodies] == ["m::m::a"]
     file = tmp_path / "top.sdf"
