@@ -60,8 +60,8 @@ def ring_modulator(capacitance: float = 0.0) -> Case:
     """Voltages U and currents I of a ring of diodes; with capacitance C_s = 0 of index 2.
 
     Four equations then lose their derivatives, and their sum the diodes: the currents in the ring
-    add up to zero, a hidden constraint. From some 10 µs on, when the diodes block, nothing but their
-    tiny conductances determines the voltages in the ring: runs end there with a message. With
+    add up to zero, a hidden constraint. From some 10 µs on, when the diodes block, nothing but
+    their tiny conductances determines the voltages in the ring: runs end there with a message. With
     C_s = 2e-12 it is a stiff ODE that oscillates wildly.
     """
     C, Cp, Lh, Ls1, Ls2, Ls3 = 1.6e-8, 1e-8, 4.45, 2e-3, 5e-4, 5e-4
@@ -230,7 +230,7 @@ def chua(source: str = "z") -> Case:
         out[place] = out[place] - u
         return [*out, x - np.sin(t)]
 
-    free = [name for name in "yz"[place:]]
+    free = list("yz"[place:])
     return Case(
         DAE(F, ["x", "y", "z", "u"], name="chua"),
         (0.0, 5.0),
