@@ -103,6 +103,8 @@ def remarks(
     The engine's options and number of steps are asked.
     """
     options = engine.options
+    if caution := getattr(engine, "caution", ""):  # of a method that should not be trusted
+        yield caution
     end = float(max(map(abs, y_end.tolist()))) if y_end.size < FEW else float(abs(y_end).max())
     if end > LARGE:
         start = float(abs(ivp.y0).max())
