@@ -57,10 +57,10 @@ class PerturbationIndex:
     unsettled: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        lines = [
-            f"  {name}: ω^{round(exponent, 2) + 0.0:.2f}{' (not settled)' * (name in self.unsettled)}"
-            for name, exponent in self.exponents.items()
-        ]
+        lines = []
+        for name, exponent in self.exponents.items():
+            doubt = " (not settled)" if name in self.unsettled else ""
+            lines.append(f"  {name}: ω^{round(exponent, 2) + 0.0:.2f}{doubt}")
         return f"perturbation index {self.index}\n" + "\n".join(lines)
 
 
