@@ -26,7 +26,7 @@ from ..error.measure import ErrorMeasure
 from .convergence_runs import Curve
 from .reference import VANISHED, Reference, as_problem, find_reference
 from .runs import Row, attempt, declared_order, resolve
-from .slopes import FEWEST, estimate_order, round_off_floor
+from .slopes import FEWEST, GAP, estimate_order, round_off_floor
 from .tables import Column, Table
 from .work_precision import positive_numbers
 
@@ -110,7 +110,11 @@ class ComponentOrders:
 
     def remarks(self) -> list[str]:
         """Say why orders are missing, and why runs failed."""
-        lines = [f"{c.method}: {c.estimate.reason}" for c in self.curves if c.estimate.reason]
+        lines = [
+            f"{c.method}: {c.estimate.reason}"
+            for c in self.curves
+            if c.estimate.reason and c.estimate.obstacle != GAP
+        ]
         failed = [row for row in self.curves[0].rows if not row.ok] if self.curves else []
         if failed:
             lines.append(f"{self.method} failed at h = {failed[-1].step:.3g}: {failed[-1].message}")

@@ -152,6 +152,11 @@ def drift(runs: Solution | Mapping[str, Solution]) -> Drift:
             )
         for constraint, residual in _residuals(solution).items():
             curves.append(DriftCurve(str(label), constraint, solution.t, residual))
+    if not curves:
+        raise ValueError(
+            f"{', '.join(map(str, named))}: no constraint that a run could leave; equations of "
+            "index 0 and 1 have none, or none that the state determines"
+        )
     return Drift(tuple(curves), next(iter(named.values())).problem.name)
 
 

@@ -57,15 +57,15 @@ class PerturbationIndex:
     unsettled: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        lines = [
-            f"  {name}: ω^{exponent:.2f}{' (not settled)' * (name in self.unsettled)}"
-            for name, exponent in self.exponents.items()
-        ]
+        lines = []
+        for name, exponent in self.exponents.items():
+            doubt = " (not settled)" if name in self.unsettled else ""
+            lines.append(f"  {name}: ω^{round(exponent, 2) + 0.0:.2f}{doubt}")
         return f"perturbation index {self.index}\n" + "\n".join(lines)
 
 
 class _Disturbed:
-    """F with ε sin ω(t − t0) taken from an equation; ω and each equation's ε are parameters."""
+    """F less ε sin ω(t − t0) in each equation; ω and all ε are parameters."""
 
     def __init__(self, function: Callable[..., Any], parameters: int, t0: float) -> None:
         self.function, self.parameters, self.t0 = function, parameters, t0
@@ -129,17 +129,24 @@ class _Waves:
             equations=system.equations.names,
             name=system.name,
         )
+        calm = self.disturbed.consistent(
+            start.t,
+            guess=dict(zip(start.names, start.X)),
+            params=[*self.own, 1.0, *np.zeros(self.count)],
+        )
+        self.problem = self.disturbed.problem(calm, (start.t, start.t + 1.0), "taylor")
         self.highest = int(np.max(system.structure().c))  # derivatives that a reaction contains
 
     def solution(self, omega: float, weights: Any) -> Any:
-        """The unknowns over a few periods, from the consistent start nearest to the given one."""
+        """The unknowns over a few periods.
+
+        The start is made consistent stage by stage: a least change of all values would move
+        positions for the sake of derivatives, which react more strongly, and be measured as well.
+        """
         t0 = self.start.t
         t1 = t0 + PERIODS * 2 * np.pi / omega
-        guess = dict(zip(self.start.names, self.start.X))
-        params = [*self.own, omega, *weights]
-        begin = self.disturbed.consistent(t0, guess=guess, params=params)
         sol = solve(
-            self.disturbed.problem(begin, (t0, t1), "taylor"),
+            self.problem.with_(t_span=(t0, t1), params=[*self.own, omega, *weights]),
             method="Taylor",
             rtol=RTOL,
             atol=RTOL,

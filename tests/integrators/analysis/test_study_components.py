@@ -86,6 +86,9 @@ def test_refusals(pendulum):
         component_orders(problem, "RadauIIA2", [0.2, 0.1, 0.05])["q"]
     with pytest.raises(ValueError, match="nothing to observe"):
         drift(solve(IVP(lambda t, y: -y, [1.0], (0.0, 1.0))))
+    ladder = system("ladder", sections=2).problem("given", 0.1)
+    with pytest.raises(ValueError, match="no constraint"):
+        drift(solve(ladder, method="RADAU5"))
     with pytest.raises(TypeError, match="expected a solution"):
         drift({"a": 3})
 
@@ -103,7 +106,8 @@ def test_drift_grows_as_theory_says(pendulum):
     x, z = sol.y[:2]
     assert found["free", "f2"].residual == pytest.approx(x**2 + z**2 - 1, abs=1e-14)
     axes = plot.drift(found)
-    assert len(axes.lines) == 8 and axes.get_yscale() == "log"
+    assert len(axes.lines) == 8
+    assert axes.get_yscale() == "log"
 
 
 def test_drift_of_a_mechanism():

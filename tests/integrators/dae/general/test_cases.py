@@ -180,6 +180,23 @@ def test_perturbation_index_by_measurement():
         assert max(found.exponents.values()) == pytest.approx(index - 1, abs=0.1)
 
 
+@pytest.mark.parametrize(
+    ("name", "parameters", "t_end", "index"),
+    [
+        ("transistor_amplifier", {}, 0.01, 1),
+        ("car_axis", {}, 1.0, 3),
+        ("robot_arm", {}, 0.5, 5),
+        ("trays", {"trays": 3, "prescribed": "bottom"}, 1.0, 4),
+    ],
+)
+def test_perturbation_index_of_the_library(name, parameters, t_end, index):
+    case = system(name, **parameters)
+    start = case.system.consistent(0.0, case.fixed, case.guess)
+    found = perturbation_index(case.system, start, t_end)
+    assert found.index == index
+    assert max(found.exponents.values()) == pytest.approx(index - 1, abs=0.05)
+
+
 @pytest.mark.parametrize("t_end", [5.0, -1.0])
 def test_perturbation_index_with_a_small_highest_term(t_end):
     """The cooling reacts as 20 (200 εω + εω²): low frequencies alone would say index 2."""
