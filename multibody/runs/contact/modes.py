@@ -51,8 +51,9 @@ TOUCH = 1e-12
 #: Bounces lower than this (m) are summed to their limit: their times are a geometric series.
 LOWEST_BOUNCE = 1e-10
 
-#: Gaps and speeds that count as none where impacts have accumulated.
-SETTLED_GAP, SETTLED_SPEED = 1e-6, 1e-5
+#: Gaps (m) and speeds (m/s) that count as none where impacts have accumulated: those of the lowest
+#: bounces that are seen, √(2 · 9.81 · 10⁻¹⁰).
+SETTLED_GAP, SETTLED_SPEED = 1e-6, 5e-5
 
 #: Slip (m/s) at right angles to the known direction that is rounding.
 ACROSS = 1e-11
