@@ -211,7 +211,7 @@ def _ledger(
 
 def _joined(parts: list[EnergyLedger], lost: list[float]) -> EnergyLedger:
     """Books of stays in modes one after the other; `lost` has the energy lost after each."""
-    work = {name: [] for name in ENTRIES}  # type: dict[str, list[Array]]
+    work: dict[str, list[Array]] = {name: [] for name in ENTRIES}
     so_far = dict.fromkeys(ENTRIES, 0.0)
     for part, loss in zip(parts, lost):
         for name in ENTRIES:
@@ -219,17 +219,20 @@ def _joined(parts: list[EnergyLedger], lost: list[float]) -> EnergyLedger:
             so_far[name] = float(work[name][-1][-1])
         so_far["impacts"] -= loss
 
-    def along(of: Callable[[EnergyLedger], Array]) -> Array:
-        return np.concatenate([of(part) for part in parts])
+    def along(entry: str) -> Array:
+        return np.concatenate([getattr(part, entry) for part in parts])
 
-    first = parts[0]
+    def each(entry: str) -> dict[str, Array]:
+        given = [getattr(part, entry) for part in parts]
+        return {name: np.concatenate([part[name] for part in given]) for name in given[0]}
+
     return EnergyLedger(
-        t=along(lambda part: part.t),
-        kinetic=along(lambda part: part.kinetic),
-        potential={n: along(lambda part, n=n: part.potential[n]) for n in first.potential},
-        power={n: along(lambda part, n=n: part.power[n]) for n in first.power},
+        t=along("t"),
+        kinetic=along("kinetic"),
+        potential=each("potential"),
+        power=each("power"),
         work={name: np.concatenate(pieces) for name, pieces in work.items()},
-        drives={n: along(lambda part, n=n: part.drives[n]) for n in first.drives},
+        drives=each("drives"),
         quadrature_error=float(np.nansum([part.quadrature_error for part in parts])),
     )
 

@@ -118,7 +118,7 @@ def _load(modes: Any, held: Held, params: Any) -> Callable[[float, Array], Conta
 
 def lost_at_impacts(model: Model, solution: Any) -> list[float]:
     """Energy that the impact after each stay takes, by the law of impact; zero without one."""
-    lost = {}
+    lost: dict[float, list[float]] = {}
     for hit in impacts(model, solution):
         lost.setdefault(hit.t, []).append(hit.result.energy_loss)
     found = []
