@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 
 from ..checks import Array
@@ -69,6 +72,11 @@ def rimless_wheel(spokes: int = 8, slope: float = 0.1, length: float = 1.0) -> M
     return b.build()
 
 
+def _running(speed: float, t: Any) -> list[Any]:
+    """Place of a belt; models are pickled, and functions inside functions cannot be."""
+    return [speed * t]
+
+
 @register(
     q0=[0.1, 0.0],
     t_end=1.0,
@@ -97,7 +105,7 @@ def stick_slip_oscillator(
     2
     """
     b = ModelBuilder(name="stick-slip oscillator")
-    b.add_body("belt", 0, Driven(Prismatic("x"), lambda t: [speed * t]))
+    b.add_body("belt", 0, Driven(Prismatic("x"), partial(_running, speed)))
     b.add_body("block_x", 0, Prismatic("x"), stiffness=stiffness)
     b.add_body("block", "block_x", Prismatic("z"), inertia=point_mass(1.0))
     b.add_contact("belt", "belt", HalfSpace(), "block", Vertex(), friction=friction)
