@@ -239,6 +239,8 @@ def _wanted(sign_after: float, direction: float) -> bool:
 def _root(g: Callable[[float], float], a: float, b: float) -> float:
     from scipy.optimize import brentq
 
+    if a == 0.0 and g(a) * g(b) > 0.0:
+        return a  # the state that a step starts from is on the other side, dense output is not
     return float(brentq(g, a, b, xtol=1e-16, rtol=4 * np.finfo(float).eps, maxiter=200))
 
 

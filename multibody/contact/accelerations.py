@@ -149,8 +149,18 @@ def closed_points(model: Model, k: ContactKinematics, tolerance: float = CLOSED_
     return np.asarray(rigid & (k.gap <= tolerance))
 
 
-def settle(model: Model, system: Mechanism, k: ContactKinematics, closed: Array) -> ContactForces:
-    """Accelerations and forces for the points that are closed and at rest along the normal."""
+def settle(
+    model: Model,
+    system: Mechanism,
+    k: ContactKinematics,
+    closed: Array,
+    standing: Array | None = None,
+) -> ContactForces:
+    """Accelerations and forces for the points that are closed and at rest along the normal.
+
+    Points that are `standing` have no slip, whatever `k` says: forces decide whether they stick or
+    where they begin to slide.
+    """
     contacts = contacts_of(model)
     chosen = np.flatnonzero(closed)
     n = len(chosen)
@@ -160,6 +170,8 @@ def settle(model: Model, system: Mechanism, k: ContactKinematics, closed: Array)
     mu = contacts.friction[chosen]
     slip_speed = np.linalg.norm(k.slip[chosen], axis=1)
     moving = (slip_speed > CLOSED_SPEED) & (mu > 0.0)
+    if standing is not None:
+        moving &= ~standing[chosen]
     slip = np.where(
         moving[:, None], k.slip[chosen] / np.where(moving, slip_speed, 1.0)[:, None], 0.0
     )

@@ -51,7 +51,11 @@ NEWTON_STEPS = 12
 SETTLED = 1e-13
 #: Residual of an accepted answer, in parts of the largest |b|.
 RESIDUAL = 1e-9
+#: The same where no set of states does better: points at the edges of their cones, all at once.
+LAST_RESIDUAL = 1e-7
 ANGLES = 48
+#: Sliding slower than this part of the largest |b| may be sticking.
+HARDLY = 1e-2
 
 
 class ConeWorkspace(Workspace):
@@ -272,24 +276,39 @@ def coulomb(
             break
         found = _judged(W, b, mu, w.r.copy(), given)
         for state in _candidates(w):
-            better = _as_equations(W, b, mu, w.r.copy(), state, given)
-            if better.residual < found.residual:
-                found = better
+            for r in _starts(w.r, state):
+                better = _as_equations(W, b, mu, r, state, given)
+                if better.residual < found.residual:
+                    found = better
         if found.residual <= RESIDUAL:
             return found
         if status == 0.0:
             break
     if not n:
         return _judged(W, b, mu, np.zeros(0), given)
-    guess = friction_lcp(W, b, mu, facets=16, slip=given)
-    for state in _near(_states(guess, mu)):
-        found = _as_equations(W, b, mu, guess.r.ravel(), state, given)
-        if found.residual <= RESIDUAL:
-            return found
+    guesses = [] if status < 0.0 else [(w.r.copy(), w.state.copy())]
+    refused: LCPError | None = None
+    try:
+        pyramids = friction_lcp(W, b, mu, facets=16, slip=given)
+        guesses.append((pyramids.r.ravel(), _states(pyramids, mu)))
+    except LCPError as error:
+        refused = error
+    best = _judged(W, b, mu, w.r.copy(), given)
+    for guess, first in guesses:
+        for state in _near(np.where(first == GIVEN, SLIDING, first)):
+            for r in _starts(guess, state):
+                found = _as_equations(W, b, mu, r, state, given)
+                if found.residual <= RESIDUAL:
+                    return found
+                best = found if found.residual < best.residual else best
+    if best.residual <= LAST_RESIDUAL:
+        return best
+    if refused is not None and not guesses:
+        raise refused
     raise LCPError(
         f"no forces of Coulomb friction at the {n} contacts were found (residual "
-        f"{found.residual:.1e}); with large friction there may be none (Painlevé): use less, or "
-        "a compliant law"
+        f"{best.residual:.1e}); with large friction there may be none (Painlevé): use less, or a "
+        "compliant law"
     )
 
 
@@ -319,15 +338,33 @@ def _near(state: Array) -> Iterator[Array]:
         yield other
 
 
+def _starts(r: Array, state: Array) -> Iterator[Array]:
+    """Forces to begin with; the second time those that stick are the smallest ones."""
+    yield r.copy()
+    sticking = np.repeat(state == STICKING, 3)
+    if sticking.any():
+        yield np.where(sticking, 0.0, r)
+
+
 def _candidates(w: Any) -> list[Array]:
-    """States as the sweeps left them, and with those at the edge of two seen the other way."""
+    """States as the sweeps left them, and with those at the edge of two seen the other way.
+
+    At the very edge of a cone sliding is slower than anything, and sweeps end nowhere: there forces
+    that stick are the answer.
+    """
     first = w.state.copy()
     r = w.r.reshape(-1, 3)
     size = np.abs(r[:, 0]).max(initial=0.0)
+    found = [first]
     edge = (r[:, 0] <= 1e-9 * size) & (first != APART)
-    other = first.copy()
-    other[edge] = APART
-    return [first, other] if edge.any() else [first]
+    u = (w.W @ w.r + w.b).reshape(-1, 3)
+    still = np.hypot(u[:, 1], u[:, 2]) <= HARDLY * np.abs(w.b).max(initial=0.0)
+    for which, state in ((edge, APART), (still & (first == SLIDING) & (w.mu > 0.0), STICKING)):
+        if which.any():
+            other = first.copy()
+            other[which] = state
+            found.append(other)
+    return found
 
 
 def _as_equations(

@@ -21,8 +21,8 @@ from ..dynamics.factor import l_solve_kernel, lt_solve_kernel, ltdl_kernel
 
 __all__ = ["SLOW", "held_kernel"]
 
-#: Below this slip (m/s) the direction is the one that was last known: at the very end of sliding
-#: friction would turn ever faster, and smaller than any error that an integrator allows.
+#: Below this slip (m/s) the direction goes over to the one that was last known: at the very end of
+#: sliding friction would turn ever faster, and smaller than any error that an integrator allows.
 SLOW = 1e-5
 
 #: Added to the diagonal of A, in parts of its mean.
@@ -93,16 +93,17 @@ def held_kernel(w: Any) -> float:
 
 @kernel
 def slip_direction(w: Any, j: int, row: int) -> None:
-    """Unit vector of the slip, continued through zero as if friction did not turn round there."""
+    """Unit vector of the slip, continued through zero as if friction did not turn round there.
+
+    It has the part of the slip across the known direction, in units of the speed or of SLOW: so it
+    is a continuous function, and slip may stay near SLOW without friction jumping to and fro.
+    """
     c, s = w.held_known[j, 0], w.held_known[j, 1]
-    size = np.sqrt(w.speed[row + 1] * w.speed[row + 1] + w.speed[row + 2] * w.speed[row + 2])
-    if size > SLOW:
-        sign = 1.0 / size
-        if c * w.speed[row + 1] + s * w.speed[row + 2] < 0.0:
-            sign = -sign
-        c, s = sign * w.speed[row + 1], sign * w.speed[row + 2]
-    w.held_slip[j, 0] = c
-    w.held_slip[j, 1] = s
+    x, y = w.speed[row + 1], w.speed[row + 2]
+    across = (c * y - s * x) / max(np.sqrt(x * x + y * y), SLOW)
+    along = np.sqrt(max(0.0, 1.0 - across * across))
+    w.held_slip[j, 0] = along * c - across * s
+    w.held_slip[j, 1] = along * s + across * c
 
 
 @kernel

@@ -13,6 +13,7 @@ Examples
 from .andrews import ANDREWS, andrews, andrews_drive
 from .bodies import free_body, heavy_top, rolling_sphere, satellite, spinning_top
 from .cells import ladder, peaucellier, scissor
+from .contact_machines import loose_slider_crank, rimless_wheel, stick_slip_oscillator
 from .contacts import (
     bead_on_sphere,
     block_on_incline,
@@ -60,6 +61,7 @@ __all__ = [
     "heavy_top",
     "ladder",
     "lightweight_arm",
+    "loose_slider_crank",
     "n_four_bar",
     "n_pendulum",
     "names",
@@ -70,6 +72,7 @@ __all__ = [
     "puma560",
     "random_tree",
     "register",
+    "rimless_wheel",
     "rocking_block",
     "rolling_sphere",
     "satellite",
@@ -81,4 +84,5 @@ __all__ = [
     "spherical_pendulum",
     "spinning_top",
     "stewart_platform",
+    "stick_slip_oscillator",
 ]

@@ -6,7 +6,8 @@ With kinetic energy T and potential V (gravity, springs, stops) the mechanism ob
 
 A drive is a joint that time moves. It forces the velocity σ on its body; its power is fᵀσ with the
 force f that the joint passes on, and λᵀν where it closes a loop. Constraint forces of other loops
-do no work: λᵀ(Kv − ν) is what remains of that where loops are not quite closed.
+do no work: λᵀ(Kv − ν) is what remains of that where loops are not quite closed. Friction at
+contacts takes fᵀ(slip) all the time, and impacts take what their law says, at instants.
 
 Powers are evaluated at states of the run and integrated; the balance E(t) − E(0) − W(t) then shows
 the error of the integration, of the quadrature, and anything that is missing in the model.
@@ -27,6 +28,7 @@ from ..dynamics.loops.closed_loop import constrained_accelerations, constraints
 from ..dynamics.loops.forces import loop_forces
 from ..dynamics.loops.joints import LoopElement, acting_elements, placed
 from ..dynamics.motion import Kinematics, energy, kinematics, run_forward
+from .contact.loads import ContactLoad, is_rigid, lost_at_impacts, stays_of
 from .forces import external_force_law, joint_force_law
 
 if TYPE_CHECKING:
@@ -36,7 +38,8 @@ __all__ = ["EnergyLedger", "energy_ledger"]
 
 #: Entries of `EnergyLedger.power` and `EnergyLedger.work`; constraints are the last.
 ENTRIES = (
-    "actuators", "loop actuators", "dampers", "loop dampers", "drives", "external", "constraints",
+    "actuators", "loop actuators", "dampers", "loop dampers", "drives", "external", "friction",
+    "impacts", "constraints",
 )  # fmt: skip
 
 #: Lobatto's rule with five points on (0, 1), exact for polynomials of degree 7; the ends are shared
@@ -68,8 +71,9 @@ class EnergyLedger:
         In J, by "gravity", "joint springs" (stops included), "point springs", "loop springs".
     power, work
         In W, and in J since the start, by "actuators" (τ), "loop actuators", "dampers" (of joints,
-        stops and point springs), "loop dampers", "drives" (in the tree and in loops), "external"
-        and "constraints" (of loops; zero where they are closed). Positive: energy comes in.
+        stops and point springs), "loop dampers", "drives" (in the tree and in loops), "external",
+        "friction" (of contacts), "impacts" (what their law says, summed; no power) and
+        "constraints" (of loops; zero where they are closed). Positive: energy comes in.
     drives
         Power of each drive, by the name of its body or loop, in W.
     quadrature_error
@@ -169,7 +173,19 @@ def energy_ledger(
     True
     """
     books = _Books(model, tau, f_ext, elements)
-    t, states, dense = _run(model, solution)
+    if is_rigid(model):
+        parts = [
+            _ledger(_Books(model, tau, f_ext, elements, stay.load), stay.t, stay.y, stay.sol)
+            for stay in stays_of(model, solution)
+        ]
+        return _joined(parts, lost_at_impacts(model, solution))
+    return _ledger(books, *_run(model, solution))
+
+
+def _ledger(
+    books: _Books, t: Array, states: Array, dense: Callable[..., Array] | None
+) -> EnergyLedger:
+    """Books of a run without instants."""
     breaks, at = _breaks(t, dense)
     if dense is not None:
         states = dense(breaks)
@@ -190,6 +206,34 @@ def energy_ledger(
         work={name: work[at, k] for k, name in enumerate(ENTRIES)},
         drives={name: np.array([a.drives[name] for a in here]) for name in books.driven},
         quadrature_error=error,
+    )
+
+
+def _joined(parts: list[EnergyLedger], lost: list[float]) -> EnergyLedger:
+    """Books of stays in modes one after the other; `lost` has the energy lost after each."""
+    work: dict[str, list[Array]] = {name: [] for name in ENTRIES}
+    so_far = dict.fromkeys(ENTRIES, 0.0)
+    for part, loss in zip(parts, lost):
+        for name in ENTRIES:
+            work[name].append(so_far[name] + part.work[name])
+            so_far[name] = float(work[name][-1][-1])
+        so_far["impacts"] -= loss
+
+    def along(entry: str) -> Array:
+        return np.concatenate([getattr(part, entry) for part in parts])
+
+    def each(entry: str) -> dict[str, Array]:
+        given = [getattr(part, entry) for part in parts]
+        return {name: np.concatenate([part[name] for part in given]) for name in given[0]}
+
+    return EnergyLedger(
+        t=along("t"),
+        kinetic=along("kinetic"),
+        potential=each("potential"),
+        power=each("power"),
+        work={name: np.concatenate(pieces) for name, pieces in work.items()},
+        drives=each("drives"),
+        quadrature_error=float(np.nansum([part.quadrature_error for part in parts])),
     )
 
 
@@ -299,8 +343,15 @@ _PARTS = ("gravity", "joint springs", "point springs")
 class _Books:
     """A model, and the forces that act on it."""
 
-    def __init__(self, model: Model, tau: Any, f_ext: Any, elements: Sequence[LoopElement]) -> None:
-        self.model = model
+    def __init__(
+        self,
+        model: Model,
+        tau: Any,
+        f_ext: Any,
+        elements: Sequence[LoopElement],
+        contact: Callable[[float, Array], ContactLoad] | None = None,
+    ) -> None:
+        self.model, self.contact = model, contact
         self.tau_law, self.params = joint_force_law(model, tau)
         self.force_law = external_force_law(model, f_ext)
         self.elements = acting_elements(model, elements)
@@ -329,6 +380,10 @@ class _Books:
         power["dampers"] = self._dampers(q, v, moving)
         forces, stored = self._elements(t, q, v, power, drives)
         forces = forces + outside
+        if self.contact is not None:
+            touch = self.contact(t, np.concatenate([q, v]))
+            power["friction"] = touch.power
+            forces, tau = forces + touch.wrenches, tau + touch.joint_forces
         if model.loops:
             found = constrained_accelerations(model, q, v, tau, forces, t=t)
             a = found.accelerations

@@ -18,13 +18,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...checks import Array
-from ...contact.accelerations import CLOSED_GAP, CLOSED_SPEED, PainleveError, closed_points, settle
+from ...contact.accelerations import (
+    CLOSED_GAP,
+    CLOSED_SPEED,
+    ContactForces,
+    PainleveError,
+    closed_points,
+    settle,
+)
 from ...contact.held import Held, HeldMotion, held_motion, onto_contacts
 from ...contact.held_kernel import SLOW
 from ...contact.impacts import collide
-from ...contact.kinematics import gaps_at, kinematics_at
+from ...contact.kinematics import ContactKinematics, gaps_at, kinematics_at
 from ...contact.lcp import LCPError
-from ...contact.response import mechanism_at
+from ...contact.response import Mechanism, mechanism_at
 from ...contact.workspace import contacts_of
 from ...dynamics.functions import rate_along
 
@@ -44,11 +51,15 @@ TOUCH = 1e-12
 #: Bounces lower than this (m) are summed to their limit: their times are a geometric series.
 LOWEST_BOUNCE = 1e-10
 
-#: Gaps and speeds that count as none where impacts have accumulated.
-SETTLED_GAP, SETTLED_SPEED = 1e-6, 1e-5
+#: Gaps (m) and speeds (m/s) that count as none where impacts have accumulated: those of the lowest
+#: bounces that are seen, √(2 · 9.81 · 10⁻¹⁰).
+SETTLED_GAP, SETTLED_SPEED = 1e-6, 5e-5
 
 #: Slip (m/s) at right angles to the known direction that is rounding.
 ACROSS = 1e-11
+
+#: Slip that is slow and turns by more than this, in parts of its acceleration, has no direction.
+TURNING = 1e-6
 
 #: A force below this part of the largest is none, where the point has just been found to lift off.
 NO_FORCE = 1e-9
@@ -340,7 +351,7 @@ class ContactModes:
                 resting = without
         if not resting.any():
             return self._entered(FREE, t, q, v)
-        found = settle(model, system, k, resting)
+        found, standing = self._settled(system, k, resting)
         points, states, angles, touching, slow = [], [], [], [], []
         largest = float(found.forces[:, 0].max(initial=0.0))
         for i in np.flatnonzero(resting):
@@ -356,7 +367,9 @@ class ContactModes:
                 slip = k.slip[i]
                 if np.hypot(*slip) <= 1.5 * SLOW:
                     slow.append(int(i))
-                if np.hypot(*slip) <= CLOSED_SPEED:  # it begins: against the friction there is
+                if (
+                    np.hypot(*slip) <= CLOSED_SPEED or standing[i]
+                ):  # it begins: against the friction there is
                     slip = -force[1:]
                 if not slip.any():
                     slip = np.array([1.0, 0.0])
@@ -369,9 +382,38 @@ class ContactModes:
         )
         if not points:
             return self._entered(FREE, t, q, v)
+        q, onto = onto_contacts(model, chosen, t, q, v)
+        sliding = [i for i, state in zip(points, states) if state == "slides"]
+        before, after = k.slip[sliding], kinematics_at(model, q, onto, t).slip[sliding]
+        moved, moves = (np.hypot(*slip.T) > CLOSED_SPEED for slip in (before, after))
+        rough = self.contacts.friction[sliding] > 0.0
+        if (rough & moved & ~moves).any():  # others that stick hold it, too: it does not slide
+            hint = hint if hint == "lift" else ""
+            return self._decided(t, q, onto, p, closed, held, point, hint, until)
         key = self._key(chosen)
         self.held[key] = chosen
-        return self._entered(key, t, *onto_contacts(model, chosen, t, q, v))
+        return self._entered(key, t, q, onto)
+
+    def _settled(
+        self, system: Mechanism, k: ContactKinematics, resting: Array
+    ) -> tuple[ContactForces, Array]:
+        """Forces at an instant, and the points whose slip is too slow to have a direction.
+
+        Slip that stops in its own line keeps that direction to the end. Where friction would turn
+        it, a direction that is told from less than `SLOW` is wrong a moment later, and the law
+        with it would chatter at that speed: there the point stands, and forces decide anew.
+        """
+        found = settle(self.model, system, k, resting)
+        speed = np.hypot(k.slip[:, 0], k.slip[:, 1])
+        slow = resting & (speed > CLOSED_SPEED) & (speed <= SLOW * (1.0 + TURNING))
+        slow &= (self.contacts.friction > 0.0) & (found.forces[:, 0] > 0.0)
+        if slow.any():
+            rate = k.T[:, 1:] @ found.accelerations + k.bias[:, 1:]
+            across = np.abs(k.slip[:, 0] * rate[:, 1] - k.slip[:, 1] * rate[:, 0])
+            slow &= across > TURNING * speed * np.hypot(rate[:, 0], rate[:, 1])
+        if slow.any():
+            found = settle(self.model, system, k, resting, standing=slow)
+        return found, slow
 
     def _entered(self, key: str, t: float, q: Array, v: Array) -> tuple[str, Array]:
         """Key and state; gaps that are watched from here on start on the open side."""

@@ -1,0 +1,128 @@
+"""What contacts do to the energy of a run: stays in modes, forces in them, losses between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ...checks import Array
+from ...contact.geometry import GAP_FUNCTION
+from ...contact.held import Held
+from ...contact.kinematics import kinematics_at
+from ...contact.workspace import contacts_of
+from .observe import impacts
+
+if TYPE_CHECKING:
+    from ...model import Model
+
+__all__ = ["ContactLoad", "Stay", "is_rigid", "lost_at_impacts", "stays_of"]
+
+
+class ContactLoad(NamedTuple):
+    """Contact forces at one state.
+
+    Attributes
+    ----------
+    power
+        Of the forces on both bodies: of friction, since gaps that carry forces do not open.
+    wrenches
+        On each body, in base coordinates.
+    joint_forces
+        Of gaps that are functions of q, which touch no body.
+    """
+
+    power: float
+    wrenches: Array
+    joint_forces: Array
+
+
+@dataclass(frozen=True)
+class Stay:
+    """States of a run in one mode, from its beginning to its end, and the forces there."""
+
+    t: Array
+    y: Array
+    sol: Callable[..., Array] | None
+    load: Callable[[float, Array], ContactLoad]
+
+
+def is_rigid(model: Model) -> bool:
+    """Whether a model has rigid contacts."""
+    return bool(model.contacts) and bool(contacts_of(model).is_rigid.any())
+
+
+def stays_of(model: Model, solution: Any) -> list[Stay]:
+    """All stays of an event-driven run that take time.
+
+    Raises
+    ------
+    ValueError
+        If the run is no such one, or if states at its instants were not kept.
+    """
+    modes = getattr(getattr(solution, "problem", None), "contact_modes", None)
+    if modes is None:
+        raise ValueError(
+            f"{model.name!r} has rigid contacts: the books need a solution of an event-driven run "
+            "(not of MoreauJean, nor from a file), such as solve(as_ivp(model, ...)) returns"
+        )
+    params = solution.problem.params
+    values = modes.free.params if params is None else params
+    found = []
+    for part, stay in zip(solution.parts, solution.modes):
+        whole = part.t.size and part.t[0] == stay.start and part.t[-1] == part.reached[0]
+        if part.sol is not None:
+            inner = part.t[(part.t > stay.start) & (part.t < part.reached[0])]
+            t = np.array([stay.start, *inner, part.reached[0]])
+            y = part.sol(t) if t[-1] > t[0] else np.column_stack([part.reached[1]] * 2)
+        elif whole:
+            t, y = part.t, part.y
+        else:
+            raise ValueError(
+                "the books need the states just before and after impacts: solve with "
+                "dense_output=True, or without t_eval"
+            )
+        held = modes.held.get(stay.mode, Held())
+        found.append(Stay(t, y, part.sol if t[-1] > t[0] else None, _load(modes, held, values)))
+    return found
+
+
+def _load(modes: Any, held: Held, params: Any) -> Callable[[float, Array], ContactLoad]:
+    """Contact forces of one mode as a function of (t, [q; v])."""
+    model, contacts = modes.model, modes.contacts
+
+    def load(t: float, y: Array) -> ContactLoad:
+        wrenches, joint_forces = np.zeros((model.n_bodies, 6)), np.zeros(model.nv)
+        if not held.points:
+            return ContactLoad(0.0, wrenches, joint_forces)
+        parts = modes.motion(held, t, y, params).forces
+        k = kinematics_at(model, y[: model.nq], y[model.nq :], t)
+        for i in held.points:
+            if contacts.kinds[i] == GAP_FUNCTION:
+                joint_forces += k.T[i].T @ parts[i]
+                continue
+            force = parts[i, 0] * k.normal[i] + parts[i, 1:] @ k.tangents[i]
+            wrench = np.concatenate([np.cross(k.point[i], force), force])
+            a, b = contacts.bodies[i]
+            if b >= 0:
+                wrenches[b] += wrench
+            if a >= 0:
+                wrenches[a] -= wrench
+        speed = np.column_stack([k.gap_rate, k.slip])
+        return ContactLoad(float(np.sum(parts * speed)), wrenches, joint_forces)
+
+    return load
+
+
+def lost_at_impacts(model: Model, solution: Any) -> list[float]:
+    """Energy that the impact after each stay takes, by the law of impact; zero without one."""
+    lost: dict[float, list[float]] = {}
+    for hit in impacts(model, solution):
+        lost.setdefault(hit.t, []).append(hit.result.energy_loss)
+    found = []
+    for part in solution.parts:
+        left = lost.get(part.reached[0], [])
+        found.append(left.pop(0) if left else 0.0)
+    return found

@@ -1,0 +1,110 @@
+"""The walker, stick and slip, and a joint with clearance; their energy, entry by entry."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import multibody as mb
+from integrators import solve
+from multibody import mechanisms
+
+G = 9.81
+SHARP = {"method": "DOP853", "rtol": 1e-11, "atol": 1e-12, "dense_output": True}
+
+
+def run(name, t_end=None, options=SHARP, **parameters):
+    entry = mechanisms.entry(name)
+    model = entry.model(**parameters)
+    problem = mb.as_ivp(model, *entry.start(model), (0.0, t_end or entry.t_end))
+    solution = solve(problem, **options)
+    assert solution.success, solution.message
+    return model, solution
+
+
+def momentum_is_balanced(model, solution):
+    """Impulses of `impacts` explain every jump of the run's own velocities."""
+    nq, count = model.nq, 0
+    hits = {hit.t: hit for hit in mb.impacts(model, solution)}
+    following = [stay.mode for stay in solution.modes[1:]]
+    for before, after, after_mode in zip(solution.parts, solution.parts[1:], following):
+        t, y = before.reached
+        if t not in hits or "last bounces" in after_mode:
+            continue  # bounces that are too low to be seen are summed with the last one
+        k = mb.contact_kinematics(model, y[:nq], y[nq:], t=t)
+        impulse = np.einsum("nkv,nk->v", k.T, hits[t].result.impulses)
+        change = mb.crba(model, y[:nq]) @ (after.y[nq:, 0] - y[nq:])
+        np.testing.assert_allclose(change, impulse, atol=1e-12)
+        count += 1
+    return count
+
+
+def test_a_slider_crank_with_clearance_keeps_its_books():
+    model, solution = run("loose_slider_crank", 0.12)
+    assert momentum_is_balanced(model, solution) >= 5
+    for part in solution.parts:
+        total = mb.energy(model, part).total
+        assert np.ptp(total) < 1e-10 * np.abs(total).max()
+    assert solution.observed.gap.min() > -1e-8
+    ledger = mb.energy_ledger(model, solution)
+    assert np.abs(ledger.balance).max() < 1e-9
+    assert ledger.work["impacts"][-1] < -1e-3
+    assert "work of impacts" in ledger.summary()
+    assert (np.diff(ledger.work["impacts"]) <= 1e-12).all()
+
+
+def test_the_rimless_wheel_finds_its_speed():
+    """McGeer's ratio at every impact, the descent between impacts, and so the speed in the end."""
+    spokes, slope = 8, 0.1
+    model, solution = run("rimless_wheel", spokes=spokes, slope=slope)
+    ratio = (np.cos(2 * np.pi / spokes) + 0.1) / 1.1
+    gain = 4 * G * np.sin(np.pi / spokes) * np.sin(slope) / 1.1
+    hits = mb.impacts(model, solution)
+    assert len(hits) >= 6
+    before = [
+        part.reached[1][5] for part in solution.parts if part.reached[0] in {h.t for h in hits}
+    ]
+    after = [hit.result.velocities[2] for hit in hits]
+    np.testing.assert_allclose(np.divide(after, before), ratio, rtol=1e-9)
+    np.testing.assert_allclose(np.square(before[1:]) - np.square(after[:-1]), gain, rtol=1e-8)
+    assert before[-1] == pytest.approx(np.sqrt(gain / (1 - ratio**2)), rel=5e-3)
+    ledger = mb.energy_ledger(model, solution)
+    assert np.abs(ledger.balance).max() < 1e-8
+    assert momentum_is_balanced(model, solution) == len(hits)
+
+
+def test_stick_and_slip_and_the_work_of_the_belt():
+    """The belt's drive pays for the friction and for what the spring stores."""
+    k, mu, speed = 100.0, 0.4, 0.2
+    model, solution = run("stick_slip_oscillator")
+    omega, rest = 10.0, mu * G / k
+    assert [stay.mode.split()[1] for stay in solution.modes] == ["slides", "sticks", "slides"]
+    amplitude = 0.1 - rest
+    caught = (np.pi + np.arcsin(speed / (amplitude * omega))) / omega
+    x = rest + amplitude * np.cos(omega * caught)
+    freed = caught + (rest - x) / speed
+    starts = [stay.start for stay in solution.modes[1:]]
+    np.testing.assert_allclose(starts, [caught, freed], atol=1e-9)
+    swing = speed / omega * np.sin(omega * (1.0 - freed))
+    assert solution.y[0, -1] == pytest.approx(rest + swing, abs=1e-8)
+    ledger = mb.energy_ledger(model, solution)
+    assert np.abs(ledger.balance).max() < 1e-9
+    # μmg times the way of the belt past the block, which it does not pass while the block sticks.
+    passed = (speed * caught - (x - 0.1)) + (speed * (1.0 - freed) - swing)
+    assert ledger.work["friction"][-1] == pytest.approx(-mu * G * passed, rel=1e-8)
+
+
+def test_books_without_dense_output_and_of_other_runs():
+    model, solution = run("bouncing_ball", 0.9, {"method": "RK4", "step": 0.02}, restitution=0.2)
+    ledger = mb.energy_ledger(model, solution)
+    first = mb.impacts(model, solution)[0]
+    assert first.result.energy_loss == pytest.approx(0.96 * G, rel=1e-9)
+    assert ledger.work["impacts"][-1] == pytest.approx(-G, abs=1e-8)
+    assert np.abs(ledger.balance).max() < 1e-8
+    problem = mechanisms.entry("bouncing_ball").problem()
+    stepped = solve(problem, method="MoreauJean", step=0.01)
+    with pytest.raises(ValueError, match="event-driven"):
+        mb.energy_ledger(problem.model, stepped)
+    sampled = solve(problem.with_(t_span=(0.0, 1.5)), t_eval=[0.0, 0.7, 1.4])
+    with pytest.raises(ValueError, match="dense_output=True"):
+        mb.energy_ledger(problem.model, sampled)
