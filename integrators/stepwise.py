@@ -26,6 +26,8 @@ from .stepping.state import Status
 
 __all__ = ["Stepwise", "stepper"]
 
+CUT = 1e-9  # relative: a fixed step shorter by more than this was cut short by a stop
+
 
 def stepper(
     problem: Any,
@@ -163,7 +165,14 @@ class Stepwise:
             ) from error
         if self.t == end:
             self._end(Status.FINISHED)
+        elif self._was_cut_short():
+            self._engine.restart(self.t, self.y)  # the fixed steps are counted from here
         return True
+
+    def _was_cut_short(self) -> bool:
+        """Whether t_stop has made the last of fixed steps a shorter one."""
+        step = self._engine.options.step
+        return step is not None and abs(self.t - self.t_old) < (1 - CUT) * step
 
     def _take(
         self,

@@ -90,6 +90,11 @@ def named_method(name: str) -> Any:
         return constrained_method(name)
     if plain.startswith("scipy:"):
         return _scipy_solver(name.split(":", 1)[1].strip())
+    if plain != "bdf1":  # that is the catalogue's implicit Euler method, which controls its steps
+        from .multistep.names import find_multistep
+
+        if (found := find_multistep(name)) is not None:
+            return found
     from ..catalogue import from_name_or_file
 
     return from_name_or_file(name)
