@@ -257,8 +257,6 @@ def as_dae(
     problem, system = closed_problem(
         *(model, q0, v0, t_span, tau, f_ext, params, formulation, options), traced=traced, rows=rows
     )
-    if motion is not None:
-        problem = problem.with_(review=motion.review(problem.review))
 
     # Constant forces are the parameters of the problem, which may have others by now.
     def observe(solution: Any) -> Any:
@@ -269,7 +267,8 @@ def as_dae(
         forces = forces_at(tau, f_ext, problem.params)
         return mechanism_watch(model, *forces, split_states)(problem, t, y)
 
-    return problem.with_(observe=observe, watch=watch)
+    review = problem.review if motion is None else motion.review(problem.review)
+    return problem.with_(observe=observe, watch=watch, review=review)
 
 
 def closed_problem(

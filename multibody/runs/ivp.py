@@ -31,7 +31,7 @@ from .observe import observables
 from .prescribed import drive_review
 from .prescribed_motion import PrescribedMotion
 from .recursions import unit_quaternions
-from .slopes import Slopes
+from .slopes import TRACED_BODIES, Slopes
 from .traced import traced_fd, traced_id
 from .watched import mechanism_watch
 
@@ -189,6 +189,8 @@ def as_ivp(
     if prescribed is not None:
         motion = PrescribedMotion(model, prescribed)
         q0, v0, tau, params = motion.applied(q0, v0, span, tau, f_ext, params)
+        if traced is None and model.n_bodies > TRACED_BODIES:
+            traced = False  # nor are the forces traced, for their derivatives
         problem = as_ivp(
             *(model, q0, v0, span, tau, f_ext),
             params=params,
