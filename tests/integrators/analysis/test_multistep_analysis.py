@@ -171,3 +171,16 @@ def test_regions_are_drawn():
 def test_convergence_studies_take_them():
     study = convergence("minus_2ty2", ["AB3", "BDF2", "ABM4"], [0.04, 0.02, 0.01, 0.005])
     assert [curve.verdict for curve in study.curves] == ["as expected"] * 3
+
+
+@pytest.mark.parametrize(
+    ("method", "cause"),
+    [
+        (Multistep([-5, 4, 1], [2, 4, 0], name="eager"), "it is not zero-stable"),
+        (multistep("AB5").with_(starter="Heun"), "the starter has too low an order"),
+    ],
+)
+def test_convergence_names_the_cause(method, cause):
+    study = convergence("minus_2ty2", method, [0.04, 0.02, 0.01, 0.005], order=method.order)
+    assert not study.ok
+    assert [finding.cause for finding in study.curves[0].findings] == [cause]
