@@ -95,6 +95,10 @@ def _compare(arguments: argparse.Namespace) -> int:
     check_files(arguments)
     if arguments.atol is not None and arguments.step is not None:
         raise ValueError("--atol goes with --rtol; a fixed --step has no tolerances")
+    if arguments.roads is not None:
+        from .problem_study.roads import compare_on_roads
+
+        return compare_on_roads(arguments)
     if mechanisms.is_mechanism(arguments.problem, arguments.formulations is not None):
         return mechanisms.compare_mechanism(arguments)
     for option in ("formulations", "measure", "markdown", "html"):
@@ -254,6 +258,8 @@ def _add_compare(commands: Any, shared: argparse.ArgumentParser) -> None:
               featherstep compare four_bar --methods DOP853,RADAU5 \\
                   --formulations baumgarte,projected,index3,ggl --html report.html
                   a closed loop: which formulation is to be trusted?
+              featherstep compare robot_arm --roads all --rtol 1e-8
+                  a differential-algebraic system of index 5 on every road to its solution
               featherstep compare arm.toml --methods RK4 --step 0.01,0.005 --measure hand
                   a model file; the error is that of the body "hand"
         """)
@@ -286,6 +292,12 @@ def _add_compare(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--csv", metavar="FILE", help="write the table; - for standard output")
     parser.add_argument("--json", metavar="FILE", help="the same as JSON")
+    parser.add_argument(
+        "--roads",
+        metavar="A,B,…",
+        type=names,
+        help="for a general DAE: dummy, underlying, taylor, given, or all",
+    )
     loops = parser.add_argument_group("for mechanisms")
     loops.add_argument(
         "--formulations",

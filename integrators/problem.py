@@ -117,11 +117,12 @@ def from_recipe(make: Callable[P, T]) -> Callable[P, T]:
 
     Examples
     --------
-    >>> import pickle
-    >>> from multibody import as_ivp, mechanisms
-    >>> problem = as_ivp(mechanisms.pendulum(), [1.0], t_span=(0, 2)).with_(t_span=(0, 3))
-    >>> pickle.loads(pickle.dumps(problem))
-    <IVP pendulum: n = 2, t from 0 to 3>
+    >>> @from_recipe
+    ... def decay(rate):
+    ...     return IVP(lambda t, y: -rate * y, [1.0], (0.0, 1.0), name="decay")
+    >>> problem = decay(2.0).with_(t_span=(0, 3))
+    >>> problem.recipe.arguments, problem.recipe.changes, problem.recipe.follow()
+    ((2.0,), {'t_span': (0, 3)}, <IVP decay: n = 1, t from 0 to 3>)
     """
 
     @wraps(make)

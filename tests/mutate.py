@@ -178,7 +178,7 @@ class Trial:
             shutil.copytree(
                 HERE / package, folder / package, ignore=shutil.ignore_patterns("__pycache__")
             )
-        for file in ("pyproject.toml", "README.md"):
+        for file in ("pyproject.toml", "README.md", "conftest.py"):
             shutil.copy(HERE / file, folder)
         self.environment = {
             **os.environ,

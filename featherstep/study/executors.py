@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import concurrent.futures as futures
 import contextlib
+import logging
+import multiprocessing
 import pickle
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
@@ -16,6 +18,8 @@ from typing import Any, Protocol
 from integrators.processors import available_processors
 
 __all__ = ["DaskCluster", "Executor", "Here", "Processes", "Threads", "executor_of"]
+
+log = logging.getLogger(__name__)
 
 #: A task: parameters of some runs in, a part out. The bytes are those of the pickled plan.
 Task = Callable[..., Any]
@@ -125,8 +129,6 @@ class Processes(_Waiting):
         self.pool = self._new()
 
     def _new(self) -> futures.ProcessPoolExecutor:
-        import multiprocessing
-
         # A fork of a process with threads of its own may hang; one of a server that has loaded
         # what is needed, and has none, is quick and safe.
         server = "forkserver" in multiprocessing.get_all_start_methods()
@@ -138,8 +140,18 @@ class Processes(_Waiting):
         )
 
     def prepare(self, plan: Any) -> Any:
-        """Return the plan as bytes, pickled once."""
-        return pickled(plan)
+        """Return the plan as bytes, pickled once; raise if processes cannot begin with it."""
+        data = pickled(plan)
+        try:
+            self.pool.submit(_begin, data).result()
+        except futures.BrokenExecutor as error:
+            raise ValueError(
+                "processes cannot be started from here: a script begins its study under if "
+                "__name__ == '__main__':, or with executor='threads'"
+            ) from error
+        except Exception as error:
+            raise ValueError(_cannot_be_sent(error)) from error
+        return data
 
     def submit(self, task: Task, *arguments: Any) -> Any:
         """Begin a task."""
@@ -155,6 +167,11 @@ class Processes(_Waiting):
         self.pool.shutdown(wait=wait, cancel_futures=True)
 
 
+def _begin(data: bytes) -> None:
+    """Read what was sent, to see that it can be read."""
+    pickle.loads(data)
+
+
 def _ignore_ctrl_c() -> None:
     """Ctrl-C goes to all processes of a terminal; the one that began the study deals with it."""
     import signal
@@ -164,17 +181,21 @@ def _ignore_ctrl_c() -> None:
 
 def pickled(plan: Any) -> bytes:
     """Bytes of a plan; functions that were typed in are sent as code, by cloudpickle."""
+    with contextlib.suppress(ImportError):
+        import cloudpickle
+
+        return bytes(cloudpickle.dumps(plan))
     try:
         return pickle.dumps(plan)
     except Exception as error:
-        with contextlib.suppress(ImportError):
-            import cloudpickle
+        raise ValueError(_cannot_be_sent(error)) from error
 
-            return bytes(cloudpickle.dumps(plan))
-        raise ValueError(
-            f"the study cannot be sent to other processes: {error}; define its functions at the "
-            "top of a module (no lambdas), install cloudpickle, or use executor='threads'"
-        ) from error
+
+def _cannot_be_sent(error: BaseException) -> str:
+    return (
+        f"the study cannot be sent to other processes: {error}; define its functions at the top of "
+        "a module (no lambdas), install cloudpickle, or use executor='threads'"
+    )
 
 
 class DaskCluster:
@@ -221,8 +242,22 @@ class DaskCluster:
         """The client belongs to the user."""
 
 
+def _processes_or_threads(count: int, plan: Any) -> Executor:
+    """Processes, if the plan can be sent to them."""
+    made = Processes(count)
+    try:
+        made.prepare(plan)
+    except ValueError as error:
+        made.close(wait=False)
+        log.warning("threads in place of processes: %s", error)
+        return Threads(count)
+    return made
+
+
 @contextlib.contextmanager
-def executor_of(executor: Any, workers: int | None, python: bool) -> Iterator[Executor]:
+def executor_of(
+    executor: Any, workers: int | None, python: bool, plan: Any = None
+) -> Iterator[Executor]:
     """Executor from what users give; ends it, if it was made here.
 
     Parameters
@@ -234,7 +269,15 @@ def executor_of(executor: Any, workers: int | None, python: bool) -> Iterator[Ex
         How many; one on each processor if not given.
     python
         Whether runs spend their time in Python, so that threads would wait for each other.
+    plan
+        What workers are to do. If processes cannot begin with it, and nobody asked for them,
+        threads take their place, and the log says so.
     """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise RuntimeError(
+            "this process was started by a study and runs its script again; the script begins the "
+            "study under if __name__ == '__main__':"
+        )
     count = available_processors() if workers is None else workers
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ValueError(f"workers: expected a whole number ≥ 1, received {workers!r}")
@@ -243,8 +286,10 @@ def executor_of(executor: Any, workers: int | None, python: bool) -> Iterator[Ex
         made = Here()
     elif executor == "threads" or (executor is None and not python):
         made = Threads(count)
-    elif executor == "processes" or executor is None:
+    elif executor == "processes":
         made = Processes(count)
+    elif executor is None:
+        made = _processes_or_threads(count, plan)
     elif hasattr(executor, "scatter") and hasattr(executor, "submit"):
         made = DaskCluster(executor)
     elif all(hasattr(executor, name) for name in ("prepare", "submit", "first_done", "lost")):

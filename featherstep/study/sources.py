@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from integrators import IVP, Event, Solution, solve_many, traced
+from integrators.many import reductions
 from integrators.problem import accepts_params
 
 from .part import OK, Part
@@ -271,17 +272,10 @@ class Shared:
 
 _MANY_OPTIONS = frozenset(inspect.signature(solve_many).parameters)
 
-
-def _followed_reductions() -> dict[type, Any]:
-    """What ``solve_many`` follows along runs, by what a study calls it."""
-    from integrators.many import reductions
-
-    return {
-        Max: reductions.Largest,
-        Min: reductions.Smallest,
-        Integral: reductions.Integral,
-        Mean: reductions.Mean,
-    }
-
-
-_FOLLOWED = _followed_reductions() if "reduce" in _MANY_OPTIONS else {}
+#: What ``solve_many`` follows along runs, by what a study calls it.
+_FOLLOWED: dict[type, Any] = {
+    Max: reductions.Largest,
+    Min: reductions.Smallest,
+    Integral: reductions.Integral,
+    Mean: reductions.Mean,
+}

@@ -298,7 +298,7 @@ class Study:
         source = self._source
         if block is not None and (isinstance(block, bool) or block != int(block) or block < 1):
             raise ValueError(f"block: expected a number of runs ≥ 1, received {block!r}")
-        with executor_of(executor, workers, python=source.python) as doing:
+        with executor_of(executor, workers, source.python, plan) as doing:
             size = int(block or source.runs_at_once * in_flight(doing))
             store = self._open_or_create(path, source, size // in_flight(doing))
             with store.locked(), _reporting(progress, plan.subject.title) as report:
@@ -329,7 +329,7 @@ class Study:
         plan, store = self._runnable, self._kept(path)
         self._check_same(store)
         python = self._source.python
-        with store.locked(), executor_of(executor, workers, python) as doing:
+        with store.locked(), executor_of(executor, workers, python, plan) as doing:
             offer(self.hash, self._source)
             with _reporting(progress, plan.subject.title) as report:
                 try:

@@ -159,6 +159,17 @@ class Normaliser:
         """Normalise one state."""
         return self._normalised(t, y, self.mechanical.params if p is None else p)
 
+    def unrolled(self) -> Traced | None:
+        """Return the function with a 0 behind the state, as ``TracedProjection.unrolled``."""
+        code = self.code
+        if code is None:
+            return None
+
+        def project(t: Any, y: Any, p: Any = ()) -> Any:
+            return np.append(code(t, y, p) if code.k else code(t, y), 0.0)
+
+        return Traced(project, n=self.n, params=code.k, outputs=self.n + 1)
+
     def machine_codes(self) -> tuple[None, Any] | None:
         """For the time loop: nothing to repeat, and the function itself."""
         return None if self.code is None else (None, self.code.machine_code())

@@ -29,7 +29,7 @@ from ..tracing import Traced
 from .kinks import Kinks
 from .modes import AfterReset, Exit, Hybrid, Mode, Transition
 from .sliding import Blend
-from .switch import Piecewise, Signs, call
+from .switch import Piecewise, Signs
 
 __all__ = ["Switched", "switched"]
 
@@ -117,7 +117,8 @@ class _Modes:
         self.mass = mass.toarray() if hasattr(mass, "toarray") else mass
         self.said: list[str] = []
         self.tried: tuple[float, set[tuple[Any, ...]]] = (np.nan, set())
-        self.length = abs(ivp.t_span[1] - ivp.t_span[0])
+        self.length = abs(ivp.t_span[1] - ivp.t_span[0]) or 1.0
+        self._bound: dict[int, tuple[Any, Callable[..., Any]]] = {}
         some = tuple(1 for _ in range(pieces.count))
         exact = all(isinstance(pieces.surface(i, some), Traced) for i in range(pieces.count))
         self.undecided = UNDECIDED if exact else UNDECIDED_DIFFERENCES
@@ -397,15 +398,22 @@ class _Modes:
     def _told(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A function that knows its dimensions, if it is traced."""
         if isinstance(function, Traced) and function._program is None:
-            call(function, self.ivp.t_span[0], self.ivp.y0, self.p)
+            self.bound(function)(self.ivp.t_span[0], self.ivp.y0)
         return function
 
     def value(self, g: Callable[..., Any], t: float, y: Array) -> float:
-        return float(np.asarray(call(g, t, y, self.p)).reshape(()))
+        return float(np.asarray(self.bound(g)(t, y)).reshape(()))
+
+    def bound(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """``function(t, y)`` with the parameters filled in; looked up, since asking takes long."""
+        known = self._bound.get(id(function))
+        if known is None:
+            known = self._bound[id(function)] = (function, self.ivp.bind(function))
+        return known[1]
 
     def velocity(self, signs: Signs, t: float, y: Array) -> Array:
         """y' on these sides."""
-        slope = np.asarray(call(self.field(signs), t, y, self.p), dtype=np.float64).ravel()
+        slope = np.asarray(self.bound(self.field(signs))(t, y), dtype=np.float64).ravel()
         return slope if self.mass is None else np.linalg.solve(self.mass, slope)
 
     def rate(self, g: Callable[..., Any], t: float, y: Array, velocity: Array) -> float:
@@ -441,5 +449,5 @@ class _Modes:
 
     def time_scale(self, y: Array, velocity: Array) -> float:
         """Time in which the state changes by its own size, at most that of the run."""
-        size, speed = float(np.max(np.abs(y))), float(np.max(np.abs(velocity)))
+        size, speed = float(abs(y).max()), float(abs(velocity).max())
         return min(self.length, size / speed) if size * speed > 0 else 1e-3 * self.length

@@ -30,6 +30,7 @@ class Blend:
         self.surfaces = [modes.surface(i, sides) for i in sliding]
         self.fields = [modes.field(corner) for corner in self.corners]
         self.signs = np.array(list(product((1, -1), repeat=len(sliding))), dtype=np.float64)
+        self._last: tuple[tuple[float, bytes], Array] | None = None  # λ, asked for many times
 
     # ------------------------------------------------------------ on numbers
 
@@ -42,7 +43,10 @@ class Blend:
 
     def weights(self, t: float, y: Array) -> Array:
         """λ of each surface, not cut off at ±1; NaN if there is none."""
-        return self._solved(self._rates(t, y, self._velocities(t, y)))
+        asked = float(t), y.tobytes()
+        if self._last is None or self._last[0] != asked:
+            self._last = asked, self._solved(self._rates(t, y, self._velocities(t, y)))
+        return self._last[1]
 
     def _solved(self, rates: Array) -> Array:
         """λ with Σ_c w_c(λ) ġ_c = 0: in closed form for one surface, else by Newton's method."""
@@ -89,7 +93,7 @@ class Blend:
         """The velocity without what rounding has left of ġ: what sticks must not creep."""
         off = np.array([self.modes.rate(g, t, y, velocity) for g in self.surfaces])
         G = np.array([self.modes.gradient(g, t, y) for g in self.surfaces])
-        return velocity - np.linalg.lstsq(G, off, rcond=None)[0]
+        return velocity - _shortest(G, off)
 
     def projected(self, t: float, y: Array) -> Array:
         """The nearest state on the surfaces."""
@@ -98,7 +102,7 @@ class Blend:
             if not np.any(values):
                 break
             G = np.array([self.modes.gradient(g, t, y) for g in self.surfaces])
-            y = y - np.linalg.lstsq(G, values, rcond=None)[0]
+            y = y - _shortest(G, values)
         return y
 
     # ------------------------------------------------------------ as functions of a problem
@@ -109,8 +113,7 @@ class Blend:
         modes = self.modes
 
         def blended(t: float, y: Array, *p: Array) -> Array:
-            slopes = np.array([np.ravel(call(f, t, y, p)) for f in self.fields])
-            velocities = slopes if modes.mass is None else np.linalg.solve(modes.mass, slopes.T).T
+            velocities = self._velocities(t, y)
             lam = self._solved(self._rates(t, y, velocities))
             velocity = self._tangent(t, y, self._shares(lam) @ velocities)
             return velocity if modes.mass is None else modes.mass @ velocity
@@ -153,3 +156,11 @@ class Blend:
 
         made = traced_as([*self.fields, *self.surfaces], symbolic, outputs=1)
         return made if made is not symbolic else left
+
+
+def _shortest(G: Array, values: Array) -> Array:
+    """The shortest x with G x = values."""
+    if len(G) == 1:
+        square = float(G[0] @ G[0])
+        return G[0] * (values[0] / square) if square > 0 else np.zeros(G.shape[1])
+    return np.asarray(np.linalg.lstsq(G, values, rcond=None)[0], dtype=np.float64)

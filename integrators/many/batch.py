@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from .lane_code import LaneCode, lane_code
 from .lane_tasks import lane_tasks
 from .reductions import Reductions
 from .results import Each, ManySolutions, nothing_yet
+from .sensitive import many_with_sensitivities
 from .threads import on_threads, thread_count
 
 __all__ = ["ManySolutions", "solve_many"]
@@ -60,6 +62,7 @@ def solve_many(
     min_step: float = 0.0,
     max_steps: int | None = None,
     reduce: Mapping[str, Any] | None = None,
+    sensitivities: Any = None,
     kinks: str | None = None,
     workers: int | None = None,
     on_interrupt: str = "raise",
@@ -71,7 +74,7 @@ def solve_many(
     problem, t_span
         As in ``solve``. For an explicit method the function is traced if it is not yet; what
         cannot be traced is called as it is, a run at a time. ``t_span`` may have a row (t0, t1) for
-        each run, if ``y0`` has rows, too, or is that of the problem.
+        each run; rows of two numbers without ``y0`` are intervals, too.
     y0
         Initial states, shape (m, n), or one state for all, shape (n,).
     params
@@ -93,6 +96,9 @@ def solve_many(
         What to keep of each run, by name: :class:`Largest`, :class:`Smallest`, :class:`Integral`
         and :class:`Mean` of a function g(t, y [, p]) along it, :class:`Final` and :class:`ValueAt`,
         :class:`EventTime`. The numbers are in ``ManySolutions.reduced``; no trajectories are kept.
+    sensitivities
+        As in ``solve``: derivatives of the final states (and of those at ``t_eval``) are in
+        ``ManySolutions.sensitivities`` (and ``sensitivities_eval``). Not together with `reduce`.
     workers
         Threads; by default one for each processor that this process may use.
     on_interrupt
@@ -109,6 +115,31 @@ def solve_many(
     """
     check_choice(on_interrupt)
     ivp, states, parameters, each = _runs(problem, t_span, y0, params, events, rtol, atol)
+    if sensitivities is not None:
+        if reduce or len(each.atols) > 1 or why_not_lanes(ivp, kinks):
+            raise ValueError(
+                "sensitivities of many runs go neither with reduce, nor with atol for each run, "
+                "nor with modes and switches; leave these out, or call solve for each run"
+            )
+        rest: dict[str, Any] = dict(
+            t_span=each.spans if len(each.spans) > 1 else None,
+            method=method,
+            step=step,
+            rtol=each.rtols if len(each.rtols) > 1 else float(each.rtols[0]),
+            t_eval=t_eval,
+            tstops=tstops,
+            controller=controller,
+            norm=norm,
+            first_step=first_step,
+            max_step=max_step,
+            min_step=min_step,
+            max_steps=max_steps,
+            workers=workers,
+            on_interrupt=on_interrupt,
+        )
+        return many_with_sensitivities(
+            ivp, states, parameters, sensitivities, atol, partial(solve_many, **rest)
+        )
     threads = thread_count(workers)
     most = attempts(max_steps, fixed=step is not None)
     times = np.zeros(0) if t_eval is None else np.array(t_eval, dtype=np.float64, ndmin=1)
@@ -163,7 +194,7 @@ def _returned(result: ManySolutions, pressed: bool, on_interrupt: str) -> ManySo
 
 def _lanes(ivp: IVP, options: dict[str, Any], reductions: Reductions, each: Each) -> LaneCode | str:
     """Code for running in lanes; or why that is impossible."""
-    from ..tracing import Traced
+    from ..tracing import Traced, TracingError
 
     controller = options["controller"]
     reasons = {
@@ -180,7 +211,12 @@ def _lanes(ivp: IVP, options: dict[str, Any], reductions: Reductions, each: Each
             return reason
     fixed = options["step"] is not None
     try:
-        tasks = lane_tasks(ivp, reductions.traced())
+        kept = reductions.traced()
+    except TracingError as error:
+        log.info("a function of reduce is called as it is, a run at a time: %s", error)
+        return "a function of reduce cannot be traced"
+    try:
+        tasks = lane_tasks(ivp, kept)
         if isinstance(tasks, str):
             return tasks
         inside = reductions.times.size > 0 or tasks.needs_dense

@@ -46,6 +46,11 @@ def runs_of(
     rtols = np.asarray(rtol if np.ndim(rtol) else relative_tolerance(rtol), dtype=float)
     atols = np.asarray(atol, dtype=float)
     rows = [a.shape[0] for a in (states, parameters, spans, atols) if a.ndim == 2]
+    if rtols.ndim and rows and rtols.shape[0] not in rows:
+        raise ValueError(
+            f"rtol must be one number, or one for each of the {rows[0]} rows (runs), got "
+            f"{np.shape(rtol)}; for tolerances of components let atol be a list"
+        )
     counts = {*rows, *(rtols.shape[0] for _ in range(rtols.ndim))}
     if len(counts) != 1:
         more = {"t_span": spans.shape, "rtol": rtols.shape, "atol": atols.shape}

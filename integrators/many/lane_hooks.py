@@ -420,8 +420,10 @@ def extreme(w, l, run, k):
     top = sign * w.seen[best, k, l]
     known = sign * w.kept_value[run, k]
     theta = NODES[best]
-    if top + (top - low) > known and 0 < best < nodes - 1:
-        a, b = NODES[best - 1], NODES[best + 1]
+    if top + (top - low) > known:
+        # Also beside the first and the last sample: the extreme value may lie between it and the
+        # next one, or in the next step.
+        a, b = NODES[max(best - 1, 0)], NODES[min(best + 1, nodes - 1)]
         left = b - (1.0 - GOLDEN) * (b - a)
         right = a + (1.0 - GOLDEN) * (b - a)
         at_left = sign * interpolated(w, k, l, left)

@@ -133,6 +133,8 @@ def lane_tasks(ivp: IVP, kept: Sequence[tuple[int, Any]] = ()) -> LaneTasks | st
     if ivp.project is not None:
         unrolled = getattr(ivp.project, "unrolled", None)
         code = None if unrolled is None else unrolled()
+        if code is not None and code.k != k:
+            code = _with_parameters(code, n, k)
         if isinstance(ivp.project, Traced):
             project = ivp.project
 
@@ -166,3 +168,10 @@ def _parameters(g: Any, k: int) -> bool:
     if g._parameters is not None:
         return bool(g._parameters)
     return bool(k and g._takes_p)
+
+
+def _with_parameters(code: Any, n: int, k: int) -> Any:
+    """A traced function without parameters as one of k, which it does not use."""
+    from ..tracing import traced
+
+    return traced(lambda t, y, p: code(t, y), n=n, params=k, outputs=code.m)

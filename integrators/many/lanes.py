@@ -76,7 +76,12 @@ def run_lanes(w, first, last):
             outputs(w)
         if w.tasks == 1:
             remember(w)
+        if w.fixed == 1:
+            for l in range(LANES):
+                w.first[2, l] = end_of_step(w, l)
         call_lanes(w.judge, w.lane[T], w.results, w.block, w.judged)
+        if w.fixed == 1:
+            take_times(w)
         if w.tasks == 1:
             after_step(w)
         if w.trail_t.shape[0] > 0:
@@ -109,6 +114,14 @@ def begin(w):
     if w.tasks == 1:
         at_start(w)
     start(w)
+
+
+@kernel
+def take_times(w):
+    """Enter times of fixed steps as ``loop.fixed_step`` rounds them; the judge rounds less."""
+    for l in range(LANES):
+        if w.lane[IDLE, l] == 0.0 and w.lane[REJECTED, l] == 0.0:
+            w.lane[T, l] = w.first[2, l]
 
 
 @kernel

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..problem import IVP
+from ..runs.solution import polynomials
 from .lane_hooks import INTEGRAL, LARGEST, NODES, SMALLEST, WEIGHTS
 
 if TYPE_CHECKING:
@@ -215,22 +216,26 @@ class Reductions:
 
 
 def _followed(g: Callable[..., Any], kind: int, solution: Solution) -> tuple[float, float]:
-    """Extreme value (and its time) or integral of g along a solution, as in ``lane_hooks``."""
+    """Extreme value (and its time) or integral of g along a solution, as in ``lane_hooks``.
+
+    A step that an event cuts short counts up to there; at a jump both sides count.
+    """
     dense: Any = solution.sol
     start = float(solution.problem.t_span[0])
     total, best, at = 0.0, _number(g(start, dense(start))), start
     sign = -1.0 if kind == SMALLEST else 1.0
     t = start
-    for h in solution.h:
-        places = [t + theta * h for theta in NODES]
-        values = np.array([_number(g(float(s), dense(float(s)))) for s in places])
+    for k, (t, end) in enumerate(zip(dense.t, np.append(dense.t[1:], dense.end))):
+        h, step = end - t, np.full(len(NODES), k)
+        places = np.array([t + theta * h for theta in NODES])
+        states = polynomials(dense.t, dense.h, dense.y, dense.Q, step, places, dense.move)
+        values = np.array([_number(g(float(s), y)) for s, y in zip(places, states)])
         total += h * float(np.dot(WEIGHTS, values))
         if kind != INTEGRAL:
             theta, value = _extreme_of(sign * values)
             if value > sign * best:
-                best, at = sign * value, t + theta * h
-        t += h
-    return (total, t) if kind == INTEGRAL else (best, at)
+                best, at = sign * value, float(t + theta * h)
+    return (float(total), float(dense.end)) if kind == INTEGRAL else (best, at)
 
 
 def _extreme_of(values: Array) -> tuple[float, float]:
@@ -239,12 +244,10 @@ def _extreme_of(values: Array) -> tuple[float, float]:
     from scipy.optimize import minimize_scalar
 
     best = int(np.argmax(values))
-    if best in (0, len(NODES) - 1):
-        return NODES[best], float(values[best])
     through = BarycentricInterpolator(NODES, values)
     found = minimize_scalar(
         lambda s: -float(through(s)),
-        bounds=(NODES[best - 1], NODES[best + 1]),
+        bounds=(NODES[max(best - 1, 0)], NODES[min(best + 1, len(NODES) - 1)]),
         method="bounded",
         options={"xatol": 1e-10},
     )

@@ -38,6 +38,9 @@ class ManySolutions:
     reduced, reduced_at : dict
         What ``reduce=`` asked for, an array of m numbers under each name, and the times of extreme
         values; NaN where a run has none.
+    sensitivities, sensitivities_eval : dict
+        What ``sensitivities=`` asked for: dy/d(name) at the end of each run, shape (m, n), and at
+        the output times, shape (m, n, len(t_eval)).
     """
 
     y: NDArray[np.float64]
@@ -53,6 +56,8 @@ class ManySolutions:
     y_events: list[list[NDArray[np.float64]]] = field(default_factory=list)
     reduced: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     reduced_at: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    sensitivities: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    sensitivities_eval: dict[str, NDArray[np.float64]] = field(default_factory=dict)
 
     @property
     def success(self) -> NDArray[np.bool_]:

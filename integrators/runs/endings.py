@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ..problem import IVP
 from ..stepping.limits import RESOLVED
 from ..stepping.state import Status
-from ..tracing.dependence import has_kinks
 
 __all__ = ["LARGE", "ending", "remarks"]
 
@@ -89,6 +88,8 @@ def _about_jumps(engine: Any) -> str:
     f = engine.problem.f
     if not hasattr(f, "graph"):
         return "; if f jumps there (the sign of friction, an if), write it as integrators.Switch"
+    from ..tracing.dependence import has_kinks  # loaded by whoever traced f
+
     known = f._program is not None and has_kinks(f.graph)
     return "; f has branches (sign, where, abs, …): kinks='locate' steps on them" if known else ""
 

@@ -203,6 +203,8 @@ def _may_reach_zero(nodes: NDArray[Any], sizes: NDArray[Any]) -> bool:
 
 def _dips(samples: NDArray[Any], values: NDArray[Any]) -> Iterator[tuple[float, float, float]]:
     """Intervals in which g turns back from zero between samples on one side, and a value there."""
+    if watch.flat(values):
+        return
     for i in range(1, len(samples) - 1):
         before, here, after = values[i - 1 : i + 2]
         same_side = before * here > 0 and here * after > 0

@@ -33,9 +33,6 @@ __all__ = ["HybridRun"]
 AFTER_THE_END = 1e-3  # part of the interval, to see where a motion leads from its end
 MOST_AT_ONCE = 300  # transitions at one instant
 
-#: Arguments of ``solve`` that say what the problem is; modes have their own.
-OF_THE_PROBLEM = ("jac", "jac_sparsity", "mass", "index", "project", "nonnegative", "manifold")
-
 
 class HybridRun:
     """A run of one hybrid problem.
@@ -119,7 +116,8 @@ class HybridRun:
         if part.status == Status.ZENO and part.zeno is not None:
             return self._beyond(key, mode, ivp, part.zeno, part.ending)
         place = None if k is None else self.places[k]
-        return _End(part.status, part.ending, place, part.zeno)
+        where = "" if part.success or not self.hybrid.shows_transitions else f"in mode {key!r}: "
+        return _End(part.status, where + part.ending, place, part.zeno)
 
     def _part(self, key: Any, mode: Mode, ivp: IVP, first: bool) -> Solution:
         """The run in one mode, entered in the books."""
@@ -138,12 +136,19 @@ class HybridRun:
         if self.times is not None:
             options["t_eval"] = self.times[np.count_nonzero(self.times < t) :]
         try:
-            part = self._taken_at_the_end(ivp.with_(events=events), mode, options)
+            part: Any = self._taken_at_the_end(ivp.with_(events=events), mode, options)
             if part is None:
                 part = self.solve(ivp.with_(events=events), on_interrupt="raise", **options)
         except IntegrationInterrupted as pressed:
             part = pressed.solution
             part.status, part.exception = Status.INTERRUPTED, pressed
+        except Exception:
+            raise
+        except BaseException as stop:  # sys.exit and its like
+            part = getattr(stop, "solution", None)
+            if not isinstance(part, Solution):
+                raise
+            part.exception = stop
         self.spent += part.nsteps + part.nrejected
         self.parts.append(part)
         self.stays.append(ModeInterval.of(key, t, part))

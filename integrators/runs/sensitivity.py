@@ -71,8 +71,8 @@ class Sensitivities:
     def unpack(self, found: Any) -> Any:
         """Solution of the problem itself, with ``sensitivities`` and, at events, their times'."""
         n = self.problem.n
-        out = copy.copy(found)
-        out.__dict__.pop("quality", None)
+        out = object.__new__(type(found))  # `copy` leaves out what files cannot hold
+        out.__dict__.update({k: v for k, v in found.__dict__.items() if k != "quality"})
         out.problem = self.problem
         out.sensitivities = self._split(found.y)
         out.y = found.y[:n]
@@ -283,13 +283,13 @@ def _projection(ivp: IVP, k: int, q: int) -> Any:
     whole = None if unrolled is None else unrolled()
     if whole is None:
         whole = _as_traced(ivp, given, n, "the projection")
-    by_y = whole.jacobian()
-    by_p = whole.parameter_jacobian() if k else None
+    by_y, knows = whole.jacobian(), bool(whole.k)
+    by_p = whole.parameter_jacobian() if knows else None
 
     def project(t: float, z: Array, p: Any = ()) -> Array:
         y, own, shifts = z[:n], ((p[:k],) if k else ()), _given(p, k, q)
         bound = given(t, y, *own) if k and accepts_params(given) else given(t, y)
-        J = np.asarray(by_y(t, y, *own))[:n]
+        J = np.asarray(by_y(t, y, *(own if knows else ())))[:n]
         parts = [np.asarray(bound)]
         for j in range(q):
             moved = J @ z[n * (j + 1) : n * (j + 2)]

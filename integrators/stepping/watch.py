@@ -15,9 +15,10 @@ from ..kernels import kernel
 from ..kernels.pointers import call
 from .dense import copy
 
-__all__ = ["SAMPLES", "zero_possible"]
+__all__ = ["SAMPLES", "dips", "flat", "zero_possible"]
 
 SAMPLES = (0.0, 0.25, 0.5, 0.75, 1.0)  # fractions of the step
+FLAT = 100.0  # |g| so many times its variation over the samples does not vanish between them
 
 
 @kernel
@@ -63,11 +64,22 @@ def suspicious(g):
     for i in range(1, last + 1):
         if not (np.isfinite(g[i]) and g[i - 1] * g[i] > 0.0):
             return True
+    if flat(g):
+        return False
     for i in range(1, last):
         if abs(g[i]) <= min(abs(g[i - 1]), abs(g[i + 1])):
             return True
     # Towards zero at once, yet further from it at the next sample; the same before the end.
     return dips(g[0], g[1], g[2], g[3], g[4]) or dips(g[4], g[3], g[2], g[1], g[0])
+
+
+@kernel
+def flat(g):
+    """Whether samples on one side of zero differ too little for a dip to reach it between them."""
+    least, most = abs(g[0]), abs(g[0])
+    for x in g:
+        least, most = min(least, abs(x)), max(most, abs(x))
+    return least > FLAT * (most - least)
 
 
 @kernel

@@ -17,6 +17,8 @@ to one:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import product
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -63,7 +65,7 @@ class ConeWorkspace(Workspace):
         "u": "f1",
         "state": "i1",
         "slip": "f2",  # given directions of slip; zero where they are to be found
-        "local": "f1",  # what one point feels of all others
+        "local": "f1",  # what one point feels of all others, and a number to hand on
         "trial": "f1",
         "sweeps": "i1",
     }
@@ -79,7 +81,7 @@ class ConeWorkspace(Workspace):
             u=np.zeros(3 * n),
             state=np.zeros(n, dtype=np.int64),
             slip=np.zeros((n, 2)),
-            local=np.zeros(3),
+            local=np.zeros(4),
             trial=np.zeros(3),
             sweeps=np.zeros(1, dtype=np.int64),
         )
@@ -107,7 +109,10 @@ def stick_one(W: Any, at: int, q: Any, out: Any) -> None:
 
 @kernel
 def slide_one(W: Any, at: int, mu: float, q: Any, c: float, s: float, out: Any) -> float:
-    """Force if the point slides in direction (c, s); returns u_t × (c, s), NaN if none exists."""
+    """Force if the point slides in direction (c, s); returns u_t × (c, s), NaN if none exists.
+
+    It slides that way where the product vanishes and u_t · (c, s), left in q[3], is not negative.
+    """
     slope = W[at, at] - mu * (c * W[at, at + 1] + s * W[at, at + 2])
     if not slope > IMMOVABLE * W[at, at]:
         return np.nan
@@ -116,8 +121,7 @@ def slide_one(W: Any, at: int, mu: float, q: Any, c: float, s: float, out: Any) 
     out[2] = -mu * out[0] * s
     u1 = q[1] + W[at + 1, at] * out[0] + W[at + 1, at + 1] * out[1] + W[at + 1, at + 2] * out[2]
     u2 = q[2] + W[at + 2, at] * out[0] + W[at + 2, at + 1] * out[1] + W[at + 2, at + 2] * out[2]
-    if u1 * c + u2 * s < 0.0:
-        return np.nan
+    q[3] = u1 * c + u2 * s
     return u1 * s - u2 * c
 
 
@@ -149,7 +153,7 @@ def one_point(w: Any, i: int) -> int:
     for k in range(ANGLES + 1):
         angle = 2.0 * np.pi * k / ANGLES
         value = slide_one(W, at, mu, q, np.cos(angle), np.sin(angle), out)
-        if value == 0.0:
+        if value == 0.0 and q[3] >= 0.0:
             return SLIDING
         if value * last < 0.0:
             low, high = last_angle, angle
@@ -162,7 +166,9 @@ def one_point(w: Any, i: int) -> int:
                     low = middle
                 else:
                     high = middle
-            return SLIDING
+            if q[3] >= 0.0:
+                return SLIDING
+            value = slide_one(W, at, mu, q, np.cos(angle), np.sin(angle), out)
         last_angle, last = angle, value
     return -1
 
@@ -256,6 +262,10 @@ def coulomb(
     w.slip[...] = given
     if start is not None:
         w.r[...] = np.ravel(start)
+    if n and not given.any():  # at the very edge of the cones only the smallest forces may stick
+        stuck = _judged(W, b, mu, np.linalg.lstsq(W, -b, rcond=1e-11)[0], given)
+        if stuck.residual <= RESIDUAL:
+            return stuck
     for _ in range(ROUNDS if n else 0):
         status = _sweeps(w)
         if status < 0.0:
@@ -272,9 +282,10 @@ def coulomb(
     if not n:
         return _judged(W, b, mu, np.zeros(0), given)
     guess = friction_lcp(W, b, mu, facets=16, slip=given)
-    found = _as_equations(W, b, mu, guess.r.ravel(), _states(guess, mu), given)
-    if found.residual <= RESIDUAL:
-        return found
+    for state in _near(_states(guess, mu)):
+        found = _as_equations(W, b, mu, guess.r.ravel(), state, given)
+        if found.residual <= RESIDUAL:
+            return found
     raise LCPError(
         f"no forces of Coulomb friction at the {n} contacts were found (residual "
         f"{found.residual:.1e}); with large friction there may be none (Painlevé): use less, or "
@@ -296,6 +307,16 @@ def _states(found: ConeSolution, mu: Array) -> Array:
     normal = found.r[:, 0]
     state = np.where(slip < (0.98 - 1e-9) * mu * normal, STICKING, SLIDING)
     return np.where(normal <= 1e-12 * np.abs(normal).max(initial=0.0), APART, state)
+
+
+def _near(state: Array) -> Iterator[Array]:
+    """States, and those in which a few of the closed points slide in place of sticking."""
+    yield state
+    closed = np.flatnonzero(state != APART)
+    for choice in product((STICKING, SLIDING), repeat=len(closed)) if len(closed) <= 5 else ():
+        other = state.copy()
+        other[closed] = choice
+        yield other
 
 
 def _candidates(w: Any) -> list[Array]:

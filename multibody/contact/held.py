@@ -56,6 +56,8 @@ class Held:
         known; zero for others.
     touching
         Points that are closed without a force, and do not move.
+    slow
+        Points whose slip was too slow to tell a direction when they were entered.
     until
         Time up to which some of them still bounce, infinitely often and too low to be seen.
     """
@@ -65,6 +67,7 @@ class Held:
     angles: tuple[float, ...] = ()
     touching: tuple[int, ...] = ()
     until: float | None = None
+    slow: tuple[int, ...] = ()
 
     def rows(self) -> list[int]:
         """Rows 3i + k of the velocities that vanish."""

@@ -19,10 +19,11 @@ from integrators.kernels import kernel
 
 from ..dynamics.factor import l_solve_kernel, lt_solve_kernel, ltdl_kernel
 
-__all__ = ["NO_SLIP", "held_kernel"]
+__all__ = ["SLOW", "held_kernel"]
 
-#: Slip below this (m/s) does not tell a direction.
-NO_SLIP = 1e-10
+#: Below this slip (m/s) the direction is the one that was last known: at the very end of sliding
+#: friction would turn ever faster, and smaller than any error that an integrator allows.
+SLOW = 1e-5
 
 #: Added to the diagonal of A, in parts of its mean.
 REGULARISATION = 1e-9
@@ -95,7 +96,7 @@ def slip_direction(w: Any, j: int, row: int) -> None:
     """Unit vector of the slip, continued through zero as if friction did not turn round there."""
     c, s = w.held_known[j, 0], w.held_known[j, 1]
     size = np.sqrt(w.speed[row + 1] * w.speed[row + 1] + w.speed[row + 2] * w.speed[row + 2])
-    if size > NO_SLIP:
+    if size > SLOW:
         sign = 1.0 / size
         if c * w.speed[row + 1] + s * w.speed[row + 2] < 0.0:
             sign = -sign

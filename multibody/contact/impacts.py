@@ -20,13 +20,15 @@ know nothing of waves of compression.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from integrators.kernels import OnWorkspace, kernel
+
 from ..checks import Array, ArrayLike, one_of
 from .accelerations import CLOSED_SPEED, PainleveError, closed_points
-from .cones import coulomb
+from .cones import ConeWorkspace, coulomb
 from .kinematics import ContactKinematics, kinematics_at, need_contacts
 from .lcp import LCPError, solve_lcp
 from .response import Mechanism, mechanism_at
@@ -39,6 +41,7 @@ __all__ = ["EnergyGainError", "Impact", "collide", "impact"]
 
 #: Rounds of impacts at one instant, after which all closed points are taken together.
 ROUNDS = 200
+EXPANSION_SWEEPS = 5000
 
 #: Kinetic energy that may appear by rounding, in parts of what was there.
 ENERGY_ROUNDING = 1e-10
@@ -200,21 +203,43 @@ def _coulomb(W: Array, b: Array, mu: Array, least: Array | None = None) -> Array
 
 def _with_friction_of(W: Array, b: Array, mu: Array, least: Array) -> Array:
     """Impulses (r_n, r_t) with r_n ≥ 0 and |r_t| ≤ μ (r_n + least), by sweeps over the points."""
-    n = len(mu)
-    r = np.zeros(3 * n)
-    for _ in range(5000):
-        before = r.copy()
+    w = ConeWorkspace.of_size(len(mu))
+    w.W[...], w.b[...], w.mu[...] = W, b, mu
+    w.u[::3] = least
+    _expand(w)
+    return w.r.copy()
+
+
+@kernel
+def expansion_kernel(w: Any) -> None:
+    """r of `_with_friction_of`; `least` is in u, at the places of the normals."""
+    n = w.mu.shape[0]
+    for _ in range(EXPANSION_SWEEPS):
+        change, size = 0.0, 0.0
         for i in range(n):
             at = 3 * i
-            r[at] = max(0.0, r[at] - (W[at] @ r + b[at]) / W[at, at])
-            part = slice(at + 1, at + 3)
-            size = max(W[at + 1, at + 1], W[at + 2, at + 2])
-            if size <= 1e-13 * W[at, at]:
-                continue
-            trial = r[part] - (W[part] @ r + b[part]) / size
-            limit = mu[i] * (r[at] + least[i])
-            length = float(np.linalg.norm(trial))
-            r[part] = trial if length <= limit else trial * (limit / length)
-        if np.abs(r - before).max() <= 1e-14 * (np.abs(r).max() + np.abs(least).max()):
+            stiff = max(w.W[at + 1, at + 1], w.W[at + 2, at + 2])
+            for k in range(3):
+                total = w.b[at + k]
+                for j in range(3 * n):
+                    total += w.W[at + k, j] * w.r[j]
+                if k == 0:
+                    w.trial[0] = max(0.0, w.r[at] - total / w.W[at, at])
+                    change = max(change, abs(w.trial[0] - w.r[at]))
+                    w.r[at] = w.trial[0]
+                elif stiff > 1e-13 * w.W[at, at]:
+                    w.trial[k] = w.r[at + k] - total / stiff
+                else:
+                    w.trial[k] = 0.0
+            limit = w.mu[i] * (w.r[at] + w.u[at])
+            length = np.sqrt(w.trial[1] * w.trial[1] + w.trial[2] * w.trial[2])
+            part = limit / length if length > limit else 1.0
+            for k in range(1, 3):
+                change = max(change, abs(part * w.trial[k] - w.r[at + k]))
+                w.r[at + k] = part * w.trial[k]
+            size = max(size, w.r[at] + w.u[at])
+        if change <= 1e-14 * size:
             break
-    return r
+
+
+_expand = OnWorkspace(expansion_kernel, ConeWorkspace)

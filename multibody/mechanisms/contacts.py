@@ -17,6 +17,7 @@ __all__ = [
     "block_on_incline",
     "bouncing_ball",
     "bowling_ball",
+    "box_stack",
     "dropped_rod",
     "newtons_cradle",
     "rocking_block",
@@ -220,6 +221,40 @@ def bowling_ball(radius: float = 0.1, friction: float = 0.2, mass: float = 7.0) 
     b = ModelBuilder(name="bowling ball")
     b.add_body("ball", 0, Free(), inertia=sphere(mass=mass, radius=radius))
     b.add_contact("lane", 0, HalfSpace(), "ball", Ball(radius), friction=friction)
+    return b.build()
+
+
+@register(
+    q0=lambda model: [x for k in range(model.nv // 3) for x in (0.0, 0.5 * k + 0.25, 0.0)],
+    v0=lambda model: [0.0] * (model.nv - 3) + [1.0, 0.0, 0.0],
+    t_end=1.0,
+    source="the uppermost, pushed with v₀, slides v₀²/(2μg) on the next",
+)
+def box_stack(boxes: int = 2, friction: float = 0.5) -> Model:
+    """Boxes on top of each other in the plane xz, the uppermost of which is pushed.
+
+    Parameters
+    ----------
+    boxes
+        How many, of 1 kg, 1 m wide and 0.5 m high, the upper ones a little narrower.
+    friction
+        Between them, and with the floor.
+
+    Examples
+    --------
+    >>> box_stack(3).nv
+    9
+    """
+    b = ModelBuilder(name="box stack")
+    top = HalfSpace((0.0, 0.0, 1.0), (0.0, 0.0, 0.25))
+    for k in range(boxes):
+        _in_plane(b, f"box{k}", box((1.0, 0.2, 0.5), mass=1.0))
+        half = 0.5 - 0.02 * k
+        body: str | int = f"box{k - 1}" if k else 0
+        below = top if k else HalfSpace()
+        for name, x in (("left", -half), ("right", half)):
+            corner = Vertex((x, 0.0, -0.25))
+            b.add_contact(f"{name}{k}", body, below, f"box{k}", corner, friction=friction)
     return b.build()
 
 

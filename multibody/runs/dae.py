@@ -274,11 +274,12 @@ def closed_problem(
     rows: ArrayLike | None = None,
     rank_tolerance: float = RANK_TOLERANCE,
     quaternion_gain: float = 0.0,
+    exact_jacobian: bool = False,
 ) -> tuple[Formulation, Mechanical]:
     """What :func:`as_dae` and :func:`~multibody.as_ivp` share: a formulation of a model with loops.
 
-    Where the accelerations are those of the loops, with or without feedback, the problem has an
-    exact Jacobian and the manifold of positions.
+    Where the accelerations are those of the loops, with or without feedback, the problem has the
+    manifold of positions, and the exact Jacobian if asked for, or if f is not traced.
     """
     _need_model(model)
     need_loops(model)
@@ -306,12 +307,14 @@ def closed_problem(
         if options.get("solver") in SOLVERS:
             keep = replace(keep, rank="truncate")
         laws = Slopes(model, tau, f_ext, params, way * quaternion_gain, keep)
-        jac, manifold = laws.jacobian(problem.f, traced), laws.manifold(problem.f)
-        return problem.with_(jac=jac, manifold=manifold), system
+        jac = None  # of a traced f methods that need it make their own
+        if exact_jacobian or not hasattr(problem.f, "jacobian"):
+            jac = laws.jacobian(problem.f, traced)
+        return problem.with_(jac=jac, manifold=laws.manifold(problem.f)), system
 
     def directed(way: int) -> dict[str, Any]:
         made, _ = make(way)
-        return {name: getattr(made, name) for name in ("f", "jac", "manifold")}
+        return {name: getattr(made, name) for name in ("f", "jac", "manifold", "gains")}
 
     problem, system = make(direction(span))
     turns = problem.directed is not None or quaternion_gain

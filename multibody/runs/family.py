@@ -19,12 +19,14 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from integrators.problem import Recipe, from_recipe
 from integrators.tracing.decisions import Decided
 
 from ..checks import Array, ArrayLike, real_array
@@ -128,6 +130,7 @@ class ModelFamily:
         *,
         fixed: Mapping[str, Any] | None = None,
     ) -> None:
+        self._given = factory
         self.factory, self.name = _factory(factory)
         self.fixed = dict(fixed or {})
         self.nominal = _nominal_values(self.factory, vary)
@@ -148,6 +151,11 @@ class ModelFamily:
         self._constant = numbers[0]
         self._scale = table_sizes(self.tree, numbers[0])
         self._rule = _traced_factory(self)
+
+    def __reduce__(self) -> Any:
+        return Recipe.follow, (
+            Recipe(ModelFamily, (self._given, self.nominal), {"fixed": self.fixed}),
+        )
 
     def _sample_models(self, nominal: Array) -> tuple[Array, list[Model]]:
         """Parameters at which models are compared, the nominal ones first, and the models.
@@ -359,6 +367,7 @@ class ModelFamily:
 
     # ------------------------------------------------------------------ problems and starts
 
+    @from_recipe
     def problem(
         self,
         q0: ArrayLike | None = None,
@@ -394,6 +403,7 @@ class ModelFamily:
 def _factory(given: Any) -> tuple[Callable[..., Model], str]:
     """Function that makes models, and what to call it."""
     if isinstance(given, str):
+        import_module("multibody.mechanisms")  # which knows the names
         for find in NAMED_FACTORIES:
             found = find(given)
             if found is not None:

@@ -55,6 +55,11 @@ class FamilyProblem(IVP):
 
     family: ModelFamily | None = None
     start: tuple[tuple[Any, ...], dict[str, Any]] | None = None  # how y0 follows from p
+    made_by: tuple[Any, ...] = ()  # arguments of `family_problem`
+
+    def __reduce__(self) -> Any:
+        changes = {"y0": self.y0, "params": self.params, "t_span": self.t_span}
+        return _again, (self.made_by, {**changes, "events": self.events, "start": self.start})
 
     def at(self, values: Any, *arguments: Any, **options: Any) -> FamilyProblem:
         """Return the problem of one model, with the start that :meth:`ModelFamily.starts` finds.
@@ -165,8 +170,14 @@ def family_problem(
         observe=pieces.observe,
         watch=pieces.watch,
         family=family,
+        made_by=(family, q0, v0, t_span, tau, f_ext, options),
         directed=directed,
     )
+
+
+def _again(made_by: tuple[Any, ...], changes: dict[str, Any]) -> IVP:
+    """Make a problem anew, in another process."""
+    return family_problem(*made_by).with_(**changes)
 
 
 class _Pieces:
@@ -181,7 +192,8 @@ class _Pieces:
         family = self.family
         if not isinstance(f, Traced):
             raise TracingError(
-                f"the right-hand side of {family.name} is not traced; a family needs it"
+                f"the right-hand side of {family.name} is not traced, and a family needs it; use "
+                "another stabilise, or solve for each model, as_ivp(family.model(row), …)"
             )
         size = family.size + self.n_forces
 

@@ -315,6 +315,7 @@ def _of_loops(
         traced=traced,
         rank_tolerance=rank_tolerance,
         quaternion_gain=gain,
+        exact_jacobian=True,
     )
     if traced and not hasattr(problem.f, "machine_code"):
         raise TracingError(

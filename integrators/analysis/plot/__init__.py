@@ -16,6 +16,7 @@ _WHERE: dict[str, str] = {
     "report_figure": "method",
     "stability_region": "method",
     # the problem and the error
+    "dae_structure": "systems",
     "difference_quotients": "problem",
     "eigenvalues": "problem",
     "euler_bounds": "problem",

@@ -13,8 +13,9 @@ differential-algebraic equation systems*, BIT 57 (2017) 845–865):
   y_j^(d_j − C) − (v_j/v_l) y_l^(d_l − C), and y_j is replaced in the leading places.
 
 u and v come from elimination on the graph of J, in the order of pivots found at a random point.
-That something cancels is then decided numerically, at random points, because a graph is no normal
-form: a derivative with respect to which an equation does not change is replaced by a constant.
+A graph is no normal form: what cancels is still there. So the derivatives that a conversion removes
+are replaced by constants, as is, before anything else is tried, a derivative with respect to which
+an equation as given does not change; that is decided numerically, at random points.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ...tracing.derivative import replay, sparse_jacobian
+from ...tracing.derivative import replay
 from ...tracing.graph import Graph, Program
 from ...tracing.simplify import add, div, mul, neg, sub
 from .blocks import blocks_in_order
+from .cancellation import cancelled, pruned, single, with_nodes
 from .equations import Builder, Equations, Key
-from .jacobian import SystemJacobian, balanced, sample_points
+from .jacobian import Singularity, SystemJacobian, balanced, sample_points
 from .signature import Offsets, Signature, occurring, offsets, signature
 
 __all__ = ["Conversion", "converted"]
@@ -38,8 +40,6 @@ __all__ = ["Conversion", "converted"]
 Array = NDArray[np.float64]
 
 NEGLIGIBLE = 1e-9  # relative to the largest: an entry of a null vector
-CANCELLED = 1e-10  # relative to the gradient: what may be rounding errors of terms that cancel
-NUDGE = 1e-12  # relative shifts of a point under which rounding errors change, and nothing else
 MOST_CONVERSIONS = 30
 LARGEST = 300  # unknowns of a system that is converted
 
@@ -71,6 +71,7 @@ class Converted:
     sigma: Signature
     offsets: Offsets | None
     done: tuple[Conversion, ...]
+    singular: Singularity | None = None
 
     @property
     def index(self) -> int:
@@ -115,8 +116,9 @@ def converted(equations: Equations, parameters: Sequence[float] | None) -> Conve
     sigma = signature(equations)
     found = offsets(sigma)
     done: list[Conversion] = []
+    singular = None
     while found is not None and len(done) < MOST_CONVERSIONS:
-        step = _improved(equations, sigma, found, parameters)
+        step, singular = _improved(equations, sigma, found, parameters)
         if step is None:
             break
         new, conversion = step
@@ -124,32 +126,33 @@ def converted(equations: Equations, parameters: Sequence[float] | None) -> Conve
         new_offsets = offsets(new_sigma)
         if new_offsets is not None and new_offsets.value >= found.value:
             break  # no progress
-        equations, sigma, found = new, new_sigma, new_offsets
+        equations, sigma, found, singular = new, new_sigma, new_offsets, None
         done.append(conversion)
-    return Converted(equations, sigma, found, tuple(done))
+    return Converted(equations, sigma, found, tuple(done), singular)
 
 
 def _improved(
     equations: Equations, sigma: Signature, found: Offsets, parameters: Sequence[float] | None
-) -> tuple[Equations, Conversion] | None:
-    """Return equations after one conversion; None if J is regular, or nothing helps."""
+) -> tuple[tuple[Equations, Conversion] | None, Singularity | None]:
+    """Return equations after one conversion, and where J is singular; None if it is not."""
     jacobian = SystemJacobian(equations, sigma, found)
     mask = found.leading(sigma)
     blocks = blocks_in_order(sigma.rows[mask], sigma.columns[mask], found.partner)
-    numeric = None
+    numeric = lost = None
     for point in sample_points(jacobian.program, parameters, 3):
         entries = np.array(jacobian.program.evaluate(point), dtype=float)
-        if jacobian.singular(entries, blocks) is None:
-            return None
+        lost = jacobian.singular(entries, blocks)
+        if lost is None:
+            return None, None
         numeric = jacobian.dense(entries) if equations.n <= LARGEST else None
     if numeric is None:
-        return None
-    pruned = _without_cancelled(equations, parameters)
-    if pruned is not None:
-        return pruned
-    return _combined(equations, found, jacobian, numeric, parameters) or _substituted(
-        equations, sigma, found, jacobian, numeric, parameters
+        return None, lost
+    better = (
+        _without_cancelled(equations, parameters)
+        or _combined(equations, found, jacobian, numeric, parameters)
+        or _substituted(equations, sigma, found, jacobian, numeric, parameters)
     )
+    return better, lost
 
 
 # ---------------------------------------------------------------- null vectors on the graph
@@ -300,7 +303,10 @@ def _combined(
     text = _combination(equations, u, found, lowest, g)
     residuals[replaced] = total
     new = builder.finish(residuals, equations.unknowns, equations.names)
-    new = _pruned(new, [replaced], parameters) or new
+    leading = {(j, int(found.d[j]) - lowest) for j in range(equations.n)}
+    new = pruned(new, {replaced: leading}, parameters)
+    more = cancelled(single(new.program, replaced), new.symbols, parameters)
+    new = pruned(new, {replaced: more}, parameters) if more else new
     return new, Conversion(
         "linear combination",
         f"{equations.names[replaced]} was replaced by {text}, in which the leading derivatives "
@@ -373,7 +379,7 @@ def _substituted(
                     for _ in range(C - int(found.c[i])):
                         node = bigger.rate(node)
                     put[j, int(found.d[j] - found.c[i])] = node
-        residuals.append(_with(bigger, equations, i, put))
+        residuals.append(with_nodes(bigger, equations, i, put))
     added, names = [], []
     for new, j in enumerate(others):
         own = bigger.input(j, int(found.d[j]) - C)
@@ -381,7 +387,8 @@ def _substituted(
         added.append(f"{equations.unknowns[j]}~{new}")
         names.append(f"definition of {added[-1]}")
     made = bigger.finish(residuals, [*equations.unknowns, *added], [*equations.names, *names])
-    made = _pruned(made, touched, parameters) or made
+    gone = {i: {(pivot, int(found.d[pivot] - found.c[i]))} for i in touched}
+    made = pruned(made, gone, parameters)
     from .equations import derivative_name
 
     what = ", ".join(
@@ -416,30 +423,17 @@ def _ratios(
     return {j: copied[o] for j, o in zip(others, program.outputs)}
 
 
-def _with(builder: Builder, equations: Equations, i: int, put: dict[Key, int]) -> int:
-    """Copy equation i into a graph, with some derivatives replaced by nodes."""
-    own = [builder.graph.input(0)]
-    own += [put.get((j, k), builder.input(j, k)) if put else builder.input(j, k)
-            for j, k in equations.symbols]  # fmt: skip
-    own += [builder.graph.input(1 + p) for p in range(builder.k)]
-    one = _single(equations.program, i)
-    return replay(builder.graph, one, own)[one.outputs[0]]
-
-
-def _single(program: Program, i: int) -> Program:
-    return Program(program.ops, program.args, program.inputs, (program.outputs[i],), (1,))
-
-
-# ---------------------------------------------------------------- what cancels
-
-
 def _without_cancelled(
     equations: Equations, parameters: Sequence[float] | None
 ) -> tuple[Equations, Conversion] | None:
     """Replace derivatives that occur in an equation but cancel there."""
-    made = _pruned(equations, range(equations.m), parameters)
-    if made is None:
+    gone = {
+        i: cancelled(single(equations.program, i), equations.symbols, parameters)
+        for i in range(equations.m)
+    }
+    if not any(gone.values()):
         return None
+    made = pruned(equations, gone, parameters)
     changed = [
         name
         for name, before, after in zip(
@@ -452,70 +446,3 @@ def _without_cancelled(
     return made, Conversion(
         "cancellation", f"derivatives that cancel were removed from {', '.join(changed)}"
     )
-
-
-def _pruned(
-    equations: Equations, which: Sequence[int], parameters: Sequence[float] | None
-) -> Equations | None:
-    """Put constants for the highest derivatives with respect to which equations do not change."""
-    constants: dict[int, set[Key]] = {}
-    for i in which:
-        one = _single(equations.program, i)
-        constants[i] = _cancelled(one, equations.symbols, parameters)
-    if not any(constants.values()):
-        return None
-    builder = Builder(equations.n, equations.parameters)
-    residuals = []
-    for i in range(equations.m):
-        value = _harmless(equations, i, constants.get(i, set()), parameters)
-        node = builder.graph.const(value)
-        residuals.append(_with(builder, equations, i, dict.fromkeys(constants.get(i, ()), node)))
-    return builder.finish(residuals, equations.unknowns, equations.names)
-
-
-def _cancelled(
-    one: Program, symbols: Sequence[Key], parameters: Sequence[float] | None
-) -> set[Key]:
-    """Derivatives in an equation on which its value does not depend, from the highest down."""
-    inside = set(occurring(one, len(symbols))[0])
-    gradient, _, columns = sparse_jacobian(one, range(1, 1 + len(symbols)))
-    flat = {symbols[c] for c in inside.difference(columns)}
-    noise = np.ones(len(columns), dtype=bool)
-    tried = 0
-    rng = np.random.default_rng(7)
-    for point in sample_points(gradient, parameters, 3):
-        shifted = [
-            np.array(point) * (1.0 + NUDGE * rng.uniform(-1.0, 1.0, len(point))) for _ in range(5)
-        ]
-        values = np.array([gradient.evaluate(list(x)) for x in shifted], dtype=float)
-        size = np.abs(values).max(axis=0)
-        spread = np.ptp(values, axis=0)
-        # What is left of terms that cancel jumps about; a derivative hardly changes.
-        noise &= (size == 0.0) | (
-            (spread > 0.05 * size) & (size <= CANCELLED * size.max(initial=0.0))
-        )
-        tried += 1
-    if tried:
-        flat |= {symbols[c] for c, gone in zip(columns, noise) if gone}
-    highest: dict[int, int] = {}
-    for c in columns:
-        j, order = symbols[c]
-        if (j, order) not in flat:
-            highest[j] = max(order, highest.get(j, -1))
-    return {(j, order) for j, order in flat if order > highest.get(j, -1)}
-
-
-def _harmless(
-    equations: Equations, i: int, keys: set[Key], parameters: Sequence[float] | None
-) -> float:
-    """A constant that keeps equation i finite in place of derivatives that cancel."""
-    one = _single(equations.program, i)
-    places = [1 + equations.symbols.index(key) for key in keys]
-    for value in (0.0, 1.0, 0.5):
-        for point in sample_points(one, parameters, 1):
-            changed = list(point)
-            for place in places:
-                changed[place] = value
-            if np.isfinite(one.evaluate(changed)[0]):
-                return value
-    return 0.0

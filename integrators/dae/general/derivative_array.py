@@ -29,8 +29,11 @@ __all__ = ["LARGEST_TRACED", "DerivativeArray", "Evaluated"]
 
 Array = NDArray[np.float64]
 
-#: Graphs up to this size become machine code, larger ones array operations.
+#: Graphs up to this size become machine code, larger ones array operations, as do those in which
+#: the same operations occur many times: code of thousands of lines takes seconds to compile.
 LARGEST_MACHINE_CODE = 4_000
+SMALL = 800
+REPEATED = 0.05
 
 #: States of a right-hand side that is traced, with a dense Jacobian; larger ones have a sparse one.
 LARGEST_TRACED = 150
@@ -41,8 +44,11 @@ class Evaluated:
 
     def __init__(self, program: Program, n: int, k: int) -> None:
         self.program, self.n, self.k = program, n, k
-        self.function = Function(program, n, k) if len(program) <= LARGEST_MACHINE_CODE else None
-        self.levels = None if self.function is not None else Levels(program)
+        self.levels = Levels(program) if len(program) > SMALL else None
+        if len(program) <= LARGEST_MACHINE_CODE and self.levels is not None:
+            if len(self.levels.groups) > REPEATED * len(program):
+                self.levels = None  # no formula occurs again and again: straight-line code
+        self.function = Function(program, n, k) if self.levels is None else None
 
     def __reduce__(self) -> Any:
         return Evaluated, (self.program, self.n, self.k)

@@ -19,7 +19,7 @@ import numpy as np
 from ...problem import accepts_params
 from ...tracing.arrays import SymbolArray
 from ...tracing.derivative import jvp, replay
-from ...tracing.errors import TracingError, tracing_error
+from ...tracing.errors import TracingError
 from ...tracing.graph import Graph, Program
 from ...tracing.symbol import PythonFloat, Symbol
 from ...tracing.trace import output_nodes, run, twice
@@ -178,14 +178,14 @@ class _Derivatives(SymbolArray):
         except TypeError:
             whole = -1
         if whole < 0:
-            raise tracing_error(
-                f"d(x, {order!r}): the order of a derivative must be 0, 1, 2, …",
-                "write d(x) or d(x, 1) for the first derivative, d(x, 2) for the second",
+            raise TracingError(
+                f"d(x, {order!r}): the order of a derivative must be 0, 1, 2, …. Remedy: write "
+                "d(x) or d(x, 1) for the first derivative, d(x, 2) for the second."
             )
         if self.builder is None:
-            raise tracing_error(
-                "only d itself can be called, not a part of it",
-                "write d(y[0], 2), or d[0] for the first derivative of y[0]",
+            raise TracingError(
+                "only d itself can be called, not a part of it. Remedy: write d(y[0], 2), or d[0] "
+                "for the first derivative of y[0]."
             )
         return self.builder.derivative(x, whole)
 
@@ -211,6 +211,15 @@ def trace_equations(
     """
     n = len(unknowns)
     title = getattr(function, "__name__", "F")
+    takes = _needs_parameters(function)
+    if takes and not parameters:
+        raise ValueError(
+            f"{title} takes parameters p, but there are none; give DAE(F, …, params=[…])"
+        )
+    if parameters and not _accepts_parameters(function):
+        raise ValueError(
+            f"{title} takes no parameters, but {parameters} were given; write it as F(t, y, d, p)"
+        )
     made: list[Equations] = []
 
     def build() -> Program:
@@ -218,7 +227,7 @@ def trace_equations(
         d = Builder._array([trace.symbol(j, 1) for j in range(n)]).view(_Derivatives)
         d.builder = trace
         arguments = [trace.t, trace.y, d]
-        if parameters or _needs_parameters(function):
+        if parameters:
             arguments.append(trace.p)
         nodes, shape = output_nodes(trace.graph, run(function, arguments), title)
         if len(shape) > 1:
@@ -241,6 +250,19 @@ def trace_equations(
 
 def _by_order(key: Key) -> tuple[int, int]:
     return key[1], key[0]
+
+
+def _accepts_parameters(function: Callable[..., Any]) -> bool:
+    """Whether F can be called with four arguments."""
+    import inspect
+
+    try:
+        inspect.signature(function).bind(None, None, None, None)
+    except TypeError:
+        return False
+    except ValueError:  # a function that does not tell
+        return True
+    return True
 
 
 def _needs_parameters(function: Callable[..., Any]) -> bool:

@@ -43,17 +43,25 @@ class DAEProblem(IVP):
         ``derivatives(t, y, p)`` returns all derivatives of the unknowns at a state.
     complete
         ``complete(t, y, p)`` returns the consistent state nearest to y.
+    chosen_from
+        The first component that a run chooses for itself, if there are any.
     """
 
     system: Any = None
     road: str = ""
     derivatives: Callable[..., Any] | None = None
     complete: Callable[..., Any] | None = None
+    chosen_from: int | None = None
 
     @property
     def compared(self) -> int:
         """How many components of a state mean something on every run: not the chosen states."""
         return int(self.held.size)
+
+    def jumped(self, before: Array, after: Array) -> bool:
+        """Whether a projection did more than correct a state: it chose other states."""
+        first = self.chosen_from
+        return first is not None and not np.array_equal(before[first:], after[first:])
 
     def with_(self, **changes: Any) -> IVP:
         """Return a copy with some fields replaced; its start is consistent, or it is refused.

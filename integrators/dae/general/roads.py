@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["ROADS", "make_problem"]
 
 ROADS = ("dummy", "underlying", "taylor", "given")
-LARGEST_UNDERLYING = 60_000  # operations of an underlying ODE that becomes machine code
+# Unknowns and operations of a system whose underlying ODE becomes machine code.
+LARGEST_SYSTEM = 300
+LARGEST_UNDERLYING = 20_000
 
 
 def make_problem(
@@ -66,11 +68,13 @@ def _underlying(
         rates = Rates(array, scales)
         return SeriesODE(rates, n, k) if road == "taylor" else Traced(rates, n=n, params=k)
 
-    try:
-        f = system.derived((road, tuple(scales)), make)
-        too_large = len(f.graph) > LARGEST_UNDERLYING
-    except GraphTooLargeError:
-        too_large = True
+    too_large = array.n > LARGEST_SYSTEM
+    if not too_large:
+        try:
+            f = system.derived((road, tuple(scales)), make)
+            too_large = len(f.graph) > LARGEST_UNDERLYING
+        except GraphTooLargeError:
+            too_large = True
     if too_large:
         raise ValueError(
             f"the underlying ODE of {system.name or 'the system'} ({array.n} unknowns) is too "
@@ -113,6 +117,7 @@ def _dummy(
         state_names=dummy.names,
         road="dummy",
         derivatives=dummy.derivatives,
+        chosen_from=array.size + dummy.count if dummy.count else None,
         **common_fields(system, events, completed, fields),
     )
 

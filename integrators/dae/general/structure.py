@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from .blocks import Block, Parts, blocks_in_order, parts
 from .conversion import Conversion
 from .equations import Equations, Key, derivative_name
+from .jacobian import Singularity
 from .signature import Offsets, Signature
 
 __all__ = ["Choice", "Structure", "StructureError"]
@@ -60,6 +61,7 @@ class Structure:
     conversions: tuple[Conversion, ...] = ()
     name: str = ""
     highest: int | None = None
+    singularity: Singularity | None = None
 
     # ------------------------------------------------------------ numbers
 
@@ -191,11 +193,25 @@ class Structure:
         text += [conversion.text for conversion in self.conversions]
         return "; ".join(text)
 
+    @property
+    def doubt(self) -> str:
+        """Why a regular structure is not to be trusted; empty if it is."""
+        if self.singularity is None:
+            return ""
+        return (
+            "the structure misleads: the system Jacobian is singular at random points (equations "
+            f"{self.equation_names(self.singularity.equations)}, unknowns "
+            f"{self.unknown_names(self.singularity.unknowns)}), and no conversion was found; there "
+            "are fewer freedoms than the pattern says, or the equations depend on each other"
+        )
+
     def facts(self) -> list[str]:
         """Return what follows from the matrix, one line each."""
         if not self.regular:
             return [self.trouble]
         lines = [conversion.text for conversion in self.conversions]
+        if self.singularity is not None:
+            lines.append(self.doubt)
         lines.append(f"structural index {self.index}, {_counted(self.freedoms, 'freedom')}")
         often = [(int(c), i) for i, c in enumerate(self.c) if c > 0]
         if often:

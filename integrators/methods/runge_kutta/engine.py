@@ -214,7 +214,6 @@ class ExplicitEngine(Engine):
             shared[name] = view
         return {"fused_in": fused_in, "fused_out": fused_out}
 
-
     def _use_slope(self, address: int) -> None:
         super()._use_slope(address)
         if self.fused is not None:

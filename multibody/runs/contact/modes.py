@@ -20,6 +20,7 @@ import numpy as np
 from ...checks import Array
 from ...contact.accelerations import CLOSED_GAP, CLOSED_SPEED, PainleveError, closed_points, settle
 from ...contact.held import Held, HeldMotion, held_motion, onto_contacts
+from ...contact.held_kernel import SLOW
 from ...contact.impacts import collide
 from ...contact.kinematics import gaps_at, kinematics_at
 from ...contact.lcp import LCPError
@@ -45,6 +46,9 @@ LOWEST_BOUNCE = 1e-10
 
 #: Gaps and speeds that count as none where impacts have accumulated.
 SETTLED_GAP, SETTLED_SPEED = 1e-6, 1e-5
+
+#: Slip (m/s) at right angles to the known direction that is rounding.
+ACROSS = 1e-11
 
 #: A force below this part of the largest is none, where the point has just been found to lift off.
 NO_FORCE = 1e-9
@@ -161,6 +165,9 @@ class ContactModes:
                 add(self._cone(held, i), "begins to slide", i, "slide")
             elif state == "slides" and self.contacts.friction[i] > 0.0:
                 add(self._slip(i, held.angles[j]), "stops sliding", i, "stop")
+                slow = i in held.slow
+                what = "speeds up" if slow else "slows down"
+                add(self._turned(i, held.angles[j], slow), what, i, "turn")
                 add(self._slope(held, row), "jams", i, "jam")
             row += 3 if state == "sticks" else 1
         for i in map(int, np.flatnonzero(self.contacts.is_rigid)):
@@ -204,6 +211,22 @@ class ContactModes:
 
         return slip
 
+    def _turned(self, i: int, angle: float, slow: bool) -> Callable[..., float]:
+        """Falls below zero where slip passes the limit of slowness in another direction than known.
+
+        Slip that stays in its line need not be told its direction again.
+        """
+        model, nq = self.model, self.model.nq
+        c, s = np.cos(angle), np.sin(angle)
+
+        def turned(t: float, y: Array, p: Any = ()) -> float:
+            x = kinematics_at(model, y[:nq], y[nq:], t).slip[i]
+            speed = float(np.hypot(x[0], x[1]))
+            beyond = 2.0 * SLOW - speed if slow else speed - SLOW
+            return float(max(beyond, ACROSS - abs(c * x[1] - s * x[0])))
+
+        return turned
+
     # ------------------------------------------------------------------ instants
 
     def start(self, t: float, q: Array, v: Array, p: Any = ()) -> tuple[str, Array]:
@@ -230,6 +253,9 @@ class ContactModes:
                 "friction, or a compliant law"
             )
         k = kinematics_at(model, q, v, t)
+        if hint == "stop" and np.hypot(*k.slip[point]) < SLOW:  # what is left across is no slip
+            v = onto_contacts(model, Held((point,), ("sticks",), (0.0,)), t, q, v)[1]
+            k = kinematics_at(model, q, v, t)
         closed = self.contacts.is_rigid & (k.gap <= CLOSED_GAP)
         if hint == "touch":
             closed[point] = True
@@ -315,7 +341,7 @@ class ContactModes:
         if not resting.any():
             return self._entered(FREE, t, q, v)
         found = settle(model, system, k, resting)
-        points, states, angles, touching = [], [], [], []
+        points, states, angles, touching, slow = [], [], [], [], []
         largest = float(found.forces[:, 0].max(initial=0.0))
         for i in np.flatnonzero(resting):
             force, state = found.forces[i], found.states[i]
@@ -328,6 +354,8 @@ class ContactModes:
                 state = "slides"
             if state == "slides":
                 slip = k.slip[i]
+                if np.hypot(*slip) <= 1.5 * SLOW:
+                    slow.append(int(i))
                 if np.hypot(*slip) <= CLOSED_SPEED:  # it begins: against the friction there is
                     slip = -force[1:]
                 if not slip.any():
@@ -336,7 +364,9 @@ class ContactModes:
             points.append(int(i))
             states.append(state)
             angles.append(angle)
-        chosen = Held(tuple(points), tuple(states), tuple(angles), tuple(touching), until)
+        chosen = Held(
+            tuple(points), tuple(states), tuple(angles), tuple(touching), until, tuple(slow)
+        )
         if not points:
             return self._entered(FREE, t, q, v)
         key = self._key(chosen)

@@ -58,6 +58,25 @@ def test_what_cannot_be_sent_is_told(monkeypatch):
         pickled(study.plan)
 
 
+def test_a_script_without_a_guard_is_told(tmp_path):
+    """Processes that begin by running the script again would end in confusion: threads do it."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from featherstep import Final, Study\n"
+        "from integrators import IVP\n"
+        "def make(rate):\n"
+        "    return IVP(lambda t, y: -rate * y, [1.0], (0, 1))\n"
+        "study = Study(make, {'rate': [1.0, 2.0]}, t_span=(0, 1), record={'end': Final(0)})\n"
+        f"study.run({str(tmp_path / 'a.study')!r}, workers=2)\n"
+        "assert study.status().failed == 0\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    run = subprocess.run(
+        [sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=100
+    )
+    assert run.returncode == 0, run.stderr
+
+
 @pytest.mark.parametrize(
     ("executor", "workers", "words"),
     [("thread", 2, "'threads', 'processes'"), (None, 0, "≥ 1"), (None, True, "≥ 1")],

@@ -3,7 +3,21 @@
 import numpy as np
 import pytest
 
-from featherstep import Assembled, At, EventTime, Final, Max, Normal, Study, Uniform, energy
+from featherstep import (
+    Assembled,
+    At,
+    EventTime,
+    Final,
+    Max,
+    Mean,
+    Min,
+    Normal,
+    Study,
+    Uniform,
+    energy,
+    loop_force,
+    position,
+)
 from featherstep.study.plan import RunFailed
 from featherstep.study.sources import OneByOne, Shared
 from multibody import mechanisms
@@ -117,3 +131,23 @@ def test_other_structures_have_a_model_each():
     assert "model of its own" in study.engine
     part = study._source.run(0, study.design.rows(0, 2))
     assert part.status.tolist() == ["ok", "ok"]
+
+
+def test_turning_points_of_a_slider_crank():
+    """Extremes along a run, wherever they fall among its steps: √((b ± a)² − e²)."""
+    a, b, e = np.array([0.15, 0.14978, 0.151]), 0.2997, np.array([0.0, -0.00085, 0.002])
+    study = Study(
+        "slider_crank", {"crank": a, "offset": e}, fixed={"rod_length": b}, t_span=(0, 0.08),
+        start=Assembled(fixed={"crank": 0.2}, speeds={"crank": 100.0}), rtol=1e-9, atol=1e-11,
+        record={"out": Max(position("slider", "x")), "in": Min(position("slider", "x")),
+                "pin": Max(loop_force("pin")), "energy": Mean(energy("kinetic"))},
+    )  # fmt: skip
+    rows = study.design.rows(0, 3)
+    part = study._source.run(0, rows)
+    assert np.allclose(part.values["out"], np.sqrt((b + a) ** 2 - e**2), rtol=1e-8, atol=0.0)
+    assert np.allclose(part.values["in"], np.sqrt((b - a) ** 2 - e**2), rtol=1e-8, atol=0.0)
+    slow = OneByOne(study.plan).run(0, {name: column[:1] for name, column in rows.items()})
+    for name in ("pin", "energy"):
+        assert part.values[name][0] == pytest.approx(slow.values[name][0], rel=1e-6)
+    traced = study._source.supplier.fast
+    assert {type(quantity).__name__ for quantity in traced} == {"PointOf", "JointLoad", "EnergyOf"}

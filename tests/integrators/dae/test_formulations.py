@@ -401,3 +401,24 @@ def test_a_consistent_start_says_how_far_it_is_from_the_guess():
     again = consistent(start.system)
     assert (again.moved, again.iterations) == (0.0, 0) or again.moved < 1e-15
     assert again.changed < 1e-15
+
+
+def on_a_line(gap, x):
+    return Mechanical(
+        np.eye(2), lambda t, q, v: [0.0, 0.0], gap, q0=[x, 0.0], v0=[0.0, 0.0], t_span=(0, 1)
+    )
+
+
+def test_closing_may_begin_with_a_step_too_far():
+    """x³ = 8 from 1.2: Newton's first step leads to 2.65, where the gap is larger."""
+    start = consistent(on_a_line(lambda t, q: [q[0] ** 3 - 8.0], 1.2))
+    assert start.q == pytest.approx([2.0, 0.0], abs=1e-12)
+    assert start.moved == pytest.approx(0.8)
+
+
+def test_constraints_that_cannot_be_closed_say_how_near_they_came():
+    """x² + 1 from x = 1: the gap is 2 at first, and never less than 1."""
+    with pytest.raises(
+        ValueError, match=r"came down from 2 to no less than 1(\.\d+)? \(constraint"
+    ):
+        consistent(on_a_line(lambda t, q: [q[0] ** 2 + 1.0], 1.0))

@@ -115,3 +115,16 @@ def test_many_and_events(drop):
     deepest = fall + (math.pi - phase) / w
     period = 2 * fall + 2 * (math.pi - phase) / w
     assert np.allclose(sol.t_events[0], [deepest, deepest + period], rtol=0, atol=1e-8)
+
+
+def test_runs_that_stall_at_a_jump_say_what_helps():
+    def f(t, y):
+        return [y[1], -y[0] - np.sign(y[1])]
+
+    for g, remedy in ((f, "integrators.Switch"), (traced(f, n=2), "kinks='locate'")):
+        sol = solve(g, (0, 20), [5.3, 0.0], max_steps=1000)
+        assert not sol.success
+        assert remedy in sol.message
+    smooth = solve(traced(lambda t, y: [y[0] ** 2], n=1), (0, 2), [1.0])
+    assert not smooth.success
+    assert "kinks" not in smooth.message

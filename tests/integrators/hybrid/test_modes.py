@@ -445,3 +445,22 @@ def test_ctrl_c_keeps_what_was_computed(on_interrupt):
     assert 1.0 < sol.t[-1] < 1.5
     assert len(sol.modes) >= 3
     assert sol.sol(0.5)[0] == pytest.approx(temperature(0.5), rel=1e-4)
+
+
+def test_sys_exit_carries_the_whole_run():
+    def leave(t, y):
+        if t > 1.0:
+            raise SystemExit(3)
+
+    with pytest.raises(SystemExit) as caught:
+        solve(thermostat(), callback=leave)
+    assert len(caught.value.solution.modes) >= 3
+
+
+def test_failures_name_their_mode():
+    explosion = Mode(lambda t, y: y**2)
+    start = Mode(lambda t, y: [1.0], Transition(lambda t, y: y[0] - 1, +1, to="explodes"))
+    sol = solve(Hybrid({"grows": start, "explodes": explosion}, "grows", [0.0], (0, 3)))
+    assert not sol.success
+    assert "in mode 'explodes'" in sol.message
+    assert sol.t[-1] == pytest.approx(2.0, abs=1e-3)

@@ -74,6 +74,13 @@ def test_reductions_do_not_change_the_steps():
     assert np.abs(plain.y - with_.y).max() < 1e-13
 
 
+def test_a_reduction_that_cannot_be_traced_is_done_one_by_one():
+    kept = {"top": Largest(lambda t, y: max(float(y[0]), 0.0))}
+    many = solve_many(SWING, (0.0, 3.0), START, params=RATES, reduce=kept, rtol=1e-9)
+    assert "reduce cannot be traced" in many.engine
+    assert many.reduced["top"][0] == pytest.approx(1.0, abs=1e-7)
+
+
 def test_times_and_tolerances_of_each_run():
     spans = np.array([[0.0, 1.0], [0.5, 3.0], [0.0, 0.1], [1.0, 2.0], [0.0, 2.5]])
     rtols = np.array([1e-4, 1e-6, 1e-8, 1e-10, 1e-5])

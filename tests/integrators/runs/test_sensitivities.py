@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from integrators import IVP, Event, TracingError, solve, traced
+from integrators import IVP, Event, TracingError, solve, solve_many, traced
 from multibody import ModelFamily, as_ivp, mechanisms
 
 TIGHT = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-13}
@@ -122,6 +122,36 @@ def test_forces_of_a_mechanism_by_their_parameters():
     run = solve(problem, sensitivities=["p[0]"], **TIGHT)
     expected = by_differences(lambda c: solve(problem.with_(params=[c]), **TIGHT).y[:, -1], 0.5)
     assert np.abs(run.final_sensitivities["p[0]"] - expected).max() < CLOSE
+
+
+@pytest.mark.parametrize("method", ["DOP853", "RADAU5"])
+def test_many_runs_have_the_sensitivities_of_each(method):
+    rows = np.array([[4.0, 0.2], [3.0, 0.1], [5.0, 0.4]])
+    starts = np.array([[1.0, 0.3], [0.5, 0.0], [-0.4, 1.0]])
+    options = {"method": method, "rtol": 1e-9, "atol": 1e-11, "t_eval": [1.0, 2.0]}
+    names = ["p[0]", "rate"]
+    many = solve_many(PROBLEM, y0=starts, params=rows, sensitivities=names, **options)
+    assert many.engine.startswith("8 lanes") == (method == "DOP853")
+    assert many.y.shape == (3, 2)
+    for k in range(3):
+        run = PROBLEM.with_(y0=starts[k], params=rows[k])
+        alone = solve(run, sensitivities=names, **options)
+        for name in names:
+            both = many.sensitivities_eval[name][k], alone.sensitivities[name]
+            assert np.abs(both[0] - both[1]).max() < 1e-10
+            assert np.array_equal(many.sensitivities[name][k], both[0][:, -1])
+
+
+def test_many_mechanisms_by_the_names_of_their_parameters():
+    family = ModelFamily("pendulum", {"length": 1.0})
+    problem = family.problem([1.0], [0.0], (0.0, 1.0))
+    rows = family.parameters([[0.9], [1.2]])
+    many = solve_many(problem, params=rows.p, sensitivities=["length"], **TIGHT)
+    for k, length in enumerate((0.9, 1.2)):
+        expected = by_differences(
+            lambda x: solve(problem.with_values({"length": x}), **TIGHT).y[:, -1], length
+        )
+        assert np.abs(many.sensitivities["length"][k] - expected).max() < CLOSE
 
 
 def test_what_cannot_be_differentiated_is_refused():

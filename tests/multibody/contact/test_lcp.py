@@ -175,3 +175,24 @@ def test_pyramids_approach_the_cone_and_are_exact_in_a_plane():
     np.testing.assert_allclose(
         friction_lcp(W, b, mu, 4).r[:, :2], coulomb(W, b, mu).r[:, :2], atol=1e-9
     )
+
+
+def test_interpreted_kernels_find_the_same(monkeypatch):
+    """Kernels as the plain Python that they are, against machine code."""
+    from multibody.contact import cones, lcp
+
+    rng = np.random.default_rng(10)
+    T = rng.standard_normal((4, 6))  # redundant
+    M, d = T.T @ T, T.T @ rng.standard_normal(4)
+    W, b, mu = cone_instance(rng, 2, 6)
+    methods = ("auto", "active set", "lemke")
+    compiled = [solve_lcp(M, d, method=method) for method in methods]
+    cone = coulomb(W, b, mu)
+    for module, names in ((lcp, ("_symmetric", "_active_set", "_lemke")), (cones, ("_sweeps",))):
+        for name in names:
+            monkeypatch.setattr(module, name, getattr(module, name).function)
+    for method, found in zip(methods, compiled):
+        plain = solve_lcp(M, d, method=method)
+        np.testing.assert_allclose(plain.w, found.w, atol=1e-12)
+        assert plain.steps == found.steps
+    np.testing.assert_allclose(coulomb(W, b, mu).r, cone.r, atol=1e-12)

@@ -135,6 +135,30 @@ def test_the_cradle_swings_at_its_ends():
     assert solution.y[4].min() < -0.4 or solution.y[4].max() > 0.4
 
 
+def test_the_uppermost_box_of_a_stack_slides_and_stops():
+    _, solution = run("box_stack")
+    assert len(solution.modes) == 2
+    assert solution.y[3, -1] - solution.y[0, -1] == pytest.approx(1 / (2 * 0.5 * G), abs=1e-9)
+    assert np.abs(solution.y[:3, -1] - solution.y[:3, 0]).max() < 1e-12
+    assert np.abs(solution.y[6:, -1]).max() < 1e-12
+
+
+def test_stick_and_slip_on_a_belt():
+    """A block on a spring rides with the belt until k x = μ m g, and then swings about there."""
+    k, mu, speed = 100.0, 0.4, 0.2
+    b = mb.ModelBuilder(name="stick-slip")
+    b.add_body("belt", 0, mb.Driven(mb.Prismatic("x"), lambda t: [speed * t]))
+    b.add_body("x", 0, mb.Prismatic("x"), stiffness=k)
+    b.add_body("block", "x", mb.Prismatic("z"), inertia=mb.point_mass(1.0))
+    b.add_contact("belt", "belt", mb.HalfSpace(), "block", mb.Vertex(), friction=mu)
+    solution = solve(mb.as_ivp(b.build(), None, [speed, 0.0], (0.0, 0.8)), **SHARP)
+    assert [stay.mode.split()[1] for stay in solution.modes[:2]] == ["sticks", "slides"]
+    begin, rest = mu * G / (k * speed), mu * G / k
+    assert solution.modes[1].start == pytest.approx(begin, abs=1e-9)
+    swing = rest + speed / 10.0 * np.sin(10.0 * (0.8 - begin))
+    assert solution.y[0, -1] == pytest.approx(swing, abs=1e-8)
+
+
 def test_a_four_bar_that_hits_a_stop_keeps_its_books():
     """Energy between impacts, momentum at impacts, and the loop all along."""
     model, q = four_bar_with_stop(0.2)
@@ -186,6 +210,8 @@ def test_orders_through_impacts():
 
 
 def test_time_steps_pass_accumulations_and_stick():
+    with pytest.raises(ValueError, match="give a fixed step"):
+        solve(mechanisms.entry("bouncing_ball").problem(), method="MoreauJean")
     _, solution = run("bouncing_ball", 10.0, {"method": "MoreauJean", "step": 4e-3})
     assert abs(solution.y[0, -1] - 0.1) < 1e-3
     assert solution.y[1, -1] == pytest.approx(0.0, abs=1e-12)
@@ -326,3 +352,42 @@ def test_rigid_beside_compliant_is_refused():
                   law=mb.HuntCrossley(1e4))  # fmt: skip
     with pytest.raises(ValueError, match="'wall' has a law"):
         mb.as_ivp(b.build(), [1, 0, 0, 0, 0, 0, 1.0])
+
+
+# ---------------------------------------------------------------------- drawn at random
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_holds_for_every_run(seed):
+    """Plates thrown in a plane: no penetration, no energy made, laws kept, both roads near."""
+    rng = np.random.default_rng(100 + seed)
+    size = rng.uniform(0.1, 0.5, 2)
+    friction, restitution = rng.choice([0.0, 0.3, 0.8]), rng.choice([0.0, 0.4, 0.7])
+    b = mb.ModelBuilder(name="plate")
+    b.add_body("x", 0, mb.Prismatic("x"))
+    b.add_body("z", "x", mb.Prismatic("z"))
+    b.add_body("plate", "z", mb.Revolute("y"), inertia=mb.box((*size, 0.1), mass=1.0))
+    for k, (i, j) in enumerate(((-1, -1), (1, -1), (-1, 1), (1, 1))):
+        corner = mb.Vertex((0.5 * i * size[0], 0.0, 0.5 * j * size[1]))
+        given = {"friction": friction, "restitution": restitution}
+        b.add_contact(f"corner{k}", 0, mb.HalfSpace(), "plate", corner, **given)
+    model = b.build()
+    q, v = [0.0, 0.8, rng.uniform(-3, 3)], rng.uniform(-2, 2, 3)
+    method = str(rng.choice(["DOP853", "DOPRI5", "RADAU5"]))
+    problem = mb.as_ivp(model, q, v, (0.0, 0.8), restitution_law="poisson")
+    solution = solve(problem, method=method, rtol=1e-8, atol=1e-10)
+    assert solution.success, solution.message
+    total = mb.energy(model, solution).total
+    assert np.diff(total).max() < 1e-6 * np.abs(total).max()
+    seen = mb.contact_forces(model, solution)
+    assert seen.gap.min() > -1e-8
+    assert seen.normal_force.min() > -1e-6
+    assert (seen.friction <= friction * seen.normal_force + 1e-6).all()
+    for stay in solution.modes:
+        assert stay.mode == "free" or "corner" in stay.mode
+    stepped = solve(problem, method="MoreauJean", step=4e-3)
+    assert stepped.success
+    fastest = np.abs(solution.y[3:]).max()  # what penetrates in a step before it is seen
+    assert mb.contact_kinematics(model, stepped.y[:3, -1]).gap.min() > -4e-3 * fastest
+    if len(solution.modes) <= 3 and restitution == 0.0:
+        np.testing.assert_allclose(stepped.y[:3, -1], solution.y[:3, -1], atol=0.1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 
 import numpy as np
 import pytest
@@ -345,6 +346,28 @@ def test_backwards_in_time_the_stabilisation_turns_round(four_bars):
     start = problem.with_(t_span=(1.0, 0.0), y0=there.y[:, -1], params=p)
     back = solve(start, method="DOP853", rtol=1e-10)
     assert np.abs(back.y[:, -1] - problem.y0).max() < 1e-6
+
+
+def test_families_and_their_problems_go_to_other_processes():
+    family = ModelFamily("pendulum", ["length"])
+    problem = family.problem([1.0], [0.0], (0.0, 1.0)).with_values({"length": 1.3})
+    again = pickle.loads(pickle.dumps(problem))
+    assert np.array_equal(solve(again, rtol=1e-9).y, solve(problem, rtol=1e-9).y)
+    assert again.family.names == ("length",)
+
+
+@pytest.mark.parametrize("stabilise", ["projected", "augmented", "none"])
+def test_other_ways_to_keep_loops_closed(stabilise):
+    family = ModelFamily("four_bar", ["crank", "density"])
+    start = start_of("four_bar", family.base)
+    problem = family.problem(start[:3], start[3:], (0.0, 0.3), stabilise=stabilise)
+    row = np.array([1.03, 1.1])
+    y, p = start_of("four_bar", family.model(row)), family.parameters(row[None]).p
+    alone = as_ivp(family.model(row), y[:3], y[3:], (0.0, 0.3), stabilise=stabilise)
+    expected = solve(alone, method="DOP853", rtol=1e-9).y[:, -1]
+    many = solve_many(problem, y0=y[None], params=p, method="DOP853", rtol=1e-9)
+    assert many.engine.startswith("8 lanes")
+    assert np.abs(many.y[0] - expected).max() < 1e-10
 
 
 def test_model_files_are_families_of_their_numbers(tmp_path):

@@ -321,6 +321,14 @@ def test_other_problems_pickle(make):
         np.testing.assert_array_equal(kept.y, first.y)
 
 
+def test_families_pickle():
+    """Only the factory and what varies travels; the models are built where they are needed."""
+    family = mb.ModelFamily(mechanisms.pendulum, {"length": 1.0})
+    problem = family.problem([1.0], [0.0], (0.0, 0.5))
+    p = family.parameters(np.array([[1.3]])).p[0]
+    same(run(problem.with_(params=p)), run(again(problem.with_(params=p))))
+
+
 def test_solutions_pickle_and_are_saved(tmp_path):
     for name in ("projected", "ggl", "minimal"):
         found = run(formulated(name), dense_output=True)

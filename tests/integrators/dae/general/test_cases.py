@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from integrators import solve
+from integrators import DAE, solve
+from integrators.analysis import compare_roads, perturbation_index, plot
 from integrators.dae.general import StructureError
 from integrators.problems.dae_systems import names, system
 
@@ -59,3 +60,59 @@ def test_robot_arm_follows_its_path():
     t = sol.t
     assert sol.y[0] == pytest.approx(1 - np.exp(t), abs=1e-10)
     assert sol.y[2] == pytest.approx(np.exp(t) - t, abs=1e-10)
+
+
+def test_roads_in_a_table(capsys):
+    from featherstep.cli import main
+
+    case = system("pendulum_chain")
+    start = case.system.consistent(0.0, case.fixed, case.guess)
+    result = compare_roads(case.system, start, 0.5, rtol=1e-8, methods={
+        "dummy": ["RADAU5"], "underlying": ["DOPRI853"], "taylor": ["Taylor"], "given": ["RADAU5"],
+    })  # fmt: skip
+    assert [run.road for run in result.runs] == ["dummy", "underlying", "taylor", "given"]
+    assert all(run.error < 1e-4 for run in result.runs)
+    assert all(run.drift < 1e-14 for run in result.runs[:3])
+    command = ["compare", "reactor", "--roads", "underlying,taylor", "--rtol", "1e-6"]
+    assert main([*command, "--methods", "Taylor", "--csv", "-"]) == 0
+    assert capsys.readouterr().out.startswith("road,method,rtol,error,drift,steps,seconds,message")
+    assert main(["compare", "reactor", "--roads", "nowhere"]) == 2
+    with pytest.raises(ValueError, match="no road"):
+        compare_roads(case.system, start, 0.5, roads=["nowhere"])
+
+
+def test_roads_that_are_refused_are_lines_of_the_table():
+    case = system("pendulum_chain", pendulums=2)
+    start = case.system.consistent(0.0, case.fixed, case.guess)
+    result = compare_roads(
+        case.system, start, 0.1, roads=["given"], rtol=1e-6, reference=np.zeros(6)
+    )
+    assert result.runs[0].message.startswith("refused: as given the system has index 5")
+    assert "refused" in str(result)
+
+
+def test_picture_of_a_structure():
+    axes = plot.dae_structure(system("pendulum_chain", pendulums=2).system.structure())
+    assert axes.get_title() == "pendulum_chain: index 5, 4 freedoms"
+    texts = [text.get_text() for text in axes.texts]
+    assert sorted(texts) == sorted(
+        ["2", "0", "2", "0", "0", "0", "2", "0", "2", "0", "0", "0", "0"]
+    )
+    assert plot.dae_structure(system("ladder", sections=20).system.structure()).lines
+    assert (
+        "singular" in plot.dae_structure(system("free_multiplier").system.structure()).get_title()
+    )
+
+
+def test_perturbation_index_by_measurement():
+    """ODE, algebraic equation, prescribed output, pendulum: 0, 1, 2, 3."""
+    systems = {
+        0: (DAE(lambda t, y, d: [d(y[0]) + y[0]], n=1), {"y0": 1.0}),
+        1: (DAE(lambda t, y, d: [d(y[0]) + y[0] - y[1], y[1] - y[0] ** 2], n=2), {"y0": 0.5}),
+        2: (DAE(lambda t, y, d: [d(y[0]) + y[0] - y[1], y[0] - np.sin(t)], n=2), {}),
+        3: (system("pendulum_chain").system, {"x1": 0.6, "x1'": 0.0, "z1": -0.8}),
+    }
+    for index, (dae, fixed) in systems.items():
+        found = perturbation_index(dae, dae.consistent(fixed=fixed), 1.0)
+        assert found.index == index
+        assert max(found.exponents.values()) == pytest.approx(index - 1, abs=0.1)

@@ -122,6 +122,10 @@ def test_careless_equations():
         DAE(lambda t, y, d: [d(y[0], -1)], n=1).structure()
     with pytest.raises(ValueError, match="shape"):
         DAE(lambda t, y, d: [[d[0]]], n=1).structure()
+    with pytest.raises(ValueError, match="takes no parameters"):
+        DAE(lambda t, y, d: [d[0]], n=1, params=[1.0]).structure()
+    with pytest.raises(ValueError, match="takes parameters p"):
+        DAE(lambda t, y, d, p: [d[0] - p[0]], n=1).structure()
     with pytest.raises(ValueError, match="two unknowns"):
         DAE(pendulum, names=["x", "x", "l"])
     with pytest.raises(TypeError, match="F\\(t, y, d\\)"):
