@@ -7,7 +7,7 @@ from fractions import Fraction as F
 import numpy as np
 import pytest
 
-from integrators import Multistep, solve
+from integrators import Multistep, problems, solve
 from integrators.analysis import (
     a_alpha,
     a_stability,
@@ -19,6 +19,7 @@ from integrators.analysis import (
     root_locus,
     stability_function,
     stability_interval,
+    truncation_order,
     zero_stability,
 )
 from integrators.methods.multistep import multistep, multistep_names
@@ -154,6 +155,8 @@ def test_what_has_no_stability_function_says_so():
     for method in ("AB3", multistep("BDF2")):
         with pytest.raises(TypeError, match="multistep_report"):
             stability_function(method)
+    with pytest.raises(ValueError, match="error_constant"):  # it would be the starter's order
+        truncation_order(problems.get("minus_2ty2"), "AB3")
     with pytest.raises(TypeError, match="'AB3'"):
         root_locus(3)
     with pytest.raises(ValueError, match="did you mean"):
