@@ -253,6 +253,7 @@ def as_dae(
         need_loops(model)
         motion, span = PrescribedMotion(model, prescribed), time_span(t_span)
         q0, v0, tau, params = motion.applied(q0, v0, span, tau, f_ext, params)
+    problem: Any
     problem, system = closed_problem(
         *(model, q0, v0, t_span, tau, f_ext, params, formulation, options), traced=traced, rows=rows
     )

@@ -65,7 +65,7 @@ class PerturbationIndex:
 
 
 class _Disturbed:
-    """F with ε sin ω(t − t0) taken from an equation; ω and an ε for each equation are parameters."""
+    """F with ε sin ω(t − t0) taken from an equation; ω and each equation's ε are parameters."""
 
     def __init__(self, function: Callable[..., Any], parameters: int, t0: float) -> None:
         self.function, self.parameters, self.t0 = function, parameters, t0
