@@ -90,9 +90,9 @@ def solve(
         A name of the catalogue ("DOPRI5", "RADAU5", "Gauss4"; SciPy's names work too),
         "RadauVariable", "Taylor", "RKMK4" and its like for a problem with a manifold
         (:class:`MuntheKaas`), "AB3", "BDF2" and other multistep methods (:class:`Multistep`) with
-        a fixed step, a :class:`Tableau` or the name of a file with one, an object
-        with a ``step`` method (:class:`Method`), a ``scipy.integrate.OdeSolver`` class or
-        "scipy:LSODA", or "assimulo:CVode" and its like.
+        a fixed step, a :class:`Tableau` or the name of a file with one, an object with a
+        ``step`` method (:class:`Method`), a ``scipy.integrate.OdeSolver`` class or "scipy:LSODA",
+        or "assimulo:CVode" and its like.
     step
         A fixed step size, without error control. Otherwise steps are adaptive.
     rtol, atol

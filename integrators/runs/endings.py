@@ -59,6 +59,9 @@ def ending(status: Status, engine: Any, exception: BaseException | None = None) 
     text = texts.get(status, status.name)
     if status in (Status.TOO_MANY_STEPS, Status.NEWTON_FAILED):
         text += _about_jumps(engine)
+    caution = getattr(engine, "caution", "")  # of a method that should not be trusted
+    if caution and status in (Status.NONFINITE, Status.NEWTON_FAILED):
+        text += f"; {caution}"
     if isinstance(exception, RecursionError):
         text += "; it calls itself without end (does it call its own name, or solve?)"
     return text

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...methods.multistep import Multistep
 from ...methods.names import method_name, named_method
 from ...problem import IVP
 from ...runs.solution import Solution
@@ -76,6 +77,12 @@ def step_map(problem: IVP, method: Any) -> StepMap:
     """
     plain = problem.with_(events=(), project=None)
     found = resolve(method)
+    if isinstance(found, Multistep) and found.steps > 1:
+        raise ValueError(
+            f"one step of {method_name(found)} from one value is its starter's; a multistep method "
+            "has its error constant (error_constant, analysis.multistep_report), and convergence "
+            "measures its order"
+        )
 
     def phi(t: float, y: Any, h: float) -> Array:
         result = solve(plain, (t, t + h), np.asarray(y), method=found, step=abs(h), throw=True)

@@ -344,9 +344,8 @@ def stability_interval_of(method: Multistep, axis: str) -> Measure:
     at_minus_one = root_locus(method, np.pi)
     for z in at_minus_one if axis == "real" else ():
         if abs(z + low) < SAME * low:
-            reason = "beyond, a root ζ < −1 makes the solution grow"
-            return Measure(name, -float(z.real), None, reason)
-    reason = "to 7 digits; beyond, a root with |ζ| > 1 makes the solution grow"
+            return Measure(name, -float(z.real), None, "beyond, a root ζ < −1 makes it grow")
+    reason = "to 7 digits; beyond, a root with |ζ| > 1 makes it grow"
     return Measure(name, float(f"{low:.7g}"), None, reason)
 
 

@@ -18,9 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import catalogue
+from ...methods.multistep import Multistep
+from ...methods.multistep.engine import starter_of
 from ...problem import IVP
 from ...tableau import Tableau
+from ..method.multistep import zero_stability
 from ..method.probes import HIGHEST, MeasuredWeight, damping, measured_weights
+from ..method.stability import stability_interval
 from ..problem.fields import Field
 from .reference import SPREAD, TIGHT_RTOL, Reference, known_stiff, solved_tightly
 from .slopes import OrderEstimate, estimate_order
@@ -164,6 +168,8 @@ def _row_sums(case: Case) -> Finding | None:
 
 def _conditions(case: Case) -> Finding | None:
     """Measure the order conditions by one step, and read the pattern of those that fail."""
+    if isinstance(case.method, Multistep):
+        return None  # one step alone would be its starter's
     highest = min(case.expected, HIGHEST)
     state = measured_weights(case.method, highest)
     time = measured_weights(case.method, highest, autonomous=False)
@@ -372,6 +378,32 @@ def _along(case: Case, times: Array) -> tuple[Field, Array, Array] | None:
     return Field(problem, problem.n), times, states
 
 
+def _multistep(case: Case) -> Finding | None:
+    """Is it the roots of ρ, or the start, of a multistep method?"""
+    method = case.method
+    if not isinstance(method, Multistep):
+        return None
+    stable = zero_stability(method)
+    if not stable:
+        return Finding("it is not zero-stable", stable.reason, "no step is short enough for it")
+    order = getattr(starter_of(method), "order", None)
+    if isinstance(order, int) and order < method.order - 1:
+        return Finding(
+            "the starter has too low an order",
+            f"the first {method.steps - 1} steps have errors of order {order + 1} each",
+            f"order {method.order} needs a starter of order {method.order - 1} at least",
+        )
+    on_circle = sum(abs(abs(root) - 1) < 1e-9 for root, _ in stable.certificate["roots"])
+    if on_circle > 1 and not stability_interval(method):
+        return Finding(
+            "weak stability",
+            f"ρ has {on_circle} roots on the unit circle, and no negative hλ is stable: where the "
+            "solution decays, errors of the first steps and rounding errors grow",
+            "shorter intervals, or a method whose other roots are inside, such as Adams'",
+        )
+    return None
+
+
 Question = Callable[[Case], Finding | None]
-METHOD: tuple[Question, ...] = (_misprint, _row_sums, _conditions)
+METHOD: tuple[Question, ...] = (_misprint, _row_sums, _conditions, _multistep)
 PROBLEM: tuple[Question, ...] = (_wrong_reference, _algebraic, _order_reduction, _rough, _events)

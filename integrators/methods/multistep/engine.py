@@ -31,7 +31,7 @@ from .step import multistep_dense, multistep_step
 if TYPE_CHECKING:
     from .method import Multistep
 
-__all__ = ["MultistepEngine"]
+__all__ = ["MultistepEngine", "starter_of"]
 
 Array = NDArray[np.float64]
 
@@ -115,12 +115,7 @@ class MultistepEngine(Engine):
     def _bind_starter(self) -> Stepper:
         from ..runge_kutta.engine import engine_for
 
-        chosen = self.method.starter
-        chosen = default_starter(self.method) if chosen is None else chosen
-        if isinstance(chosen, str):
-            from ...catalogue import from_name_or_file
-
-            chosen = from_name_or_file(chosen)
+        chosen = starter_of(self.method)
         options = copy.copy(self.options)
         options.outputs = np.zeros(0)
         plain = self.problem.with_(events=(), project=None)
@@ -270,6 +265,16 @@ class MultistepEngine(Engine):
         own, starter = super().statistics(), self.starter.statistics()
         work = ("nfev", "njev", "nlu", "nnewton")
         return {name: n + (starter[name] if name in work else 0) for name, n in own.items()}
+
+
+def starter_of(method: Multistep) -> Any:
+    """Return the one-step method of the first steps: the one given, or the default."""
+    chosen = default_starter(method) if method.starter is None else method.starter
+    if not isinstance(chosen, str):
+        return chosen
+    from ...catalogue import from_name_or_file
+
+    return from_name_or_file(chosen)
 
 
 def default_starter(method: Multistep) -> str:

@@ -7,7 +7,7 @@ from fractions import Fraction as F
 import numpy as np
 import pytest
 
-from integrators import Multistep, solve
+from integrators import Multistep, problems, solve
 from integrators.analysis import (
     a_alpha,
     a_stability,
@@ -19,6 +19,7 @@ from integrators.analysis import (
     root_locus,
     stability_function,
     stability_interval,
+    truncation_order,
     zero_stability,
 )
 from integrators.methods.multistep import multistep, multistep_names
@@ -154,6 +155,8 @@ def test_what_has_no_stability_function_says_so():
     for method in ("AB3", multistep("BDF2")):
         with pytest.raises(TypeError, match="multistep_report"):
             stability_function(method)
+    with pytest.raises(ValueError, match="error_constant"):  # it would be the starter's order
+        truncation_order(problems.get("minus_2ty2"), "AB3")
     with pytest.raises(TypeError, match="'AB3'"):
         root_locus(3)
     with pytest.raises(ValueError, match="did you mean"):
@@ -171,3 +174,20 @@ def test_regions_are_drawn():
 def test_convergence_studies_take_them():
     study = convergence("minus_2ty2", ["AB3", "BDF2", "ABM4"], [0.04, 0.02, 0.01, 0.005])
     assert [curve.verdict for curve in study.curves] == ["as expected"] * 3
+
+
+def test_convergence_names_the_cause():
+    """A start of low order, weak stability, and an unstable method whose runs all fail."""
+    steps = [0.04, 0.02, 0.01, 0.005]
+    poor = multistep("AB5").with_(starter="Heun")
+    for method, cause in (
+        (poor, "the starter has too low an order"),
+        ("NY6", "weak stability"),
+    ):
+        study = convergence("minus_2ty2", method, steps)
+        assert not study.ok
+        assert [finding.cause for finding in study.curves[0].findings] == [cause]
+    eager = Multistep([-5, 4, 1], [2, 4, 0], name="eager")
+    study = convergence("minus_2ty2", eager, steps)
+    assert not study.ok
+    assert any("eager is not zero-stable" in line for line in study.remarks())
