@@ -91,6 +91,12 @@ def _warmup(arguments: argparse.Namespace) -> int:
     return warm_up(arguments)
 
 
+def _model(arguments: argparse.Namespace) -> int:
+    from .model_file import show_model
+
+    return show_model(arguments)
+
+
 def _compare(arguments: argparse.Namespace) -> int:
     check_files(arguments)
     if arguments.atol is not None and arguments.step is not None:
@@ -194,6 +200,7 @@ def _parser() -> _Parser:
               featherstep problems --stiff              find a problem
               featherstep mechanisms                    find a mechanism
               featherstep simulate four_bar --out four_bar.html
+              featherstep model robot.urdf              what is in a model file
               featherstep study --help                  thousands of runs, varied
               featherstep COMMAND --help                examples for each command
         """),
@@ -208,6 +215,7 @@ def _parser() -> _Parser:
     _add_problems(commands, shared)
     mechanisms.add_mechanisms(commands, shared)
     mechanisms.add_simulate(commands, shared)
+    _add_model(commands, shared)
     add_study(commands, shared)
     _add_warmup(commands, shared)
 
@@ -383,6 +391,38 @@ def _add_problems(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("--show", metavar="NAME", help="parameters, interval, source")
     _add_data_options(parser)
     parser.set_defaults(run=_problems, debug=False)
+
+
+def _add_model(commands: Any, shared: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser(
+        "model",
+        parents=[shared],
+        help="show what is in a model file",
+        description=text_block("""
+            Read a model file (TOML, JSON, URDF or SDF) and show the tree of bodies, freedoms,
+            loops, mobility, masses, and line by line what was left out or is doubtful.
+        """),
+        epilog=text_block("""
+            examples:
+              featherstep model robot.urdf
+              featherstep model robot.sdf --root fixed --policy strict
+              featherstep model world.sdf --includes models --json
+              featherstep model robot.sdf --convert robot.toml
+        """),
+    )
+    parser.add_argument("file", metavar="FILE", help="its ending says what it is")
+    parser.add_argument("--root", choices=["free", "fixed"], help="whether a robot floats")
+    parser.add_argument("--limits", action="store_true", help="limits of joints become stops")
+    parser.add_argument("--includes", metavar="FOLDER", help="where SDF may read other files")
+    parser.add_argument(
+        "--policy",
+        choices=["strict", "warn", "repair"],
+        default="warn",
+        help="what to do about data that cannot be: refuse, keep, or mend them",
+    )
+    parser.add_argument("--convert", metavar="FILE", help="write the model as .toml or .json")
+    parser.add_argument("--json", action="store_true", help="print JSON in place of text")
+    parser.set_defaults(run=_model, debug=False)
 
 
 def _add_warmup(commands: Any, shared: argparse.ArgumentParser) -> None:

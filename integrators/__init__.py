@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .hybrid.switch import Switch
     from .many import ManySolutions, solve_many
     from .methods.lie import MuntheKaas
+    from .methods.multistep import Multistep
     from .methods.taylor import Taylor
     from .methods.user import Method
     from .stepwise import Stepwise, stepper
@@ -51,6 +52,7 @@ __all__ = [
     "ManySolutions",
     "Method",
     "Mode",
+    "Multistep",
     "MuntheKaas",
     "OrderCondition",
     "Predictive",
@@ -83,6 +85,7 @@ __all__ = [
 _LATER = {
     "DAE": "dae.general",
     "Method": "methods.user",
+    "Multistep": "methods.multistep",
     "MuntheKaas": "methods.lie",
     "Taylor": "methods.taylor",
     "ManySolutions": "many",

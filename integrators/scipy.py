@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from scipy.integrate import DenseOutput, OdeSolver
 
 from .errors import IntegrationError
+from .methods.names import method_name
 from .problem import IVP
-from .solve import method_name
 from .stepwise import stepper
 
 __all__ = ["CatalogueSolver", "solver"]
@@ -49,7 +49,7 @@ def solver(method: Any) -> type[OdeSolver]:
 
 @cache
 def _named(name: str) -> type[OdeSolver]:
-    from .solve import named_method
+    from .methods.names import named_method
 
     named_method(name)  # complains about a name that is none
     return _made(name)

@@ -13,9 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import IntegrationInterrupted, check_choice, pass_on, suggest
+from .errors import IntegrationInterrupted, check_choice, pass_on
 from .hybrid import Hybrid
 from .manifold import Manifold
+from .methods.names import bound, chosen_method, method_name
+from .options import (
+    SMALLEST_RTOL,
+    check_rejects,
+    first_step_length,
+    output_times_of,
+    run_options,
+    stops_of,
+)
 from .problem import IVP, in_order
 from .runs.hybrid_run import HybridRun
 from .runs.mistakes import relative_tolerance, warn_of_swapped
@@ -25,16 +34,9 @@ from .runs.scipy_names import with_args
 from .runs.sensitivity import with_sensitivities
 from .runs.solution import Solution
 from .stepping.control import Controller
-from .stepping.engine import Options, Stepper
-from .stepping.limits import attempts, step_limits, step_size
 from .stepping.state import Status
-from .tableau import Tableau
 
 __all__ = ["solve"]
-
-SMALLEST_RTOL = 100 * np.finfo(float).eps
-SMALLEST_ATOL = np.finfo(float).tiny
-NO_TIMES = np.zeros(0)
 
 
 def solve(
@@ -87,7 +89,8 @@ def solve(
     method
         A name of the catalogue ("DOPRI5", "RADAU5", "Gauss4"; SciPy's names work too),
         "RadauVariable", "Taylor", "RKMK4" and its like for a problem with a manifold
-        (:class:`MuntheKaas`), a :class:`Tableau` or the name of a file with one, an object
+        (:class:`MuntheKaas`), "AB3", "BDF2" and other multistep methods (:class:`Multistep`) with
+        a fixed step, a :class:`Tableau` or the name of a file with one, an object
         with a ``step`` method (:class:`Method`), a ``scipy.integrate.OdeSolver`` class or
         "scipy:LSODA", or "assimulo:CVode" and its like.
     step
@@ -202,7 +205,7 @@ def solve(
     if isinstance(problem, Hybrid):
         hybrid = _as_hybrid(problem, t_span, y0, changes, check, kinks)
     else:
-        ivp = _as_ivp(problem, t_span, y0, changes)
+        ivp = as_problem(problem, t_span, y0, changes)
         hybrid = _as_switched(ivp, kinks)
     if hybrid is not None and sensitivities is not None:
         raise ValueError(
@@ -215,7 +218,7 @@ def solve(
             step=step,
             rtol=rtol,
             atol=atol,
-            t_eval=_output_times(t_eval, hybrid.t_span),
+            t_eval=output_times_of(t_eval, hybrid.t_span),
             tstops=tstops,
             dense_output=dense_output,
             controller=controller,
@@ -258,10 +261,10 @@ def solve(
         )
         return task.unpack(together)
     ivp = ivp.for_run()
-    chosen = _chosen(method)
+    chosen = chosen_method(method)
     n = chosen.error_components(ivp) if hasattr(chosen, "error_components") else ivp.n
-    output_times = _output_times(t_eval, ivp.t_span)
-    options = _options(
+    output_times = output_times_of(t_eval, ivp.t_span)
+    options = run_options(
         ivp,
         n,
         rtol,
@@ -276,11 +279,11 @@ def solve(
         output_times,
         may_end_early=len(ivp.events) > 0 or callback is not None,
     )
-    stops = _stops(tstops, ivp.t_span)
-    first = _first_step(first_step, ivp.t_span, options)
-    engine = _bind(chosen, ivp, options)
+    stops = stops_of(tstops, ivp.t_span)
+    first = first_step_length(first_step, ivp.t_span, options)
+    engine = bound(chosen, ivp, options)
     if ivp.nonnegative.size:
-        _check_rejects(engine, options, method)
+        check_rejects(engine, options, method_name(method))
     run = Run(engine, ivp, output_times, stops, dense_output, callback, progress)
     solution = run.run(first)
     solution.method = method_name(method)
@@ -308,7 +311,10 @@ def _delivered(solution: Solution, pressed: bool, throw: bool, on_interrupt: str
 # -------------------------------------------------------------------- checking the input
 
 
-def _as_ivp(problem: Any, t_span: Sequence[float] | None, y0: Any, changes: dict[str, Any]) -> IVP:
+def as_problem(
+    problem: Any, t_span: Sequence[float] | None, y0: Any, changes: dict[str, Any]
+) -> IVP:
+    """The problem that solve was given, with what it was given in place of its own."""
     given = {
         name: value
         for name, value in changes.items()
@@ -369,243 +375,3 @@ def _as_switched(ivp: IVP, kinks: str | None) -> Hybrid | None:
     from .hybrid.filippov import switched
 
     return switched(ivp, kinks is not None)
-
-
-def _options(
-    ivp: IVP,
-    n: int,
-    rtol: Any,
-    atol: Any,
-    step: Any,
-    controller: Any,
-    norm: str,
-    min_step: Any,
-    max_step: Any,
-    max_steps: int | None,
-    dense_output: bool,
-    output_times: NDArray[np.float64] | None,
-    may_end_early: bool,
-) -> Options:
-    rtol = relative_tolerance(rtol)
-    if not (0 <= rtol < np.inf):
-        raise ValueError(f"rtol must be a number ≥ 0, got {rtol}")
-    least, weights = _tolerances(atol, n)
-    if rtol == 0 and least == 0:
-        raise ValueError("rtol = 0 needs atol > 0 for every component: some error must be allowed")
-    if 0 < rtol < SMALLEST_RTOL:
-        raise ValueError(
-            f"rtol = {rtol:g} is below what double precision can deliver; "
-            f"use at least {SMALLEST_RTOL:.2g}"
-        )
-    if step is not None:
-        step = step_size(step, ivp.t_span)
-        if controller is not None:
-            raise ValueError("a fixed step takes no controller; leave out one of the two")
-    if controller is not None and not isinstance(controller, Controller):
-        raise TypeError(f"controller must be I(), PI(), PID() or Predictive(), got {controller!r}")
-    if norm not in ("rms", "max"):
-        raise ValueError(f"norm must be 'rms' or 'max', got {norm!r}")
-    shortest, longest = step_limits(min_step, max_step, ivp.t_span, may_end_early)
-    every_step = bool(dense_output) or len(ivp.events) > 0
-    want_dense = every_step or output_times is not None
-    return Options(
-        rtol=rtol,
-        atol=weights,
-        step=step,
-        controller=controller,
-        max_norm=norm == "max",
-        min_step=shortest,
-        max_step=longest,
-        max_steps=attempts(max_steps, step is not None),
-        want_dense=want_dense,
-        outputs=NO_TIMES if every_step or output_times is None else output_times,
-    )
-
-
-def _tolerances(atol: Any, n: int) -> tuple[float, NDArray[np.float64]]:
-    """Smallest absolute tolerance, and one for each component.
-
-    A component that starts at zero with atol = 0 would have to be exact, so none is below
-    SMALLEST_ATOL.
-    """
-    if isinstance(atol, float):
-        least = largest = atol
-        weights = np.full(n, max(atol, SMALLEST_ATOL))
-    else:
-        given = np.asarray(atol, dtype=np.float64)
-        if given.shape not in ((), (1,), (n,)):
-            raise ValueError(
-                f"atol must be a number or one for each of the {n} components, "
-                f"got shape {given.shape}"
-            )
-        least, largest = float(given.min()), float(given.max())
-        weights = np.maximum(np.broadcast_to(given, n), SMALLEST_ATOL)
-    if not (least >= 0 and largest < np.inf):  # nor NaN
-        raise ValueError(f"atol must not be negative, NaN or infinite, got {atol!r}")
-    return least, weights
-
-
-def _positive(name: str, value: Any) -> float:
-    number = float(value)
-    if not (np.isfinite(number) and number > 0):
-        raise ValueError(f"{name} must be a positive number, got {value}")
-    return number
-
-
-def _check_rejects(engine: Stepper, options: Options, method: Any) -> None:
-    """Steps that make a component negative can only be rejected where the loop is ours."""
-    if options.fixed:
-        raise ValueError("nonnegative rejects steps, which a fixed step does not allow")
-    if not engine.keeps_bounds:
-        raise ValueError(f"nonnegative cannot be given to {method_name(method)}; use RADAU5, say")
-
-
-def _first_step(first_step: Any, span: tuple[float, float], options: Options) -> float | None:
-    if first_step is None:
-        return None
-    if options.fixed:
-        raise ValueError("a fixed step takes no first_step; leave out one of the two")
-    number = _positive("first_step", first_step)
-    length = abs(span[1] - span[0])
-    if length > 0 and number > length:
-        raise ValueError(f"first_step = {number:g} is longer than the interval ({length:g})")
-    return number
-
-
-def _output_times(t_eval: Any, span: tuple[float, float]) -> NDArray[np.float64] | None:
-    if t_eval is None:
-        return None
-    times = np.array(t_eval, dtype=np.float64, ndmin=1)
-    low, high = min(span), max(span)
-    if times.ndim != 1:
-        raise ValueError(f"t_eval must be a flat list of times, got shape {times.shape}")
-    if not ((times >= low) & (times <= high)).all():
-        if not np.all(np.isfinite(times)):
-            raise ValueError("t_eval contains NaN or infinity")
-        raise ValueError(f"t_eval must lie within t_span = {span}")
-    earlier, later = (times[:-1], times[1:]) if span[1] >= span[0] else (times[1:], times[:-1])
-    if not (later > earlier).all():
-        raise ValueError("t_eval must be strictly sorted in the direction of the integration")
-    return times
-
-
-def _stops(tstops: Any, span: tuple[float, float]) -> list[float]:
-    if isinstance(tstops, tuple | list) and not tstops:
-        return [span[1]]
-    times = np.atleast_1d(np.asarray(tstops, dtype=np.float64))
-    if not np.all(np.isfinite(times)):
-        raise ValueError("tstops contains NaN or infinity")
-    inside = np.unique(times[(times > min(span)) & (times < max(span))])
-    ordered = inside if span[1] >= span[0] else inside[::-1]
-    return [*map(float, ordered), span[1]]
-
-
-def method_name(method: Any) -> str:
-    """Return a name for tables and messages."""
-    if isinstance(method, str):
-        return method
-    return getattr(method, "name", "") or getattr(method, "__name__", "") or type(method).__name__
-
-
-def _chosen(method: Any) -> Any:
-    """Return the method behind a name; Assimulo's are known by their names only."""
-    if not isinstance(method, str) or method.lower().startswith("assimulo:"):
-        return method
-    if method in _tableaux:
-        return _tableaux[method]
-    chosen = named_method(method)
-    if isinstance(chosen, Tableau) and not method.endswith((".toml", ".json")):
-        _tableaux[method] = chosen  # a file may change, the catalogue does not
-    return chosen
-
-
-_tableaux: dict[str, Tableau] = {}
-
-
-def _bind(method: Any, ivp: IVP, options: Options) -> Stepper:
-    """Bind whatever the user calls a method to the problem."""
-    from .methods.runge_kutta.engine import engine_for
-
-    if isinstance(method, str):
-        from .methods.external.assimulo_dae import assimulo_engine
-
-        return assimulo_engine(method.split(":", 1)[1], ivp, options)
-    if isinstance(method, Tableau):
-        return engine_for(method, ivp, options)
-    if isinstance(method, type) and _is_scipy_solver(method):
-        from .methods.external.scipy import ScipyEngine
-
-        return ScipyEngine(method, ivp, options)
-    if isinstance(method, type):
-        raise TypeError(f"{method.__name__} is a class; pass an instance, {method.__name__}()")
-    if hasattr(method, "bind"):
-        return method.bind(ivp, options)
-    if callable(getattr(method, "step", None)) and hasattr(method, "order"):
-        from .methods.user import CustomEngine
-
-        return CustomEngine(method, ivp, options)
-    from .methods.user.plain_function import StepFunction, is_step_function
-
-    if is_step_function(method):
-        from .methods.user import CustomEngine
-
-        return CustomEngine(StepFunction(method), ivp, options)
-    raise TypeError(
-        f"method must be a name, a Tableau, a function step(f, t, y, h), an object with `order` "
-        f"and `step(f, t, y, h)`, or a SciPy OdeSolver class; got {method!r}"
-    )
-
-
-def named_method(name: str) -> Any:
-    """Return a method by name: one of the catalogue, or one that is no tableau."""
-    plain = name.lower().replace("-", "").replace("_", "").replace(" ", "")
-    if plain == "radauvariable":
-        from .methods.runge_kutta.radau_variable import VariableRadau
-
-        return VariableRadau()
-    order = plain[6:].strip("()")
-    if plain.startswith("taylor") and (order.isdigit() or order in ("", "auto")):
-        from .methods.taylor import Taylor
-
-        return Taylor(int(order) if order.isdigit() else order or None)
-    if plain.startswith(("munthekaas", "rkmk")):
-        from .methods.lie import MuntheKaas
-
-        return MuntheKaas.from_name(name)
-    if plain.startswith(("hem", "halfexplicit", "generalizedalpha", "generalisedalpha")):
-        from .methods.mechanical.names import constrained_method
-
-        return constrained_method(name)
-    if plain.startswith("scipy:"):
-        return _scipy_solver(name.split(":", 1)[1].strip())
-    from .catalogue import from_name_or_file
-
-    return from_name_or_file(name)
-
-
-def _scipy_solver(name: str) -> type:
-    """Return a solver class of scipy.integrate, whatever the case of the name."""
-    import scipy.integrate
-
-    known = {
-        key: value
-        for key, value in vars(scipy.integrate).items()
-        if isinstance(value, type) and _is_scipy_solver(value)
-    }
-    known.pop("OdeSolver")
-    for key, value in known.items():
-        if key.lower() == name.lower():
-            return value
-    raise ValueError(
-        f"scipy.integrate has no solver class {name!r}{suggest(name, list(known))} "
-        f"(it has {', '.join(sorted(known))})"
-    )
-
-
-def _is_scipy_solver(method: type) -> bool:
-    from scipy.integrate import OdeSolver
-
-    return issubclass(method, OdeSolver)
-
-
-__all__ += ["method_name", "named_method"]

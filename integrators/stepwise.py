@@ -14,15 +14,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import IntegrationError
+from .methods.names import bound, chosen_method
+from .options import first_step_length, run_options
 from .problem import IVP
 from .runs.consistency import check_consistent
 from .runs.endings import ending
 from .runs.mistakes import first_slope
 from .runs.solution import DenseOutput
-from .solve import _as_ivp, _bind, _chosen, _first_step, _options
+from .solve import as_problem
 from .stepping.state import Status
 
 __all__ = ["Stepwise", "stepper"]
+
+CUT = 1e-9  # relative: a fixed step shorter by more than this was cut short by a stop
 
 
 def stepper(
@@ -66,20 +70,21 @@ def stepper(
     >>> print(f"{run.interpolate(0.9)[0]:.4f}")
     0.4066
     """
-    ivp = _as_ivp(problem, t_span, y0, fields).for_run()
+    ivp = as_problem(problem, t_span, y0, fields).for_run()
     has = "events" if ivp.events else "a projection" if ivp.project is not None else ""
     if has:
         raise ValueError(
             f"the problem has {has}, which belong to a run as a whole; use solve, or drop them by "
             "problem.with_(events=(), project=None) and do it between the steps (`restart`)"
         )
-    chosen = _chosen(method)
+    chosen = chosen_method(method)
     n = chosen.error_components(ivp) if hasattr(chosen, "error_components") else ivp.n
-    options = _options(
+    options = run_options(
         ivp, n, rtol, atol, step, controller, norm, min_step, max_step, max_steps,
         dense_output=True, output_times=None, may_end_early=True,
     )  # fmt: skip
-    return Stepwise(ivp, _bind(chosen, ivp, options), _first_step(first_step, ivp.t_span, options))
+    first = first_step_length(first_step, ivp.t_span, options)
+    return Stepwise(ivp, bound(chosen, ivp, options), first)
 
 
 class Stepwise:
@@ -160,7 +165,14 @@ class Stepwise:
             ) from error
         if self.t == end:
             self._end(Status.FINISHED)
+        elif self._was_cut_short():
+            self._engine.restart(self.t, self.y)  # the fixed steps are counted from here
         return True
+
+    def _was_cut_short(self) -> bool:
+        """Whether t_stop has made the last of fixed steps a shorter one."""
+        step = self._engine.options.step
+        return step is not None and abs(self.t - self.t_old) < (1 - CUT) * step
 
     def _take(
         self,

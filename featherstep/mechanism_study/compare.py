@@ -23,7 +23,7 @@ from integrators.analysis.study.work_precision import positive_numbers
 from integrators.dae.formulations.table import FORMULATIONS, formulation_key
 from multibody.checks import Array, ArrayLike
 from multibody.dynamics.loops.assembly import assemble
-from multibody.io import load_model
+from multibody.io import FORMATS, load_model
 from multibody.mechanisms.registry import Entry, entry
 from multibody.model import Model
 from multibody.runs.dae import as_mechanical, independent_rows
@@ -35,6 +35,7 @@ from .table import Comparison, Row, verdict
 
 __all__ = ["Comparison", "Mechanism", "compare", "find_mechanism"]
 
+MODEL_FILES = tuple(kind.ending for kind in FORMATS.values())
 TOLERANCES = (1e-6, 1e-9)
 ATOL_OVER_RTOL = 1e-3
 ENOUGH = 10.0  # tolerances: an uncertainty of the reference with which runs can be judged
@@ -82,9 +83,9 @@ def find_mechanism(
     Parameters
     ----------
     mechanism
-        Name in the catalogue; a model file (``.toml``, ``.json``); or a model. Without a start of
-        its own a model starts at rest in its neutral position, or the nearest in which its loops
-        are closed.
+        Name in the catalogue; a model file (``.toml``, ``.json``, ``.urdf``, ``.sdf``); or a model.
+        Without a start of its own a model starts at rest in its neutral position, or the nearest
+        in which its loops are closed.
     parameters
         Of a mechanism of the catalogue.
 
@@ -95,7 +96,7 @@ def find_mechanism(
     """
     if isinstance(mechanism, Model):
         model = mechanism
-    elif isinstance(mechanism, Path) or str(mechanism).endswith((".toml", ".json")):
+    elif isinstance(mechanism, Path) or Path(str(mechanism)).suffix.lower() in MODEL_FILES:
         if not Path(str(mechanism)).is_file():
             raise ValueError(f"there is no model file {str(mechanism)!r}")
         model = load_model(mechanism)  # type: ignore[arg-type]

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import pass_on
+from ..methods.names import bound, chosen_method, method_name
 from ..problem import IVP
-from ..solve import _bind, _chosen, method_name, solve
+from ..solve import solve
 from ..stepping.engine import Options, Stepper, checked_slope
 from ..stepping.state import Status
 from .threads import on_threads
@@ -30,7 +31,7 @@ class Watched:
     """A method whose engines are known while they run, so that they can be stopped."""
 
     def __init__(self, method: Any) -> None:
-        self.method = _chosen(method)
+        self.method = chosen_method(method)
         self.name = method_name(method)
         self.engines: dict[int, Stepper] = {}  # by thread
         self.stopped = False
@@ -39,7 +40,7 @@ class Watched:
 
     def bind(self, problem: IVP, options: Options) -> Stepper:
         """Bind the method to a run, and remember the engine."""
-        engine = _bind(self.method, problem, options)
+        engine = bound(self.method, problem, options)
         self.engines[threading.get_ident()] = engine
         if self.stopped:
             self.stop()

@@ -48,7 +48,7 @@ def runs_of(
     rows = [a.shape[0] for a in (states, parameters, spans, atols) if a.ndim == 2]
     if rtols.ndim and rows and rtols.shape[0] not in rows:
         raise ValueError(
-            f"rtol must be one number, or one for each of the {rows[0]} runs, got "
+            f"rtol must be one number, or one for each of the {rows[0]} rows (runs), got "
             f"{np.shape(rtol)}; for tolerances of components let atol be a list"
         )
     counts = {*rows, *(rtols.shape[0] for _ in range(rtols.ndim))}

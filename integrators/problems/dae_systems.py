@@ -15,80 +15,37 @@ Examples
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from integrators.dae.general import DAE, DAEProblem
+from integrators.dae.general import DAE
 from integrators.errors import suggest
+
+from . import dae_test_set  # noqa: F401  (its systems enter the list)
+from .dae_case import CASES, Case, register
 
 __all__ = ["Case", "names", "system"]
 
 
-@dataclass(frozen=True, eq=False)
-class Case:
-    """A system, a start, and what is known of it.
-
-    Attributes
-    ----------
-    system
-        The equations.
-    t_span
-        Interval of a usual run.
-    index, freedoms
-        Structural index and number of freedoms, None where the system is singular.
-    source
-        Where it comes from.
-    fixed, guess
-        Values at the start.
-    converted
-        Whether its structure misleads and equations have to be rewritten.
-    """
-
-    system: DAE
-    t_span: tuple[float, float]
-    index: int | None
-    freedoms: int | None
-    source: str
-    fixed: Mapping[str, float] = field(default_factory=dict)
-    guess: Mapping[str, float] = field(default_factory=dict)
-    converted: bool = False
-
-    def problem(self, road: str | None = None, t_end: float | None = None) -> DAEProblem:
-        """Return the problem of a road, from the case's start."""
-        t0, t1 = self.t_span
-        start = self.system.consistent(t0, self.fixed, self.guess)
-        return self.system.problem(start, (t0, t1 if t_end is None else t_end), road)
-
-
-_CASES: dict[str, Callable[..., Case]] = {}
-
-
-def _case(function: Callable[..., Case]) -> Callable[..., Case]:
-    _CASES[function.__name__] = function
-    return function
-
-
 def names() -> list[str]:
     """Names of all systems."""
-    return sorted(_CASES)
+    return sorted(CASES)
 
 
 def system(name: str, **parameters: Any) -> Case:
     """Return a system by name, with keyword parameters."""
-    if name not in _CASES:
+    if name not in CASES:
         raise ValueError(
-            f"there is no system {name!r}{suggest(name, _CASES)}; known are {', '.join(names())}"
+            f"there is no system {name!r}{suggest(name, CASES)}; known are {', '.join(names())}"
         )
-    return _CASES[name](**parameters)
+    return CASES[name](**parameters)
 
 
 # ---------------------------------------------------------------- mechanics
 
 
-@_case
+@register
 def pendulum_chain(pendulums: int = 1, g: float = 1.0, coupling: float = 0.1) -> Case:
     """Pendulums, the length of each set by the multiplier of the one before: index 2p + 1."""
 
@@ -117,7 +74,7 @@ def pendulum_chain(pendulums: int = 1, g: float = 1.0, coupling: float = 0.1) ->
     )
 
 
-@_case
+@register
 def robot_arm() -> Case:
     """A two-link arm with flexible joints whose hand follows a path: index 5."""
 
@@ -153,7 +110,7 @@ def robot_arm() -> Case:
 # ---------------------------------------------------------------- circuits
 
 
-@_case
+@register
 def transistor_amplifier() -> Case:
     """Eight node voltages of an amplifier with two transistors; index 1, stiff."""
     ub, uf, alpha, beta = 6.0, 0.026, 0.99, 1e-6
@@ -190,7 +147,7 @@ def transistor_amplifier() -> Case:
     )
 
 
-@_case
+@register
 def ladder(sections: int = 10) -> Case:
     """Resistors and nonlinear capacitors in a chain of any length: index 1."""
 
@@ -214,10 +171,12 @@ def ladder(sections: int = 10) -> Case:
 # ---------------------------------------------------------------- plants
 
 
-@_case
-def reactor() -> Case:
-    """A stirred reactor whose concentration is prescribed; the cooling is unknown: index 3."""
+@register
+def reactor(prescribed: str = "C") -> Case:
+    """A stirred reactor with unknown cooling; concentration C prescribed: index 3, T: index 2."""
     k1, k2, k3, k4, c0, t0 = 1.0, 200.0, 0.05, 4.0, 1.0, 1.0
+    if prescribed not in ("C", "T"):
+        raise ValueError(f"prescribed: expected 'C' or 'T', received {prescribed!r}")
 
     def F(t: Any, y: Any, d: Any) -> Any:
         c, T, rate, cooling = y
@@ -225,23 +184,69 @@ def reactor() -> Case:
             d(c) - k1 * (c0 - c) + rate,
             d(T) - k1 * (t0 - T) - k2 * rate + k3 * cooling,
             rate - 10.0 * np.exp(-k4 / T) * c,
-            c - 0.5 - 0.05 * np.sin(t),
+            c - 0.5 - 0.05 * np.sin(t) if prescribed == "C" else T - 1.5 - 0.1 * np.sin(t),
         ]
 
+    start = {"C": 0.5, "T": 1.5, "R": 0.5}
     return Case(
         DAE(F, ["C", "T", "R", "cooling"], name="reactor"),
         (0.0, 5.0),
-        3,
-        0,
+        3 if prescribed == "C" else 2,
+        0 if prescribed == "C" else 1,
         "C. C. Pantelides, SIAM J. Sci. Stat. Comput. 9 (1988) 213-231, an exothermic reactor",
-        guess={"C": 0.5, "T": 1.5, "R": 0.5},
+        fixed={} if prescribed == "C" else {"C": 0.5},
+        guess=start if prescribed == "C" else {"T": 1.5, "R": 0.5},
+    )
+
+
+@register
+def trays(trays: int = 10, prescribed: str | None = None) -> Case:
+    """A chain of trays as in a column: liquid flows down from tray 1, vapour up, in equilibrium.
+
+    Index 1. With ``prescribed="top"`` the composition on tray 1 is given and that of the reflux is
+    unknown: index 2. With "bottom" the last tray's is given, and the index is n + 1: what the
+    reflux must be is n derivatives away.
+    """
+    liquid, vapour, volatility, feed, boil_up, holdup = 1.0, 0.8, 2.5, 0.9, 0.2, 0.5
+    if prescribed not in (None, "top", "bottom"):
+        raise ValueError(f"prescribed: expected 'top', 'bottom' or None, received {prescribed!r}")
+    if trays < 1:
+        raise ValueError(f"trays: expected at least 1, received {trays}")
+    rest = np.linspace(0.6, 0.4, trays)
+
+    def F(t: Any, y: Any, d: Any) -> Any:
+        x, v = y[:trays], y[trays : 2 * trays]
+        reflux = feed + 0.05 * np.sin(t) if prescribed is None else y[2 * trays]
+        above, below = np.concatenate([[reflux], x[:-1]]), np.concatenate([v[1:], [boil_up]])
+        balances = holdup * d(x) - liquid * (above - x) - vapour * (below - v)
+        equilibria = v * (1.0 + (volatility - 1.0) * x) - volatility * x
+        if prescribed is None:
+            return np.concatenate([balances, equilibria])
+        k = 0 if prescribed == "top" else trays - 1
+        return np.concatenate([balances, equilibria, [x[k] - rest[k] - 0.02 * np.sin(t)]])
+
+    labels = [f"{name}{k + 1}" for name in "xv" for k in range(trays)]
+    labels += [] if prescribed is None else ["reflux"]
+    given = {f"x{k + 1}": float(rest[k]) for k in range(trays)}
+    free = {None: trays, "top": trays - 1, "bottom": 0}[prescribed]
+    if prescribed == "top":
+        del given["x1"]
+    return Case(
+        DAE(F, labels, name="trays"),
+        (0.0, 5.0),
+        {None: 1, "top": 2, "bottom": trays + 1}[prescribed],
+        free,
+        "a column with constant molar overflow and relative volatility, as in W. L. Luyben, "
+        "Process Modeling, Simulation and Control for Chemical Engineers (1990)",
+        fixed=given if free else {},
+        guess={f"v{k + 1}": 0.7 for k in range(trays)} | ({} if free else given),
     )
 
 
 # ---------------------------------------------------------------- small traps
 
 
-@_case
+@register
 def cancelling_pair() -> Case:
     """ẋ + ż = x and ẋ + ż = z − sin x: the pattern counts one freedom too many."""
     return Case(
@@ -259,7 +264,7 @@ def cancelling_pair() -> Case:
     )
 
 
-@_case
+@register
 def hidden_constraint() -> Case:
     """Tan, Nedialkov & Pryce's example: no combination helps, a new unknown does."""
 
@@ -282,7 +287,7 @@ def hidden_constraint() -> Case:
     )
 
 
-@_case
+@register
 def free_multiplier() -> Case:
     """Two copies of one constraint: their multipliers cannot be told apart, and it is refused."""
 

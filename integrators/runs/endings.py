@@ -19,6 +19,7 @@ BLOWN_UP_FIXED = 1e15  # … and that a fixed step often causes
 USUAL_RTOL, USUAL_ATOL = 1e-6, 1e-9  # the defaults of solve
 FEW = 20  # numbers up to which Python is quicker than NumPy
 LARGE = 1e6  # states below this have digits enough
+OFTEN_SET_BACK = 0.1  # part of the steps after which a multistep method loses its past
 MATTERS = 1e3  # a motion by so many atol is one that the user wants to see
 
 
@@ -102,6 +103,8 @@ def remarks(
     The engine's options and number of steps are asked.
     """
     options = engine.options
+    if caution := getattr(engine, "caution", ""):  # of a method that should not be trusted
+        yield caution
     end = float(max(map(abs, y_end.tolist()))) if y_end.size < FEW else float(abs(y_end).max())
     if end > LARGE:
         start = float(abs(ivp.y0).max())
@@ -114,6 +117,14 @@ def remarks(
         yield (
             "rtol and atol had no effect, since a fixed step has no error control; leave out step "
             "to have it"
+        )
+    set_back = getattr(engine, "set_back", 0)  # of multistep methods
+    if set_back > OFTEN_SET_BACK * engine.statistics()["nsteps"]:
+        yield (
+            f"{engine.name} is a multistep method and began anew, at order 1, after {set_back:,} "
+            f"of {engine.statistics()['nsteps']:,} steps, because the projection onto the "
+            "constraints moved the state by more than the tolerance; one-step methods (DOPRI853, "
+            "RADAU5, Taylor) keep their order"
         )
 
 

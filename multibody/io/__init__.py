@@ -3,7 +3,8 @@
 - `formats`: which formats there are; `load_model`, `save_model`, `loads`, `dumps`;
 - `source`, `reader`, `writer`: our own files (schema in ``docs/models.md``), with errors that name
   file, line and key, and text that gives the same model again, bit for bit;
-- `xml`, `urdf`: robots of ROS; `report`: what was left out of them.
+- `xml`, `links`, `urdf`: robots of ROS; `sdf` and `sdf_*`: models of Gazebo; `report`: what was
+  left out of them.
 """
 
 from .formats import FORMATS, Format, dumps, load_model, loads, save_model

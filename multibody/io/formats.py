@@ -18,9 +18,11 @@ from ..checks import one_of
 from ..model import Model
 from .reader import read_model
 from .report import Report
+from .sdf import read_sdf
 from .source import read_text
 from .urdf import read_urdf
 from .writer import write_model
+from .xml import root_tag
 
 __all__ = ["FORMATS", "Format", "dumps", "load_model", "loads", "save_model"]
 
@@ -40,12 +42,15 @@ class Format:
         Of the names of such files.
     begins
         How text of this kind begins, if that tells it from the others.
+    root
+        Tag of the root element, for formats that are XML.
     """
 
     read: Callable[..., Model]
     write: Callable[[Model], str] | None
     ending: str
     begins: str = ""
+    root: str = ""
 
 
 FORMATS = {
@@ -60,7 +65,8 @@ FORMATS = {
         ".json",
         begins="{",
     ),
-    "urdf": Format(read_urdf, None, ".urdf", begins="<"),
+    "urdf": Format(read_urdf, None, ".urdf", begins="<", root="robot"),
+    "sdf": Format(read_sdf, None, ".sdf", begins="<", root="sdf"),
 }
 
 
@@ -72,14 +78,14 @@ def load_model(
     report: Report | None = None,
     **options: Any,
 ) -> Model:
-    """Read a model from a file: this program's TOML or JSON, or URDF.
+    """Read a model from a file: this program's TOML or JSON, URDF or SDF.
 
     Parameters
     ----------
     path
         The file; its ending says what it is.
     format
-        "toml", "json" or "urdf", for files with another ending.
+        "toml", "json", "urdf" or "sdf", for files with another ending.
     policy
         What to do about impossible data in formats of other programs: "strict" refuses them,
         "warn" keeps them if a model can, "repair" mends them.
@@ -87,8 +93,9 @@ def load_model(
         A :class:`~multibody.io.report.Report` to be filled with what was left out or repaired,
         line by line (its own policy counts); without one, a warning says how much there is.
     **options
-        Of the format. URDF: ``root="free"`` for a robot that floats, ``limits=True`` for elastic
-        stops at the limits of joints.
+        Of the format. URDF and SDF: ``root="free"`` for a robot that floats (the default of SDF)
+        or ``root="fixed"``, ``limits=True`` for elastic stops at the limits of joints. SDF:
+        ``includes=FOLDER`` from which other files may be read.
 
     Raises
     ------
@@ -128,7 +135,7 @@ def loads(
         A model.
     format
         As in `load_model`; by default the first character tells: JSON begins with a brace, XML
-        with an angle bracket.
+        with an angle bracket, and there the root element tells URDF from SDF.
     name
         Stands for the file in messages.
     policy, report, **options
@@ -152,9 +159,17 @@ def loads(
     if not isinstance(text, str):
         raise TypeError(f"text: expected a string, received {type(text).__name__}")
     if format is None:
-        start = text.lstrip("\ufeff \t\r\n")[:1]
-        format = next((n for n, f in FORMATS.items() if f.begins and f.begins == start), "toml")
+        format = _format_of_text(text)
     return _read(text, one_of(format, "format", tuple(FORMATS)), name, policy, report, options)
+
+
+def _format_of_text(text: str) -> str:
+    start = text.lstrip("\ufeff \t\r\n")[:1]
+    able = {name: kind for name, kind in FORMATS.items() if kind.begins and kind.begins == start}
+    if len(able) > 1:
+        root = root_tag(text)
+        return next((name for name, kind in able.items() if kind.root == root), next(iter(able)))
+    return next(iter(able), "toml")
 
 
 def _read(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..algebra.se3 import Pose
 from ..checks import one_of
 from .source import ModelFileError
 
@@ -26,7 +27,8 @@ class Remark:
     line
         Where it is in the file.
     what
-        "ignored" (the model does not have it), "repaired", or "doubtful" (kept as it is).
+        "ignored" (the model does not have it), "assumed" (a default of the format), "repaired",
+        or "doubtful" (kept as it is).
     text
         In words.
     """
@@ -53,12 +55,15 @@ class Report:
         What there is to say.
     gears
         Joints that follow others, as :func:`multibody.gears` takes them.
+    frames
+        Poses of links in the frames of their bodies, where these differ.
     """
 
     file: str = ""
     policy: str = "warn"
     remarks: list[Remark] = field(default_factory=list)
     gears: dict[str, dict[str, float]] = field(default_factory=dict)
+    frames: dict[str, Pose] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         one_of(self.policy, "policy", POLICIES)
@@ -73,6 +78,10 @@ class Report:
     def ignored(self, line: int, text: str) -> None:
         """Note something that a model here does not have."""
         self.remarks.append(Remark(line, "ignored", text))
+
+    def assumed(self, line: int, text: str) -> None:
+        """Note something that the file leaves to the format."""
+        self.remarks.append(Remark(line, "assumed", text))
 
     def wrong(self, line: int, text: str, repair: str = "") -> bool:
         """Note something impossible; whether it is to be repaired. Strict readers refuse it.

@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from ..algebra.inertia import RigidInertia, mcI
+from ..algebra.inertia import RigidInertia
 from ..algebra.plucker import Plucker
-from ..algebra.rotations import skew
 from ..checks import Array, one_of
 from ..joints import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
 from ..model import Model
 from ..model.builder import ModelBuilder
 from ..model.graph import BASE
+from .links import body_name, inertia_of_link, roll_pitch_yaw
 from .report import Report
 from .source import ModelFileError
 from .xml import Element, parse_xml
@@ -42,8 +42,6 @@ NOT_IN_A_MODEL = {"transmission", "sensor", "calibration", "safety_controller"}
 WITH_AXIS = {"revolute": Revolute, "continuous": Revolute, "prismatic": Prismatic, "planar": Planar}
 WITHOUT_AXIS = {"fixed": Fixed, "floating": Free, "spherical": Spherical}
 TYPES = (*WITH_AXIS, *WITHOUT_AXIS)
-#: Inertias may miss the triangle inequality by this much of the largest: digits that were cut off.
-TRIANGLE = 1e-6
 
 
 def read_urdf(
@@ -162,18 +160,9 @@ def _add_root(builder: ModelBuilder, link: Element, root: str, report: Report) -
     inertia = _inertia(link, report)
     if root == "fixed" and inertia is None and name in ("world", BASE):
         return BASE
-    own = _own_name(link, report)
+    own = body_name(name, link, report)
     builder.add_body(own, BASE, Free() if root == "free" else Fixed(), None, inertia)
     return own
-
-
-def _own_name(link: Element, report: Report) -> str:
-    """Name of the body of a link; "base" is what stands still, and no body."""
-    name = link.text("name")
-    if name != BASE:
-        return name
-    report.ignored(link.line, f"the name {name!r}: the link is called '{name}(link)' here")
-    return f"{name}(link)"
 
 
 def _add(
@@ -184,7 +173,8 @@ def _add(
     limits: bool,
     report: Report,
 ) -> None:
-    names[link.text("name")] = own = _own_name(link, report)
+    name = link.text("name")
+    names[name] = own = body_name(name, link, report)
     parent = joint.first("parent")
     assert parent is not None
     kind = joint.text("type")
@@ -253,15 +243,7 @@ def _placement(origin: Element | None) -> Plucker | None:
 
 def _rotation(origin: Element) -> Array:
     """R of an origin: from the axes that it describes to those that it is written in."""
-    roll, pitch, yaw = origin.numbers("rpy", 3, (0.0, 0.0, 0.0))
-    (sr, sp, sy), (cr, cp, cy) = np.sin([roll, pitch, yaw]), np.cos([roll, pitch, yaw])
-    return np.array(
-        [
-            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
-            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
-            [-sp, cp * sr, cp * cr],
-        ]
-    )
+    return roll_pitch_yaw(*origin.numbers("rpy", 3, (0.0, 0.0, 0.0)))
 
 
 # ---------------------------------------------------------------------- inertia
@@ -275,8 +257,6 @@ def _inertia(link: Element, report: Report) -> RigidInertia | None:
     if mass_element is None or moments is None:
         raise inertial.error("expected <mass value=…/> and <inertia ixx=… …/>")
     mass = mass_element.number("value")
-    if mass < 0:
-        raise mass_element.error(f"a negative mass, {mass:g}")
     xx, xy, xz, yy, yz, zz = (
         moments.number(name, 0.0) for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
     )
@@ -286,42 +266,8 @@ def _inertia(link: Element, report: Report) -> RigidInertia | None:
     if origin is not None:
         R, centre = _rotation(origin), np.array(origin.numbers("xyz", 3, (0.0, 0.0, 0.0)))
         central = R @ central @ R.T
-    if mass == 0 and not np.any(central):
-        return None
-    if mass == 0 and report.wrong(
-        mass_element.line, f"link {link.text('name')!r} has moments but no mass", "leave them out"
-    ):
-        return None
-    central, sound = _possible(central, link.text("name"), moments, report)
-    if sound:
-        return mcI(mass, centre, central)
-    cross = skew(centre)  # doubtful, and wanted as it is
-    return RigidInertia.unchecked(mass, mass * centre, central - mass * cross @ cross)
-
-
-def _possible(central: Array, name: str, moments: Element, report: Report) -> tuple[Array, bool]:
-    """Moments of inertia, and whether a body can have them.
-
-    Principal ones are not negative, and none is above the sum of the others.
-    """
-    values, axes = np.linalg.eigh(central)
-    excess = values[2] - values[1] - values[0]
-    if values[0] >= -TRIANGLE * values[2] and excess <= TRIANGLE * values[2]:
-        if excess > 0 or values[0] < 0:  # digits that were cut off
-            values[:2] += max(excess, -values[0])
-            central = (axes * values) @ axes.T
-        return central, True
-    said = ", ".join(f"{value:.4g}" for value in values)
-    repaired = report.wrong(
-        moments.line,
-        f"no body has the principal moments of link {name!r}: {said}",
-        "raise the smaller ones",
-    )
-    if repaired:
-        values = np.maximum(values, 0.0)
-        values[:2] += max(0.0, values[2] - values[1] - values[0]) / 2 * (1 + 1e-12)
-        central = (axes * values) @ axes.T
-    return central, repaired
+    at = mass_element, moments
+    return inertia_of_link(link.text("name"), mass, centre, central, at, report)
 
 
 # ---------------------------------------------------------------------- joints that follow others

@@ -14,7 +14,7 @@ from xml.parsers import expat
 
 from .source import ModelFileError
 
-__all__ = ["Element", "parse_xml"]
+__all__ = ["Element", "parse_xml", "root_tag"]
 
 MOST_ELEMENTS = 1_000_000
 DEEPEST = 200
@@ -22,13 +22,14 @@ DEEPEST = 200
 
 @dataclass
 class Element:
-    """An element, its attributes and children, and the line where it begins."""
+    """An element, its attributes, children and text, and the line where it begins."""
 
     tag: str
     attributes: dict[str, str]
     line: int
     file: str
     children: list[Element] = field(default_factory=list)
+    content: str = ""
 
     def all(self, tag: str) -> Iterator[Element]:
         """Children with a tag."""
@@ -60,19 +61,25 @@ class Element:
             if default is None:
                 raise self.error(f"expected an attribute {name} with {count} numbers")
             return list(default)
-        text = self.attributes[name]
+        return self._finite(self.attributes[name], count, f"{name}: ")
+
+    def number(self, name: str, default: float | None = None) -> float:
+        """An attribute that is a finite number."""
+        return self.numbers(name, 1, None if default is None else (default,))[0]
+
+    def inside(self, count: int) -> list[float]:
+        """The text between the tags: so many finite numbers."""
+        return self._finite(self.content, count, "")
+
+    def _finite(self, text: str, count: int, where: str) -> list[float]:
         try:
             values = [float(word) for word in text.split()]
         except ValueError:
             values = []
         if len(values) != count or not all(map(math.isfinite, values)) or "_" in text:
             expected = "a finite number" if count == 1 else f"{count} finite numbers"
-            raise self.error(f"{name}: expected {expected}, received {text[:60]!r}")
+            raise self.error(f"{where}expected {expected}, received {text.strip()[:60]!r}")
         return values
-
-    def number(self, name: str, default: float | None = None) -> float:
-        """An attribute that is a finite number."""
-        return self.numbers(name, 1, None if default is None else (default,))[0]
 
 
 def parse_xml(text: str, file: str) -> Element:
@@ -81,6 +88,7 @@ def parse_xml(text: str, file: str) -> Element:
     before = text[: len(text) - len(shown)].count("\n")
     parser = expat.ParserCreate()
     stack: list[Element] = []
+    texts: list[list[str]] = []
     roots: list[Element] = []
     total = 0
 
@@ -94,9 +102,13 @@ def parse_xml(text: str, file: str) -> Element:
             raise element.error(f"elements are nested deeper than {DEEPEST}; no model is")
         (stack[-1].children if stack else roots).append(element)
         stack.append(element)
+        texts.append([])
 
     def end(tag: str) -> None:
-        stack.pop()
+        stack.pop().content = "".join(texts.pop()).strip()
+
+    def characters(text: str) -> None:
+        texts[-1].append(text)
 
     def doctype(*arguments: object) -> None:
         raise ModelFileError(
@@ -106,10 +118,38 @@ def parse_xml(text: str, file: str) -> Element:
         )
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
-    parser.StartDoctypeDeclHandler = doctype
+    parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = characters, doctype
     try:
         parser.Parse(shown.encode(), True)
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
         raise ModelFileError(f"not valid XML: {reason}", file, before + error.lineno) from None
     return roots[0]
+
+
+class _Found(Exception):
+    pass
+
+
+def root_tag(text: str) -> str:
+    """Tag of the root element; empty if the text does not get that far.
+
+    Examples
+    --------
+    >>> root_tag("<!-- a robot --> <sdf version='1.6'>")
+    'sdf'
+    """
+    parser = expat.ParserCreate()
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        raise _Found(tag)
+
+    parser.StartElementHandler = start
+    parser.StartDoctypeDeclHandler = lambda *_: start("", {})  # refused by the reader, whichever
+    try:
+        parser.Parse(text.lstrip("\ufeff \t\r\n").encode(), True)
+    except _Found as found:
+        return str(found)
+    except (expat.ExpatError, UnicodeError):
+        pass
+    return ""

@@ -227,11 +227,15 @@ class ModelBuilder:
         origin: a point p of the description is ``b.frame_shift(body).act(p)`` in the model.
         """
         name = self._reference(body)
-        shifts = self._tree()[2]
+        shifts = self.frame_shifts()
         if name not in shifts:
             self._unknown(name, "frame_shift", list(shifts))
-        back = shifts[name].inverse()
-        return Pose._of(back.E.T, back.r)
+        return shifts[name]
+
+    def frame_shifts(self) -> dict[str, Pose]:
+        """`frame_shift` of all bodies, the base included, by name."""
+        backs = {name: shift.inverse() for name, shift in self._tree()[2].items()}
+        return {name: Pose._of(back.E.T, back.r) for name, back in backs.items()}
 
     def add_loop(
         self,

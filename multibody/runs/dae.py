@@ -29,6 +29,7 @@ from .closed import TRACED_CONSTRAINTS, Stabilisation, check_consistent
 from .forces import force_laws, forces_at
 from .observe import over_all_loops, with_reactions
 from .prescribed import drive_review
+from .prescribed_motion import PrescribedMotion
 from .recursions import Recursions, unit_quaternions
 from .singular import loop_review
 from .slopes import TRACED_BODIES, Slopes
@@ -210,6 +211,7 @@ def as_dae(
     tau: Any = None,
     f_ext: Any = None,
     *,
+    prescribed: Any = None,
     params: ArrayLike = (),
     formulation: str = "index3",
     traced: bool | None = None,
@@ -223,6 +225,8 @@ def as_dae(
     model, q0, v0, t_span, tau, f_ext, params, traced, rows
         As in :func:`as_mechanical`; forms that eliminate the multipliers use all constraints
         that can act, unless rows are given.
+    prescribed
+        Motions that freedoms are to follow, as in :func:`~multibody.as_ivp`.
     formulation
         A name that ``integrators.dae.FORMULATIONS`` has; see ``docs/dae.md``.
     options
@@ -243,9 +247,18 @@ def as_dae(
     >>> solve(problem, method="RADAU5", rtol=1e-7, atol=1e-9).success
     True
     """
+    motion = None
+    if prescribed is not None:
+        _need_model(model)
+        need_loops(model)
+        motion, span = PrescribedMotion(model, prescribed), time_span(t_span)
+        q0, v0, tau, params = motion.applied(q0, v0, span, tau, f_ext, params)
+    problem: Any
     problem, system = closed_problem(
         *(model, q0, v0, t_span, tau, f_ext, params, formulation, options), traced=traced, rows=rows
     )
+    if motion is not None:
+        problem = problem.with_(review=motion.review(problem.review))
 
     # Constant forces are the parameters of the problem, which may have others by now.
     def observe(solution: Any) -> Any:

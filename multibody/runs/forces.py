@@ -20,6 +20,7 @@ __all__ = [
     "force_laws",
     "forces_at",
     "joint_force_law",
+    "table_law",
     "takes_parameters",
     "with_parameters",
 ]
@@ -64,7 +65,7 @@ def joint_force_law(model: Model, tau: Any) -> tuple[Callable[..., Any] | None, 
     if callable(tau):
         return lambda t, q, v, p: _joint_forces(model, tau(t, q, v)), none
     if _is_table(model, tau):
-        return _table_law(*_table(model, *tau)), none
+        return table_law(*_table(model, *tau)), none
     return lambda t, q, v, p: p, model.check("tau", tau)
 
 
@@ -124,7 +125,7 @@ def _table(model: Model, times: ArrayLike, values: ArrayLike) -> tuple[Array, Ar
     return times, values
 
 
-def _table_law(times: Array, values: Array) -> Callable[..., Any]:
+def table_law(times: Array, values: Array) -> Callable[..., Any]:
     """Piecewise linear function as a sum of ramps, which needs no branches.
 
     Each ramp ends with its interval: ramps that go on for ever would have to cancel, and after a

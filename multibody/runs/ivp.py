@@ -29,6 +29,7 @@ from .derivatives import FD_derivatives, ID_derivatives
 from .forces import driven_variables, force_laws, forces_at
 from .observe import observables
 from .prescribed import drive_review
+from .prescribed_motion import PrescribedMotion
 from .recursions import unit_quaternions
 from .slopes import Slopes
 from .traced import traced_fd, traced_id
@@ -97,6 +98,7 @@ def as_ivp(
     tau: Any = None,
     f_ext: Any = None,
     *,
+    prescribed: Any = None,
     params: ArrayLike = (),
     quaternions: str = "renormalise",
     traced: bool | None = None,
@@ -132,6 +134,12 @@ def as_ivp(
         External forces in base coordinates: None, a row of six for each body, a dictionary of
         rows by names of bodies, or a function ``f_ext(t, q, v)`` or ``f_ext(t, q, v, p)`` that
         returns either; traced as a function for `tau` is.
+    prescribed
+        Motions that freedoms are to follow, ``{body or variable: motion}``, with the forces that
+        this takes in ``solution.observed.tau`` (``docs/hybrid-dynamics.md``). A motion is a
+        function of time that gives positions, written with NumPy; a table ``(times,
+        positions)``, through which a cubic spline is laid; or a spline of SciPy. What `tau` says
+        for these freedoms is not read.
     params
         What functions for forces receive as p: the parameters of the problem, which
         ``solve(problem, params=…)`` replaces.
@@ -178,6 +186,24 @@ def as_ivp(
     one_of(quaternions, "quaternions", ("renormalise", "stabilise", "free"))
     one_of(rank, "rank", ("regular", "truncate"))
     span = _time_span(t_span)
+    if prescribed is not None:
+        motion = PrescribedMotion(model, prescribed)
+        q0, v0, tau, params = motion.applied(q0, v0, span, tau, f_ext, params)
+        problem = as_ivp(
+            *(model, q0, v0, span, tau, f_ext),
+            params=params,
+            quaternions=quaternions,
+            traced=traced,
+            stabilise=stabilise,
+            T_stab=T_stab,
+            alpha=alpha,
+            beta=beta,
+            step=step,
+            rank=rank,
+            rank_tolerance=rank_tolerance,
+            restitution_law=restitution_law,
+        )
+        return problem.with_(review=motion.review(problem.review))
     start = (
         model.neutral() if q0 is None else model.check("q", q0),
         np.zeros(model.nv) if v0 is None else model.check("v", v0),

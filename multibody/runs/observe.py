@@ -120,6 +120,17 @@ class MechanismObservables(Observables):
     find_reactions: Callable[[MechanismObservables], JointReactions] | None = field(
         default=None, repr=False
     )
+    find_tau: Callable[[MechanismObservables], Array] | None = field(default=None, repr=False)
+
+    @cached_property
+    def tau(self) -> Array:
+        """Joint forces (nv, n_t) that acted, those of prescribed motion among them.
+
+        Not those of springs, dampers and stops of the model. Computed when asked for.
+        """
+        if self.find_tau is None:
+            raise ValueError("tau: the forces that acted are not known")
+        return self.find_tau(self)
 
     @cached_property
     def reactions(self) -> JointReactions:
@@ -135,15 +146,23 @@ class MechanismObservables(Observables):
 def with_reactions(
     model: Model, seen: Observables, tau: Any = None, f_ext: Any = None
 ) -> MechanismObservables:
-    """The same with reactions under the forces that acted."""
+    """The same with the forces that acted, and with reactions under them."""
 
     def find(states: Observables) -> JointReactions:
         from .reactions import reactions_along
 
         return reactions_along(model, states, tau, f_ext)
 
+    def find_tau(states: Observables) -> Array:
+        law, p = joint_force_law(model, tau)
+        out = np.zeros((model.nv, len(states.t)))
+        for k, (t, q, v) in enumerate(zip(states.t, states.q.T, states.v.T)):
+            if law is not None:
+                out[:, k] = law(float(t), np.ascontiguousarray(q), np.ascontiguousarray(v), p)
+        return out
+
     given = {name: getattr(seen, name) for name in Observables.__dataclass_fields__}
-    return MechanismObservables(**given, find_reactions=find)
+    return MechanismObservables(**given, find_reactions=find, find_tau=find_tau)
 
 
 def observables(model: Model, solution: Any, tau: Any = None, f_ext: Any = None) -> Observables:

@@ -27,6 +27,7 @@ def simulate(
     *,
     tau: Any = None,
     f_ext: Any = None,
+    prescribed: Any = None,
     method: Any = "DOP853",
     rtol: float = 1e-8,
     atol: ArrayLike = 1e-10,
@@ -51,10 +52,10 @@ def simulate(
         Position (neutral if not given) and velocity (at rest if not given) at the start.
     T
         Until when, in seconds from 0; or a pair (t0, t1).
-    tau, f_ext, quaternions, traced, stabilise, T_stab, alpha, beta, rank
-        As in :func:`multibody.as_ivp`. The times of a table of joint forces are stepped on
-        exactly, because the forces have kinks there. ``T_stab="auto"`` goes by the `step` of a
-        method with a fixed one. `stabilise` also takes the names that
+    tau, f_ext, prescribed, quaternions, traced, stabilise, T_stab, alpha, beta, rank
+        As in :func:`multibody.as_ivp`. The times of a table of joint forces or of a prescribed
+        motion are stepped on exactly, because the forces have kinks there. ``T_stab="auto"`` goes
+        by the `step` of a method with a fixed one. `stabilise` also takes the names that
         :func:`multibody.as_dae` has for "projection" and "none": "projected" and "index1".
     method, rtol, atol, options
         As in :func:`integrators.solve`; `options` may be any other of its arguments.
@@ -88,6 +89,7 @@ def simulate(
         t_span,
         tau,
         f_ext,
+        prescribed=prescribed,
         quaternions=quaternions,
         traced=traced,
         stabilise=stabilise,
@@ -99,7 +101,9 @@ def simulate(
     )
     if t_eval is None and fps is not None:
         t_eval = _frame_times(t_span, fps)
-    stops = np.concatenate([np.atleast_1d(options.pop("tstops", ())), _kinks(tau, t_span)])
+    tables = [tau, *(prescribed.values() if prescribed else ())]
+    kinks = [_kinks(table, t_span) for table in tables]
+    stops = np.concatenate([np.atleast_1d(options.pop("tstops", ())), *kinks])
     if options.get("step") is None:  # a fixed step has no error control
         options |= {"rtol": rtol, "atol": atol}
     return solve(
@@ -132,11 +136,11 @@ def _frame_times(t_span: tuple[float, float], fps: float) -> Array:
     return np.linspace(*t_span, max(1, round(abs(t_span[1] - t_span[0]) * rate)) + 1)
 
 
-def _kinks(tau: Any, t_span: tuple[float, float]) -> Array:
-    """Times of a table (times, values) of joint forces that lie inside the interval."""
-    if not (isinstance(tau, tuple) and len(tau) == 2 and np.ndim(tau[0]) == 1):
+def _kinks(table: Any, t_span: tuple[float, float]) -> Array:
+    """Times of a table (times, values) of forces or positions that lie inside the interval."""
+    if not (isinstance(table, tuple) and len(table) == 2 and np.ndim(table[0]) == 1):
         return np.zeros(0)
-    times = np.asarray(tau[0], dtype=float)
+    times = np.asarray(table[0], dtype=float)
     return times[(times > min(t_span)) & (times < max(t_span))]
 
 

@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...methods.names import method_name
 from ...problem import IVP
 from ...runs.solution import Solution
-from ...solve import method_name, solve
+from ...solve import solve
 from ...tableau import Tableau
 from ..problem.norms import Norm, as_norm
 from ..study.order_fit import fit_power

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...methods.names import method_name, named_method
 from ...problem import IVP
 from ...runs.solution import Solution
-from ...solve import method_name, named_method, solve
+from ...solve import solve
 from ...tableau import Tableau
 
 __all__ = [

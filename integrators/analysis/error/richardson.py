@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...methods.names import method_name
 from ...problem import IVP, time_span
-from ...solve import method_name, solve
+from ...solve import solve
 from ...tableau import Tableau
 from .one_step import method_order, resolve
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ... import problems
-from ...solve import method_name, solve
+from ...methods.names import method_name
+from ...solve import solve
 from ..study.convergence import Curve, convergence
 from ..study.runs import declared_order, resolve
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from . import polynomial as poly
 from .amplification import StabilityFunction, as_stability_function
+from .multistep import a_alpha_of, a_stability_of, as_multistep, stability_interval_of
 from .polynomial import Polynomial
 from .verdict import Measure, Verdict, as_tableau
 
@@ -87,7 +88,7 @@ def a_stability(method: Any) -> Verdict:
     Parameters
     ----------
     method
-        A tableau, the name of a scheme, or a stability function.
+        A tableau, a multistep method, the name of a scheme, or a stability function.
 
     Returns
     -------
@@ -101,6 +102,8 @@ def a_stability(method: Any) -> Verdict:
     >>> print(a_stability("RK4"))
     A-stable: no (R is a polynomial: |R(z)| grows without bound)
     """
+    if (found := as_multistep(method)) is not None:
+        return a_stability_of(found)
     R = as_stability_function(method)
     axis = i_stability(R)
     certificate = {**axis.certificate, "poles": R.poles}
@@ -203,7 +206,7 @@ def stability_interval(method: Any, axis: str = "real") -> Measure:
     Parameters
     ----------
     method
-        A tableau, the name of a scheme, or a stability function.
+        A tableau, a multistep method, the name of a scheme, or a stability function.
     axis
         "real": the largest x with |R| ≤ 1 on [−x, 0]; "imaginary": the largest y with |R| ≤ 1 on
         [−iy, iy].
@@ -222,6 +225,8 @@ def stability_interval(method: Any, axis: str = "real") -> Measure:
     >>> stability_interval("ImplicitEuler").value
     inf
     """
+    if (found := as_multistep(method)) is not None:
+        return stability_interval_of(found, axis)
     R = as_stability_function(method)
     if axis == "real":
         return _real_interval(R)
@@ -279,7 +284,7 @@ def a_alpha(method: Any) -> Measure:
     Parameters
     ----------
     method
-        A tableau, the name of a scheme, or a stability function.
+        A tableau, a multistep method, the name of a scheme, or a stability function.
 
     Returns
     -------
@@ -297,6 +302,8 @@ def a_alpha(method: Any) -> Measure:
     >>> a_alpha("RadauIIA2").value, a_alpha("RK4").value
     (90.0, 0.0)
     """
+    if (found := as_multistep(method)) is not None:
+        return a_alpha_of(found)
     R = as_stability_function(method)
     A = a_stability(R)
     name = "angle of A(α)-stability"

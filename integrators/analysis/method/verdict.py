@@ -10,6 +10,8 @@ from fractions import Fraction
 from typing import Any
 
 from ... import catalogue
+from ...methods.multistep import Multistep
+from ...methods.multistep.names import find_multistep
 from ...methods.user.plain_function import is_step_function, tableau_of
 from ...tableau import Tableau
 from ...tableau.exact import Number
@@ -126,6 +128,12 @@ def as_tableau(method: Any) -> Tableau:
     >>> as_tableau("RK4").order
     4
     """
+    if isinstance(method, Multistep) or (isinstance(method, str) and _names_multistep(method)):
+        raise TypeError(
+            f"{getattr(method, 'name', method) or 'this'} is a multistep method and has no Butcher "
+            "tableau and no R(z); analysis.multistep_report, a_alpha, root_locus and "
+            "plot.stability_region examine it"
+        )
     if isinstance(method, str):
         return catalogue.get(method)
     if is_step_function(method):
@@ -146,6 +154,10 @@ def as_tableau(method: Any) -> Tableau:
             if not _is_finite(x):
                 raise ValueError(f"{label} contains {x}; coefficients must be finite numbers")
     return method
+
+
+def _names_multistep(name: str) -> bool:
+    return name.strip().lower() != "bdf1" and find_multistep(name) is not None
 
 
 def _is_finite(x: Number) -> bool:

@@ -29,6 +29,7 @@ _WHERE: dict[str, str] = {
     "taylor_polynomials": "problem",
     # the studies
     "convergence": "study",
+    "drift": "constraints",
     "fit_curves": "fit",
     "tolerance": "study",
     "work_precision": "study",

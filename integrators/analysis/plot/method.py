@@ -16,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..method.amplification import StabilityFunction, as_stability_function
+from ..method.multistep import as_multistep
 from ..method.oscillation import Dispersion, dispersion
+from .multistep import draw_regions
 from .style import COLOURS, INK, LEGEND, QUIET, legend_beside, line_style, new_axes, plain, tidy
 
 if TYPE_CHECKING:
@@ -52,8 +54,9 @@ def stability_region(
     Parameters
     ----------
     methods
-        A tableau, the name of a scheme, a stability function, or a list of them. One region is
-        shaded; several are drawn by their boundaries.
+        A tableau, the name of a scheme, a stability function, a multistep method, or a list of
+        them. One region is shaded (of a multistep method with its root locus); several are drawn
+        by their boundaries.
     ax
         Axes to draw into; by default those of a new figure.
     order_star
@@ -68,7 +71,12 @@ def stability_region(
     >>> ax.get_xlabel()
     'Re z'
     """
-    functions = [as_stability_function(m) for m in _several(methods)]
+    several = [as_multistep(m) or as_stability_function(m) for m in _several(methods)]
+    functions = [R for R in several if isinstance(R, StabilityFunction)]
+    if len(functions) < len(several):
+        if order_star:
+            raise ValueError("order stars are drawn of one-step methods; leave order_star out")
+        return draw_regions(several, ax, window)
     ax = new_axes(ax, (5.2, 5.0))
     left, right, bottom, top = window or _window(functions, order_star)
     x, y = np.linspace(left, right, POINTS), np.linspace(bottom, top, POINTS)

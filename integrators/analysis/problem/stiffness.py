@@ -25,10 +25,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...methods.names import method_name
 from ...methods.taylor import Taylor
 from ...problem import IVP
 from ...runs.solution import Solution
-from ...solve import method_name, solve
+from ...solve import solve
 from ...tableau import Tableau
 from ..error.one_step import as_problem, method_order, resolve
 from .fields import Field

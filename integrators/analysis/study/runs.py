@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from ...kernels import compiled_first
+from ...methods.names import method_name, named_method
 from ...methods.user.plain_function import StepFunction, positional_arguments
 from ...problem import IVP
 from ...runs.solution import Solution, Status
-from ...solve import method_name, named_method, solve
+from ...solve import solve
 from ...tableau import Tableau
 from ..error.measure import ErrorMeasure
 from .reference import Reference

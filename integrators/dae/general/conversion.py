@@ -31,6 +31,7 @@ from ...tracing.graph import Graph, Program
 from ...tracing.simplify import add, div, mul, neg, sub
 from .blocks import blocks_in_order
 from .cancellation import cancelled, pruned, single, with_nodes
+from .constant_combination import SIZES, constant_null_vector
 from .equations import Builder, Equations, Key
 from .jacobian import Singularity, SystemJacobian, balanced, sample_points
 from .signature import Offsets, Signature, occurring, offsets, signature
@@ -152,6 +153,12 @@ def _improved(
         or _combined(equations, found, jacobian, numeric, parameters)
         or _substituted(equations, sigma, found, jacobian, numeric, parameters)
     )
+    if better is None:
+        # Of several exponentials the steepest may have drowned the others: look at small values.
+        for point in sample_points(jacobian.program, parameters, len(SIZES), sizes=SIZES):
+            entries = np.array(jacobian.program.evaluate(point), dtype=float)
+            if jacobian.singular(entries, blocks) is None:
+                return None, None
     return better, lost
 
 
@@ -282,7 +289,12 @@ def _combined(
 ) -> tuple[Equations, Conversion] | None:
     """Replace an equation by a linear combination, if the conditions hold."""
     builder = Builder(equations.n, equations.parameters)
-    u = _null_vector(builder, jacobian, numeric)
+    points = sample_points(jacobian.program, parameters, len(SIZES), sizes=SIZES)
+    values = [jacobian.dense(np.array(jacobian.program.evaluate(x), dtype=float)) for x in points]
+    constant = constant_null_vector(values)
+    if constant is not None:
+        nodes = {i: builder.graph.const(x) for i, x in constant.items()}
+    u = _null_vector(builder, jacobian, numeric) if constant is None else _NullVector(nodes)
     if u is None:
         return None
     lowest = min(int(found.c[i]) for i in u.nodes)

@@ -199,16 +199,24 @@ def _dense_block(B: Array, block: Block) -> Singularity | None:
 
 
 def sample_points(
-    program: Program, parameters: Sequence[float] | None, count: int, seed: int = 20260
+    program: Program,
+    parameters: Sequence[float] | None,
+    count: int,
+    seed: int = 20260,
+    sizes: Sequence[float] = (1.0,),
 ) -> Iterator[list[float]]:
-    """Yield inputs, drawn at random, at which all outputs of a program are finite."""
+    """Yield inputs, drawn at random, at which all outputs of a program are finite.
+
+    They are of the sizes given, in turns.
+    """
     rng = np.random.default_rng(seed)
     given = [] if parameters is None else [float(x) for x in parameters]
     free = len(program.inputs) - len(given)
     found = 0
     for k in range(TRIES):
         low = (-1.0, 0.3, 1.1)[k % 3]  # of both signs, positive, above one
-        point = [*rng.uniform(low, low + 1.7, free).tolist(), *given]
+        size = sizes[k % len(sizes)]
+        point = [*(size * rng.uniform(low, low + 1.7, free)).tolist(), *given]
         if all(np.isfinite(x) for x in program.evaluate(point)):
             found += 1
             yield point

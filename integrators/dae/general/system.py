@@ -14,6 +14,7 @@ from .conversion import converted
 from .derivative_array import DerivativeArray
 from .equations import Equations, trace_equations
 from .problem import DAEProblem
+from .prolongation import program_values
 from .roads import make_problem
 from .start import Start, consistent
 from .structure import Structure, StructureError
@@ -91,13 +92,9 @@ class DAE:
         self._equation_names = None if equations is None else tuple(map(str, equations))
 
     def __reduce__(self) -> Any:
-        return _rebuilt, (
-            self.function,
-            self.unknowns,
-            self.params,
-            self._equation_names,
-            self.name,
-        )
+        """Pickle the traced equations: F itself may be a local function."""
+        names = self.equations.names
+        return _rebuilt, (_Replayed(self.equations), self.unknowns, self.params, names, self.name)
 
     def __repr__(self) -> str:
         return f"<DAE {self.name or 'unnamed'}: {len(self.unknowns)} unknowns>"
@@ -312,6 +309,19 @@ class DAE:
                 f"expected {self.params.size} parameters, got {given.size} (shape {given.shape})"
             )
         return given
+
+
+class _Replayed:
+    """Traced equations in the place of the function that they were traced from."""
+
+    def __init__(self, equations: Equations) -> None:
+        self.equations = equations
+        self.__name__ = "F"
+
+    def __call__(self, t: Any, y: Any, d: Any, p: Any = ()) -> Any:
+        """Return the residuals."""
+        symbols = [d(y[j], order) for j, order in self.equations.symbols]
+        return program_values(self.equations.program, t, symbols, list(p))
 
 
 def _unknowns(names: Sequence[str] | None, n: int | None) -> tuple[str, ...]:

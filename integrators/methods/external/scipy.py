@@ -77,6 +77,7 @@ class External(Stepper):
         self._error: BaseException | None = None
         self._bad: float | None = None  # where f was first NaN or infinite in this step
         self._nonfinite = self._idle = 0
+        self.set_back = 0  # how often a projection made a multistep method begin anew
         self._reporting = np.geterr()  # how the user's functions are to report overflow and such
 
     # ------------------------------------------------------------ the problem's functions
@@ -166,6 +167,7 @@ class External(Stepper):
         moved = np.abs(self.to_real(y) - self._y)
         weights = self.to_real_weights(self.options.atol) + self.rtol * np.abs(self._y)
         if np.any(moved > (weights if self.multistep else 0.0)):
+            self.set_back += self.multistep
             self.restart(self._t, y)
 
     def restart(self, t: float, y: NDArray[Any], h: float | None = None) -> None:

@@ -14,7 +14,7 @@ from integrators.methods.mechanical.half_explicit import (
     _trees,
     half_explicit_order,
 )
-from integrators.solve import named_method
+from integrators.methods.names import named_method
 from tests.integrators.dae.systems import (
     driven,
     driven_reference,

@@ -8,10 +8,21 @@ from integrators.analysis import compare_roads, perturbation_index, plot
 from integrators.dae.general import StructureError
 from integrators.problems.dae_systems import names, system
 
+SMALL = {"fekete_points": {"points": 3}}  # for tests that solve
+VARIANTS = [
+    ("reactor", {"prescribed": "T"}),
+    ("chua", {"source": "x"}),
+    ("chua", {"source": "y"}),
+    ("trays", {"trays": 40}),
+    ("trays", {"trays": 4, "prescribed": "top"}),
+    ("trays", {"trays": 4, "prescribed": "bottom"}),
+    ("ring_modulator", {"capacitance": 2e-12}),
+]
 
-@pytest.mark.parametrize("name", names())
-def test_structure(name):
-    case = system(name)
+
+@pytest.mark.parametrize(("name", "parameters"), [*((name, {}) for name in names()), *VARIANTS])
+def test_structure(name, parameters):
+    case = system(name, **parameters)
     found = case.system.structure()
     assert found.regular == (case.index is not None)
     if found.regular:
@@ -22,7 +33,7 @@ def test_structure(name):
 
 @pytest.mark.parametrize("name", [n for n in names() if n != "free_multiplier"])
 def test_roads_agree(name):
-    case = system(name)
+    case = system(name, **SMALL.get(name, {}))
     t0, t1 = case.t_span
     ends = []
     for road, method in [("underlying", "DOPRI853"), ("dummy", "RadauIIA5")]:
@@ -51,6 +62,57 @@ def test_transistor_amplifier_against_the_test_set():
     sol = solve(system("transistor_amplifier").problem("given"), method="RADAU5", rtol=1e-9,
                 atol=1e-9)  # fmt: skip
     assert sol.y[:8, -1] == pytest.approx(expected, abs=2e-7)
+
+
+@pytest.mark.parametrize(
+    ("name", "road", "method", "rtol", "digits"),
+    [
+        ("akzo_nobel", "given", "RADAU5", 1e-10, 1e-10),
+        ("car_axis", "taylor", "Taylor", 1e-12, 1e-10),
+    ],
+)
+def test_references_of_the_test_set(name, road, method, rtol, digits):
+    """Published values, by others' codes."""
+    case = system(name)
+    sol = solve(case.problem(road), method=method, rtol=rtol, atol=1e-2 * rtol)
+    assert sol.t[-1] == case.reference[0]
+    for unknown, value in case.reference[1].items():
+        place = case.system.unknowns.index(unknown)
+        assert sol.y[place, -1] == pytest.approx(value, abs=digits), unknown
+
+
+def test_fekete_points_come_to_rest_in_a_triangle():
+    """Three points that repel one another end on a great circle, √3 apart."""
+    sol = solve(system("fekete_points", points=3).problem("given", 80.0), method="RADAU5",
+                rtol=1e-8, atol=1e-10)  # fmt: skip
+    p = sol.y[:9, -1].reshape(3, 3)
+    apart = [np.linalg.norm(p[i] - p[j]) for i, j in ((0, 1), (1, 2), (2, 0))]
+    assert apart == pytest.approx([np.sqrt(3.0)] * 3, abs=1e-5)
+
+
+def test_the_ring_modulator_is_converted_by_constants():
+    """Its diodes span thirty powers of ten; the currents of the ring add up to zero."""
+    case = system("ring_modulator")
+    text = case.system.structure().conversions[0].text
+    assert text.startswith("f5 was replaced by f2 - f3 + f4 - f5")
+    sol = solve(case.problem("dummy"), method="RADAU5", rtol=1e-7, atol=1e-9)
+    assert sol.success
+    assert np.abs(sol.y[9:13].sum(axis=0)).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("reactor", {"prescribed": "p"}),
+        ("chua", {"source": "u"}),
+        ("trays", {"trays": 0}),
+        ("trays", {"prescribed": "middle"}),
+        ("fekete_points", {"points": 1}),
+    ],
+)
+def test_parameters_that_make_no_sense(name, parameters):
+    with pytest.raises(ValueError, match="expected"):
+        system(name, **parameters)
 
 
 def test_robot_arm_follows_its_path():
@@ -116,3 +178,15 @@ def test_perturbation_index_by_measurement():
         found = perturbation_index(dae, dae.consistent(fixed=fixed), 1.0)
         assert found.index == index
         assert max(found.exponents.values()) == pytest.approx(index - 1, abs=0.1)
+
+
+@pytest.mark.parametrize("t_end", [5.0, -1.0])
+def test_perturbation_index_with_a_small_highest_term(t_end):
+    """The cooling reacts as 20 (200 εω + εω²): low frequencies alone would say index 2."""
+    case = system("reactor")
+    start = case.system.consistent(0.0, case.fixed, case.guess)
+    found = perturbation_index(case.system, start, t_end)
+    assert (found.index, found.unsettled) == (3, ())
+    assert list(found.exponents.values()) == pytest.approx([1.0, 0.0, 1.0, 2.0], abs=0.02)
+    with pytest.raises(ValueError, match="t_end"):
+        perturbation_index(case.system, start, 0.0)

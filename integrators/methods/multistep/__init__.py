@@ -1,0 +1,9 @@
+"""Linear multistep methods with fixed steps: coefficients as data, names, the engine.
+
+Imports stepping, and the Runge–Kutta family for the first steps.
+"""
+
+from .method import Multistep
+from .names import multistep, multistep_names
+
+__all__ = ["Multistep", "multistep", "multistep_names"]

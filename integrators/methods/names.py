@@ -1,0 +1,128 @@
+"""Methods by name: from whatever a user calls a method to something bound to a problem."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import suggest
+from ..problem import IVP
+from ..stepping.engine import Options, Stepper
+from ..tableau import Tableau
+
+__all__ = ["bound", "chosen_method", "method_name", "named_method"]
+
+
+def method_name(method: Any) -> str:
+    """Return a name for tables and messages."""
+    if isinstance(method, str):
+        return method
+    return getattr(method, "name", "") or getattr(method, "__name__", "") or type(method).__name__
+
+
+def chosen_method(method: Any) -> Any:
+    """Return the method behind a name; Assimulo's are known by their names only."""
+    if not isinstance(method, str) or method.lower().startswith("assimulo:"):
+        return method
+    if method in _tableaux:
+        return _tableaux[method]
+    chosen = named_method(method)
+    if isinstance(chosen, Tableau) and not method.endswith((".toml", ".json")):
+        _tableaux[method] = chosen  # a file may change, the catalogue does not
+    return chosen
+
+
+_tableaux: dict[str, Tableau] = {}
+
+
+def bound(method: Any, ivp: IVP, options: Options) -> Stepper:
+    """Bind whatever the user calls a method to the problem."""
+    from .runge_kutta.engine import engine_for
+
+    if isinstance(method, str):
+        from .external.assimulo_dae import assimulo_engine
+
+        return assimulo_engine(method.split(":", 1)[1], ivp, options)
+    if isinstance(method, Tableau):
+        return engine_for(method, ivp, options)
+    if isinstance(method, type) and _is_scipy_solver(method):
+        from .external.scipy import ScipyEngine
+
+        return ScipyEngine(method, ivp, options)
+    if isinstance(method, type):
+        raise TypeError(f"{method.__name__} is a class; pass an instance, {method.__name__}()")
+    if hasattr(method, "bind"):
+        return method.bind(ivp, options)
+    if callable(getattr(method, "step", None)) and hasattr(method, "order"):
+        from .user import CustomEngine
+
+        return CustomEngine(method, ivp, options)
+    from .user.plain_function import StepFunction, is_step_function
+
+    if is_step_function(method):
+        from .user import CustomEngine
+
+        return CustomEngine(StepFunction(method), ivp, options)
+    raise TypeError(
+        f"method must be a name, a Tableau, a function step(f, t, y, h), an object with `order` "
+        f"and `step(f, t, y, h)`, or a SciPy OdeSolver class; got {method!r}"
+    )
+
+
+def named_method(name: str) -> Any:
+    """Return a method by name: one of the catalogue, or one that is no tableau."""
+    plain = name.lower().replace("-", "").replace("_", "").replace(" ", "")
+    if plain == "radauvariable":
+        from .runge_kutta.radau_variable import VariableRadau
+
+        return VariableRadau()
+    order = plain[6:].strip("()")
+    if plain.startswith("taylor") and (order.isdigit() or order in ("", "auto")):
+        from .taylor import Taylor
+
+        return Taylor(int(order) if order.isdigit() else order or None)
+    if plain.startswith(("munthekaas", "rkmk")):
+        from .lie import MuntheKaas
+
+        return MuntheKaas.from_name(name)
+    if plain.startswith(("hem", "halfexplicit", "generalizedalpha", "generalisedalpha")):
+        from .mechanical.names import constrained_method
+
+        return constrained_method(name)
+    if plain.startswith("scipy:"):
+        return _scipy_solver(name.split(":", 1)[1].strip())
+    if plain != "bdf1":  # that is the catalogue's implicit Euler method, which controls its steps
+        from .multistep.names import find_multistep
+
+        if (found := find_multistep(name)) is not None:
+            return found
+    from ..catalogue import from_name_or_file
+
+    return from_name_or_file(name)
+
+
+def _scipy_solver(name: str) -> type:
+    """Return a solver class of scipy.integrate, whatever the case of the name."""
+    import scipy.integrate
+
+    known = {
+        key: value
+        for key, value in vars(scipy.integrate).items()
+        if isinstance(value, type) and _is_scipy_solver(value)
+    }
+    known.pop("OdeSolver")
+    for key, value in known.items():
+        if key.lower() == name.lower():
+            return value
+    raise ValueError(
+        f"scipy.integrate has no solver class {name!r}{suggest(name, list(known))} "
+        f"(it has {', '.join(sorted(known))})"
+    )
+
+
+def _is_scipy_solver(method: type) -> bool:
+    from scipy.integrate import OdeSolver
+
+    return issubclass(method, OdeSolver)
+
+
+__all__ += ["method_name", "named_method"]
