@@ -16,7 +16,8 @@ from .switch import Piecewise, Signs
 
 __all__ = ["Kinks"]
 
-_KINKS = frozenset({"sign", "abs", "min", "max", "lt", "le"})
+_JUMPS = frozenset({"sign", "lt", "le"})  # the others are continuous
+_KINKS = _JUMPS | {"abs", "min", "max"}
 
 
 class Kinks(Piecewise):
@@ -101,6 +102,18 @@ class Kinks(Piecewise):
 
             self._surfaces[i, signs] = self._traced(difference, signs, 1)
         return self._surfaces[i, signs]
+
+    def jump_surfaces(self) -> Traced | None:
+        """Return a − b of all surfaces at which f may jump, as one function; None without any."""
+        jumping = {self.place[node][0] for node in self.place if self.program.ops[node] in _JUMPS}
+        pairs = [self.pairs[i] for i in sorted(jumping)]
+        if not pairs:
+            return None
+
+        def differences(values: Callable[[int], Any]) -> list[Any]:
+            return [values(a) if b is None else values(a) - values(b) for a, b in pairs]
+
+        return self._traced(differences, (None,) * self.count, len(pairs))
 
     def relevant(self, signs: Signs) -> frozenset[int]:
         """Surfaces of the kinks that the outputs still need."""

@@ -138,7 +138,13 @@ def solve_many(
             on_interrupt=on_interrupt,
         )
         return many_with_sensitivities(
-            ivp, states, parameters, sensitivities, atol, partial(solve_many, **rest)
+            ivp,
+            states,
+            parameters,
+            sensitivities,
+            atol,
+            np.asarray(each.spans)[:, 0],
+            partial(solve_many, **rest),
         )
     threads = thread_count(workers)
     most = attempts(max_steps, fixed=step is not None)

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..kernels import kernel
 from ..kernels.pointers import call_lanes
-from ..stepping.watch import SAMPLES
+from ..stepping.watch import SAMPLES, dips, flat
 from .lane_rows import (
     AGAIN,
     ENDED_BY_EVENT,
@@ -65,7 +65,8 @@ WEIGHTS = (
     _OUTER_WEIGHT / 2,
 )
 
-NARROWINGS = 240  # steps of the search for a zero
+NARROWINGS = 240  # steps of the search for a zero …
+NARROWEST = 1e-17  # … and the part of a step that no time tells from none
 TOGETHER = 1e-9  # parts of a step within which two events happen at one instant
 GOLDEN = 0.3819660112501051
 SHORTENINGS = (
@@ -231,16 +232,33 @@ def bracket(w, e, l):
             else:  # zero or not a number
                 w.lane[OUTCOME, l] = AGAIN
                 return False
+    if changes == 0 and flat(g[:, e, l]):
+        return False
     for i in range(1, last):
         before, here, after = abs(g[i - 1, e, l]), abs(g[i, e, l]), abs(g[i + 1, e, l])
         same_side = g[i - 1, e, l] * g[i, e, l] > 0.0 and g[i, e, l] * g[i + 1, e, l] > 0.0
         if same_side and here <= min(before, after):
             w.lane[OUTCOME, l] = AGAIN
             return False
-    if changes > 1:
+    at_start = g[0, e, l] * g[1, e, l] > 0.0 and dips(
+        g[0, e, l], g[1, e, l], g[2, e, l], g[3, e, l], g[4, e, l]
+    )
+    at_end = g[last, e, l] * g[last - 1, e, l] > 0.0 and dips(
+        g[4, e, l], g[3, e, l], g[2, e, l], g[1, e, l], g[0, e, l]
+    )
+    if changes > 1 or at_start or at_end:
         w.lane[OUTCOME, l] = AGAIN
         return False
     return w.bracket[1, l] > 0.0
+
+
+@kernel
+def is_wide(a, b):
+    """Whether a bracket can be narrowed.
+
+    One that a projection after the step before has made has no zero inside: it ends at its start.
+    """
+    return b - a > max(4e-16 * b, NARROWEST)
 
 
 @kernel
@@ -253,7 +271,7 @@ def narrow(w, e):
         for l in range(LANES):
             a, b = w.bracket[0, l], w.bracket[1, l]
             w.theta[l] = b
-            if b - a > 4e-16 * b and b > 0.0:
+            if is_wide(a, b):
                 open_ = True
                 ga, gb = w.bracket[2, l], w.bracket[3, l]
                 middle = 0.5 * (a + b)
@@ -267,7 +285,7 @@ def narrow(w, e):
         call_lanes(w.events, w.first[0], w.x, w.p, w.g)
         for l in range(LANES):
             a, b = w.bracket[0, l], w.bracket[1, l]
-            if not (b - a > 4e-16 * b and b > 0.0):
+            if not is_wide(a, b):
                 continue
             value, theta = w.g[e, l], w.theta[l]
             if theta <= a or theta >= b or value == 0.0:

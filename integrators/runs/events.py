@@ -186,7 +186,7 @@ def _zeros(
             if _wanted(-value_a, direction):
                 zeros.append((b, side))
         elif side * value_b < 0 and _wanted(value_b, direction):
-            zeros.append((_root(g, a, b), side))
+            zeros.append((_root(g, a, b, side), side))
     return sorted(zeros)
 
 
@@ -227,7 +227,7 @@ def _return(
     while b > EARLIEST:
         a = b / 2
         if g(a) * side > 0:
-            return [(_root(g, a, b), side)]
+            return [(_root(g, a, b, side), side)]
         b = a
     return [(0.0, side)]  # too short a flight to be seen
 
@@ -236,11 +236,12 @@ def _wanted(sign_after: float, direction: float) -> bool:
     return direction == 0 or sign_after * direction > 0
 
 
-def _root(g: Callable[[float], float], a: float, b: float) -> float:
+def _root(g: Callable[[float], float], a: float, b: float, side: float) -> float:
+    """Zero between a, where g was found to have the sign `side`, and b on the other side."""
     from scipy.optimize import brentq
 
-    if a == 0.0 and g(a) * g(b) > 0.0:
-        return a  # the state that a step starts from is on the other side, dense output is not
+    if g(a) * side <= 0:  # a projection after the step before has carried g across zero
+        return a
     return float(brentq(g, a, b, xtol=1e-16, rtol=4 * np.finfo(float).eps, maxiter=200))
 
 

@@ -58,6 +58,9 @@ LOST = 0.1
 
 #: Parts of steps and components for which growth is computed, and random errors sent along.
 MOST_STEPS, MOST_COMPONENTS, ERRORS = 6000, 60, 4
+#: Components for which that is done with a Jacobian that is no machine code: nobody who reads a
+#: message waits for hundreds of large ones.
+MOST_SLOW_COMPONENTS = 30
 
 #: Steps are divided into parts h with h |J| at most this, but not too many.
 LONGEST, MOST_PARTS = 1.0, 8
@@ -186,8 +189,8 @@ class Quality:
         """Error at the end, in tolerances, if each step made the error that it may make.
 
         From exact Jacobians at the steps: δ ← Φ δ + ε with Φ = exp(h J) and random ε of the size of
-        the tolerance. None if there are no exact Jacobians, for fixed steps, after jumps, and for
-        output at other times than the steps.
+        the tolerance. None if there are no exact Jacobians, or large ones that are no machine code,
+        for fixed steps, after jumps, and for output at other times than the steps.
         """
         try:
             return _sensitivity(self._problem, self._t, self._y, self._steps, self._jumps)
@@ -336,7 +339,8 @@ def _sensitivity(problem: Any, t: Array, y: Array, steps: int, jumps: bool) -> f
     every_step = len(t) == steps + 1 and not jumps
     if not callable(jac) or problem.mass is not None or not every_step or np.iscomplexobj(y):
         return None
-    if not (len(t) > 1 and len(y) <= MOST_COMPONENTS and np.isfinite(y).all()):
+    most = MOST_COMPONENTS if hasattr(jac, "machine_code") else MOST_SLOW_COMPONENTS
+    if not (len(t) > 1 and len(y) <= most and np.isfinite(y).all()):
         return None
     together = -(-len(t) // (MOST_STEPS // 2))  # of very many steps, some are taken as one
     if together > 1:

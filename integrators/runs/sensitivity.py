@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from ..errors import suggest
 from ..problem import IVP, Event, accepts_params
+from .sensitivity_jumps import REMEDY, first_jump, reset_times
 
 __all__ = ["Sensitivities", "with_sensitivities"]
 
@@ -50,6 +51,8 @@ class Sensitivities:
         Directions in parameters and initial values, a row for each.
     augmented
         The problem for [y; S₁; S₂; …].
+    f
+        The right-hand side, traced.
     """
 
     problem: IVP
@@ -57,6 +60,7 @@ class Sensitivities:
     dp: Array
     dy0: Array
     augmented: IVP
+    f: Any
 
     def tolerances(self, atol: Any) -> Array:
         """Absolute tolerances of the augmented problem: those of y, in units of each parameter."""
@@ -71,6 +75,10 @@ class Sensitivities:
     def unpack(self, found: Any) -> Any:
         """Solution of the problem itself, with ``sensitivities`` and, at events, their times'."""
         n = self.problem.n
+        resets = reset_times(self.problem.events, found.t_events)
+        jump = first_jump(self.f, found.t, found.y[:n], self.problem.params, resets)
+        if jump is not None:
+            raise ValueError(f"sensitivities: f jumps at about t = {jump:.6g}; {REMEDY}")
         out = object.__new__(type(found))  # `copy` leaves out what files cannot hold
         out.__dict__.update({k: v for k, v in found.__dict__.items() if k != "quality"})
         out.problem = self.problem
@@ -153,7 +161,7 @@ def with_sensitivities(ivp: IVP, wanted: Any) -> Sensitivities:
         review=_review(ivp),
         name=ivp.name,
     )
-    return Sensitivities(ivp, tuple(map(str, listed)), dp, dy0, augmented)
+    return Sensitivities(ivp, tuple(map(str, listed)), dp, dy0, augmented, f)
 
 
 def _given(p: Any, k: int, q: int) -> Any:

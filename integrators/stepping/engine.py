@@ -135,7 +135,8 @@ class Engine(Stepper):
         f: Any = problem.f
         if not hasattr(f, "machine_code") or problem.y0.dtype.kind == "c":
             return make()
-        shape = (problem.n, problem.params.size, problem.index is None, interpreting())
+        index = None if problem.index is None else tuple(problem.index.tolist())
+        shape = (problem.n, problem.params.size, index, interpreting())
         kind = (options.fixed, options.max_norm, options.want_dense)
         waiting = f._derive(("engines", cls, *key, *shape, *kind), list)
         try:
@@ -194,7 +195,7 @@ class Engine(Stepper):
             dx=self.dx,
             p=np.array(problem.params, dtype=np.float64),
             atol=self.to_real_weights(self.options.atol).copy(),
-            index=np.ascontiguousarray(index, dtype=np.int64),
+            index=self.to_real_weights(index),
             nonnegative=problem.nonnegative,
             K=np.zeros((max(stages, 1), n)),
             P=np.zeros((0, 0)),

@@ -83,8 +83,7 @@ def engine_for(tableau: Tableau, problem: IVP, options: Options) -> Engine:
                 f"need a stiffly accurate method of stage order 2 (its stage order is "
                 f"{stage_order}); use RADAU5"
             )
-    index = None if problem.index is None else tuple(problem.index.tolist())
-    parts = (id(problem.jac), id(problem.mass), id(problem.jac_sparsity), index)
+    parts = (id(problem.jac), id(problem.mass), id(problem.jac_sparsity))
     return ImplicitEngine.reused(
         (tableau, id(tableau.dense), options.rtol, *parts),
         problem,

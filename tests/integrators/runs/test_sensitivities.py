@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from integrators import IVP, Event, TracingError, solve, solve_many, traced
+from integrators import IVP, Event, TracingError, solve, solve_many, traced, where
 from multibody import ModelFamily, as_ivp, mechanisms
 
 TIGHT = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-13}
@@ -164,3 +164,50 @@ def test_what_cannot_be_differentiated_is_refused():
     mass = IVP(lambda t, y: -y, [1.0], (0, 1), mass=np.eye(1))
     with pytest.raises(ValueError, match="mass matrix"):
         solve(mass, sensitivities=["y0[0]"])
+
+
+# ---------------------------------------------------------------------- jumps of f itself
+
+
+def _two_speeds(t, y, p):
+    return np.array([where(y[0] > 0.5, -1.0, -2.0) * p[0]])
+
+
+def test_a_jump_of_f_is_not_passed_in_silence():
+    """From y = 1 at speed p, then 2p below 0.5: dy/dy0 = 2 behind the jump, not 1."""
+    f = traced(_two_speeds, n=1, params=1)
+    names = ["p[0]", "y0[0]"]
+    before = solve(f, (0, 0.4), [1.0], params=[1.0], sensitivities=names)
+    assert before.sensitivities["y0[0]"][0, -1] == pytest.approx(1.0)
+    with pytest.raises(ValueError, match=r"f jumps at about t = 0\.(49|50).*Event with a reset"):
+        solve(f, (0, 0.7), [1.0], params=[1.0], sensitivities=names)
+    many = solve_many(f, (0, 0.7), [[1.0], [2.0]], params=[[1.0], [1.0]], sensitivities=names)
+    assert np.isnan(many.sensitivities["y0[0]"][0]).all()
+    assert "f jumps" in many.message[0]
+    assert many.sensitivities["y0[0]"][1] == pytest.approx(1.0)
+    assert "jump" not in many.message[1]
+    clock = traced(lambda t, y, p: np.array([where(t > p[0], 1.0, 0.0)]), n=1, params=1)
+    with pytest.raises(ValueError, match=r"f jumps at about t = 0\.4"):
+        solve(clock, (0, 1), [0.0], params=[0.4], sensitivities=["p[0]"])
+
+
+def test_the_remedy_for_a_jump_of_f():
+    def f(t, y, p):
+        return np.array([where(y[1] > 0, -1.0, -2.0) * p[0], 0 * y[0]])
+
+    slower = Event(
+        lambda t, y, p: y[0] - 0.5, direction=-1, reset=lambda t, y, p: np.array([y[0], -1.0])
+    )
+    problem = IVP(traced(f, n=2, params=1), [1.0, 1.0], (0, 0.7), params=[1.0], events=[slower])
+    for times in (None, [0.0, 0.3, 0.7]):
+        sol = solve(problem, sensitivities=["p[0]", "y0[0]"], t_eval=times, rtol=1e-9, atol=1e-10)
+        # y = 0.5 − 2p (t − (y0 − 0.5)/p)
+        assert sol.sensitivities["y0[0]"][0, -1] == pytest.approx(2.0, abs=1e-7)
+        assert sol.sensitivities["p[0]"][0, -1] == pytest.approx(-1.4, abs=1e-7)
+
+
+def test_kinks_without_a_jump_are_passed():
+    f = traced(lambda t, y, p: np.array([where(y[0] > 0.5, 0.5, y[0]) * -p[0]]), n=1, params=1)
+    sol = solve(f, (0, 3), [1.0], params=[1.0], sensitivities=["y0[0]"], rtol=1e-10, atol=1e-12)
+    # 0.5 is reached at t = 2(y0 − 0.5)/p; then y = 0.5 exp(−(t − 2(y0 − 0.5)/p))
+    assert sol.sensitivities["y0[0]"][0, -1] == pytest.approx(np.exp(-2.0), rel=1e-6)
