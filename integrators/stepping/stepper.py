@@ -248,7 +248,7 @@ class Stepper(ABC):
         """Undo :meth:`to_real`, for any array whose last axis is the state."""
         return np.ascontiguousarray(y).view(np.complex128) if self.complex else y
 
-    def to_real_weights(self, weights: Array) -> Array:
+    def to_real_weights(self, weights: NDArray[Any]) -> NDArray[Any]:
         """Repeat per-component weights for real and imaginary parts."""
         return np.repeat(weights, 2) if self.complex else np.ascontiguousarray(weights)
 

@@ -271,6 +271,7 @@ def spring_numbers(
 
 def check_masses(model: Model) -> None:
     """Raise if some freedom moves nothing: then no equation determines its acceleration."""
+    check_closures(model)
     if _every_body_has_inertia(model):
         return
     find_singular_body = FROM_DYNAMICS["singular body"]
@@ -295,6 +296,17 @@ def check_masses(model: Model) -> None:
         "that direction, and neither have the bodies that it carries; give it mass or "
         "rotational inertia, an armature, or a Fixed joint"
     )
+
+
+def check_closures(model: Model) -> None:
+    """Raise if a loop joint made from functions closes with too few or too many constraints.
+
+    Those of the library are known to close; to look at them would take numbers for parameters.
+    """
+    for loop in model.loops:
+        home = type(loop.joint).__module__
+        if not home.startswith("multibody.joints.") or home.endswith(".from_functions"):
+            FROM_DYNAMICS["constraint count"](loop.joint)
 
 
 def _every_body_has_inertia(model: Model) -> bool:

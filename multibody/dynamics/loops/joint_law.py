@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...joints.base import Joint
+from ...model.rules import FROM_DYNAMICS
 
 __all__ = ["constraint_count", "loop_law"]
 
@@ -56,6 +57,9 @@ def _counts(joint: Joint) -> tuple[int, int]:
             "closure_rates, or use it in the tree and cut the loop elsewhere"
         )
     return len(gap), len(rates)
+
+
+FROM_DYNAMICS["constraint count"] = constraint_count
 
 
 def loop_law(joint: Joint) -> Callable[..., Any]:

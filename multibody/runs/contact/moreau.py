@@ -22,11 +22,16 @@ from ...contact.kinematics import kinematics_at
 from ...contact.lcp import solve_lcp
 from ...contact.response import mechanism_at
 from ...dynamics.functions import rate_along
+from ...dynamics.motion import energy
 
 if TYPE_CHECKING:
     from .modes import ContactModes
 
 __all__ = ["MoreauJean"]
+
+#: Part of the largest kinetic energy that a run may seem to gain: it is of first order only.
+MOST_GAINED = 0.05
+TINY_ENERGY = 1e-12
 
 
 class MoreauJean:
@@ -39,6 +44,8 @@ class MoreauJean:
     def __init__(self, modes: ContactModes) -> None:
         self.modes = modes
         self.params: Any = ()
+        self._state: Array | None = None
+        self._allowed = self._liveliest = 0.0
 
     def rates(self, t: float, y: Array, p: Any = ()) -> Array:
         """[q̇; 0]: what dense output is drawn with between steps."""
@@ -72,4 +79,30 @@ class MoreauJean:
         q = model.integrate(model.normalise(q), self.theta * after + (1.0 - self.theta) * v, h)
         if model.loops:
             q, after = onto_contacts(model, Held(), t + h, q, after)
+        self._check_energy(t, h, y, q, after, tau)
         return np.concatenate([q, after])
+
+    def _check_energy(self, t: float, h: float, y: Array, q: Array, after: Array, tau: Any) -> None:
+        """Raise if the run has made energy out of nothing, which contacts cannot.
+
+        The step is explicit in the gyroscopic forces: bodies that turn far in one step gain energy.
+        """
+        model = self.modes.model
+        if model.is_rheonomic or self.modes.f_ext is not None:
+            return  # what moves the bodies may well do work
+        v = y[model.nq :]
+        if self._state is None or not np.array_equal(y, self._state):  # it begins, or begins anew
+            begin = energy(model, model.normalise(y[: model.nq]), v, t=t)
+            self._allowed, self._liveliest = begin.total, begin.kinetic
+        self._state = np.concatenate([q, after])
+        now = energy(model, q, after, t=t + h)
+        self._liveliest = max(self._liveliest, now.kinetic)
+        if tau is not None:
+            self._allowed += h * float(np.abs(tau) @ (np.abs(v) + np.abs(after)))
+        gained = now.total - self._allowed
+        if gained > MOST_GAINED * self._liveliest + TINY_ENERGY:
+            raise ArithmeticError(
+                f"MoreauJean has made {gained:.3g} J out of nothing by t = {t + h:.6g}: "
+                f"step = {h:g} is too long for how fast bodies turn; take a shorter one, or the "
+                "event-driven road, with any other method"
+            )
