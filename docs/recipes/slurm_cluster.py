@@ -5,12 +5,16 @@ by all: the cache lies in the home directory, or where FEATHERSTEP_CACHE says. I
 killed or its session ends, run the script again: it goes on.
 """
 
+import signal
 import sys
 
 from dask_jobqueue import SLURMCluster
 from distributed import Client
 
 from featherstep import Final, Normal, Study
+
+# The import of dask_jobqueue lets Ctrl-C end the process at once; a study stops cleanly instead.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def make_cluster():

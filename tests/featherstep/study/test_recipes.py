@@ -1,6 +1,7 @@
 """The recipes of the documentation run, where what they need is installed."""
 
 import runpy
+import signal
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,9 @@ def test_slurm(tmp_path):
         pytest.importorskip(package)
     from distributed import Client, LocalCluster
 
+    before = signal.getsignal(signal.SIGINT)
     recipe = runpy.run_path(str(RECIPES / "slurm_cluster.py"))
+    assert signal.getsignal(signal.SIGINT) is before  # dask_jobqueue alone would replace it
     with recipe["make_cluster"]() as cluster:
         script = cluster.job_script()
     assert "#SBATCH --partition=compute" in script
