@@ -34,32 +34,6 @@ if TYPE_CHECKING:
         state,
     )
 
-#: What studies are written with; imported when it is first asked for, since it loads everything.
-_STUDY = (
-    "Assembled",
-    "At",
-    "Choice",
-    "EventTime",
-    "Final",
-    "Integral",
-    "LogNormal",
-    "LogUniform",
-    "Max",
-    "Mean",
-    "Min",
-    "Normal",
-    "Study",
-    "Triangular",
-    "TruncatedNormal",
-    "Uniform",
-    "energy",
-    "loop_force",
-    "observed",
-    "position",
-    "reaction",
-    "state",
-)
-
 __all__ = [
     "Assembled",
     "At",
@@ -88,10 +62,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _STUDY:
-        return getattr(import_module(f"{__name__}.study"), name)
-    if name != "__version__":
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name != "__version__":  # what studies are written with; late, since it loads everything
+        return getattr(import_module(f"{__name__}.study"), name)
     from importlib.metadata import PackageNotFoundError, version
 
     try:

@@ -178,21 +178,19 @@ def solve(
         "manifold": manifold,
     }
 
+    def settings(**others: Any) -> dict[str, Any]:
+        """How the run is done, for other runs on its behalf."""
+        own = dict(method=method, step=step, rtol=rtol, atol=atol, tstops=tstops, norm=norm)
+        steps = dict(controller=controller, max_step=max_step, max_steps=max_steps)
+        return {**own, **steps, **others}
+
     def again(factor: float, times: NDArray[np.float64]) -> Solution:
-        return solve(
-            ivp,
-            method=method,
-            step=None if step is None else step / factor,
-            rtol=max(relative_tolerance(rtol) / factor, SMALLEST_RTOL),
-            atol=np.asarray(atol, dtype=np.float64) / factor,
-            t_eval=times,
-            tstops=tstops,
-            controller=controller,
-            norm=norm,
-            max_step=max_step,
-            max_steps=max_steps,
-            kinks=kinks,
-        )
+        finer = {
+            "step": None if step is None else step / factor,
+            "rtol": max(relative_tolerance(rtol) / factor, SMALLEST_RTOL),
+            "atol": np.asarray(atol, dtype=np.float64) / factor,
+        }
+        return solve(ivp, **settings(**finer, t_eval=times, kinks=kinks))
 
     hybrid: Hybrid | None
     if isinstance(problem, Hybrid) and isinstance(method, str):
@@ -213,20 +211,11 @@ def solve(
             "them across jumps"
         )
     if hybrid is not None:
-        for_modes: dict[str, Any] = dict(
-            method=method,
-            step=step,
-            rtol=rtol,
-            atol=atol,
+        for_modes = settings(
             t_eval=output_times_of(t_eval, hybrid.t_span),
-            tstops=tstops,
             dense_output=dense_output,
-            controller=controller,
-            norm=norm,
             first_step=first_step,
-            max_step=max_step,
             min_step=min_step,
-            max_steps=max_steps,
             callback=callback,
             progress=progress,
         )
@@ -239,27 +228,18 @@ def solve(
         return _delivered(solution, False, throw, on_interrupt)
     if sensitivities is not None:
         task = with_sensitivities(ivp, sensitivities)
-        together = solve(
-            task.augmented,
-            method=method,
-            step=step,
-            rtol=rtol,
+        for_all = settings(
             atol=task.tolerances(atol),
             t_eval=t_eval,
-            tstops=tstops,
             dense_output=dense_output,
-            controller=controller,
-            norm=norm,
             first_step=first_step,
-            max_step=max_step,
             min_step=min_step,
-            max_steps=max_steps,
             callback=None if callback is None else lambda t, z: callback(t, z[: ivp.n]),
             progress=progress,
             throw=throw,
             on_interrupt=on_interrupt,
         )
-        return task.unpack(together)
+        return task.unpack(solve(task.augmented, **for_all))
     ivp = ivp.for_run()
     chosen = chosen_method(method)
     n = chosen.error_components(ivp) if hasattr(chosen, "error_components") else ivp.n

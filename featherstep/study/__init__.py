@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     )
     from .quantities import energy, loop_force, observed, position, reaction, state
     from .reductions import At, EventTime, Final, Integral, Max, Mean, Min
+    from .rerun import Rerun
     from .running import Progress, StudyInterrupted
     from .starts import Assembled
-    from .study import Rerun, Study
+    from .study import Study
 
 __all__ = [
     "Assembled",
@@ -68,7 +69,8 @@ _HOMES = {
     "reductions": ["At", "EventTime", "Final", "Integral", "Max", "Mean", "Min"],
     "running": ["Progress", "StudyInterrupted"],
     "starts": ["Assembled"],
-    "study": ["Rerun", "Study"],
+    "rerun": ["Rerun"],
+    "study": ["Study"],
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -128,7 +128,7 @@ def scatter(study: Study, x: Sequence[str] | None = None, y: Sequence[str] | Non
                 ax.set_ylabel(_label(study, name))
             if row == len(up) - 1:
                 ax.set_xlabel(parameter)
-            ax.locator_params(axis="x", nbins=4)
+            ax.locator_params(axis="x", nbins=2)  # labels of five digits must not touch
             tidy(ax)
     if not up:
         for ax, parameter in zip(panels[0], across):

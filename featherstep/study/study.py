@@ -11,24 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from integrators import IVP, Solution
-from integrators.problem import time_span
-from multibody import Model
-
 from .design import Design, design_of
 from .executors import executor_of
-from .part import OK, Part
+from .part import OK
 from .plan import Plan, split_options
-from .quantities import Seen, state_units
+from .quantities import state_units
 from .reductions import reduction_of
+from .rerun import Rerun
 from .running import Progress, StudyInterrupted, do_runs, in_flight, offer, retry_runs, work
 from .sources import Source, source_of
+from .span import is_problem, output_times, span_of
 from .starts import start_of
 from .store import FORMAT, Store, hash_of, versions
-from .subjects import Problem, Subject, subject_of
+from .subjects import subject_of
 from .trajectories import dataset
 
-__all__ = ["Rerun", "Study"]
+__all__ = ["Study"]
 
 Array = NDArray[np.float64]
 log = logging.getLogger(__name__)
@@ -37,72 +35,6 @@ MISSING = "missing"  # status of a run that is not done yet
 CHUNK_BYTES = 16_000_000  # most of one file of trajectories
 MOST_IN_CHUNK = 64  # runs
 RESERVED = ("run", "status", "message", "nsteps", "t_end", "time", "state")
-
-
-class Rerun:
-    """One run of a study, done again alone.
-
-    Attributes
-    ----------
-    number, parameters
-        Which run, and its parameters.
-    row
-        Its row of the table, equal to the stored one bit for bit.
-    """
-
-    def __init__(self, plan: Plan, source: Source, part: Part) -> None:
-        self._plan, self._source = plan, source
-        self.number = part.first
-        self._columns = part.parameters
-        self.parameters = {name: float(column[0]) for name, column in part.parameters.items()}
-        self.row: dict[str, Any] = {
-            **self.parameters,
-            **{name: float(column[0]) for name, column in part.values.items()},
-            "status": str(part.status[0]),
-            "message": str(part.message[0]),
-            "nsteps": int(part.nsteps[0]),
-            "t_end": float(part.t_end[0]),
-        }
-
-    @cached_property
-    def _made(self) -> tuple[IVP, Seen]:
-        return self._source.made(self._columns)
-
-    @property
-    def problem(self) -> IVP:
-        """The initial value problem of this run."""
-        return self._made[0]
-
-    @property
-    def model(self) -> Model | None:
-        """The mechanism of this run, or None."""
-        model: Model | None = self._made[1].model
-        return model
-
-    @cached_property
-    def solution(self) -> Solution:
-        """All steps of the run, with dense output."""
-        return self._plan.solve(*self._made, t_eval=None, dense_output=True)
-
-    def animate(self, path: str | Path, fps: float = 30.0) -> Path:
-        """Write an animation of the mechanism: .html, .gif or .mp4."""
-        from multibody.pictures import animate
-
-        if self.model is None:
-            raise ValueError(f"run {self.number} is no mechanism: there is nothing to animate")
-        solution = self.solution
-        sol = solution.sol
-        assert sol is not None
-        count = max(2, round((sol.t_max - sol.t_min) * fps) + 1)
-        times = np.linspace(sol.t_min, sol.t_max, count)
-        x = self._made[1].motion(times, np.asarray(sol(times)))
-        frames = Solution(times, np.vstack([x.q, x.v]), method=solution.method)
-        animate.save(self.model, frames, path, fps=fps)
-        return Path(path)
-
-    def __repr__(self) -> str:
-        values = ", ".join(f"{name} = {value:.6g}" for name, value in self.parameters.items())
-        return f"<Rerun of run {self.number}: {values}; {self.row['status']}>"
 
 
 class Study:
@@ -179,15 +111,15 @@ class Study:
     ) -> None:
         subject = subject_of(what, tuple(parameters))
         design = design_of(vary, n, seed, sampling)
-        solving, making = split_options(options, not _is_problem(subject))
+        solving, making = split_options(options, not is_problem(subject))
         recorded = {str(name): reduction_of(given) for name, given in (record or {}).items()}
         for name in (*recorded, *design.names):
             if name in RESERVED or (name in recorded and name in design.names):
                 raise ValueError(f"{name!r} is the name of another column; choose another one")
-        span = _span(subject, t_span, fixed or {})
+        span = span_of(subject, t_span, fixed or {})
         plan = Plan(
             subject, design, start_of(start), span, method, dict(fixed or {}), solving,
-            making, recorded, _times(outputs, span),
+            making, recorded, output_times(outputs, span),
         )  # fmt: skip
         self._prepare(plan)
 
@@ -559,49 +491,6 @@ class Study:
 
     def _store_title(self) -> str:
         return str(self._kept(None).header["title"])
-
-
-def _is_problem(subject: Subject) -> bool:
-    from .subjects import Given
-
-    return isinstance(subject, Problem) or (
-        isinstance(subject, Given) and isinstance(subject.what, IVP)
-    )
-
-
-def _span(subject: Subject, t_span: Any, fixed: Mapping[str, Any]) -> tuple[float, float]:
-    if t_span is None and subject.t_end is not None:
-        return 0.0, subject.t_end
-    if t_span is None and _is_problem(subject):
-        made = subject.build(fixed)
-        assert isinstance(made, IVP)
-        return made.t_span
-    if t_span is None:
-        raise ValueError("t_span: expected the interval of the runs, such as t_span=(0, 2)")
-    span = time_span((0.0, t_span) if np.ndim(t_span) == 0 else t_span)
-    if span[0] == span[1]:
-        raise ValueError(f"t_span: expected two different times, received {t_span!r}")
-    return span
-
-
-def _times(outputs: Any, span: tuple[float, float]) -> Array:
-    if outputs is None:
-        return np.zeros(0)
-    if np.ndim(outputs) == 0:
-        if isinstance(outputs, bool) or int(outputs) != outputs or outputs < 0 or outputs == 1:
-            raise ValueError(
-                f"outputs: expected a number of states ≥ 2, times, or 0, received {outputs!r}"
-            )
-        return np.linspace(*span, int(outputs)) if outputs else np.zeros(0)
-    times = np.array(outputs, dtype=np.float64)
-    ahead = np.diff(times) * np.sign(span[1] - span[0])
-    inside = (times >= min(span)) & (times <= max(span))
-    if times.ndim != 1 or not inside.all() or (ahead <= 0.0).any():
-        raise ValueError(
-            f"outputs: expected times from {span[0]:g} to {span[1]:g} in order, received "
-            f"{outputs!r:.80}"
-        )
-    return times
 
 
 def _reporting(progress: Any, title: str) -> Any:

@@ -37,6 +37,7 @@ PAUSE = 2.0
 BUSY = 3
 #: What the process says goes here, in the folder of compiled code.
 LOG = "builder.log"
+LARGEST_LOG = 1_000_000  # bytes
 
 
 @dataclass
@@ -152,7 +153,9 @@ class _Builder:
         log: IO[Any] | int = subprocess.DEVNULL
         with contextlib.ExitStack() as stack:
             with contextlib.suppress(OSError):
-                log = stack.enter_context(open(folder / LOG, "w"))
+                path = folder / LOG  # shared by all processes, so what others wrote stays
+                full = path.exists() and path.stat().st_size > LARGEST_LOG
+                log = stack.enter_context(open(path, "w" if full else "a"))
             try:
                 self.process = subprocess.Popen(
                     [sys.executable, "-P", "-m", "integrators.kernels.builder"],

@@ -76,13 +76,8 @@ def dot(a: Any, b: Any) -> Any:
 @kernel
 def place(w: Any, i: int, x: Any, m: Any, out: Any, rate: Any) -> None:
     """Point of a body in base coordinates, and its velocity."""
-    if i < 0:
-        for k in range(3):
-            out[k] = x[k]
-            rate[k] = 0.0
-    else:
-        transform_vector_inverse(w.E_0[i], x, out)
-        cross(m[0:3], out, rate)
+    turned(w, i, x, m, out, rate)
+    if i >= 0:
         for k in range(3):
             rate[k] += m[3 + k]
             out[k] += m[12 + k]

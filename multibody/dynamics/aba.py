@@ -58,44 +58,18 @@ CANCELLED = 16 * np.finfo(float).eps
 def aba_kernel(w: Any) -> None:
     """a_q = FD(q, v, tau)."""
     nb = w.parent.shape[0]
-    forces = w.switches[HAVE_FORCES]
     for i in range(nb):
         joint(w, i)
         velocity(w, i)
-        articulated_from_rigid(w.inertia[i], w.I_A[i])
-        rigid_bias(w.inertia[i], w.vel[i], w.p_A[i])
-        if forces:
-            pose(w, i)
-            force_to_body(w, i, w.f_ext[i], w.spare6)
-            for k in range(6):
-                w.p_A[i, k] = w.p_A[i, k] - w.spare6[k]
+        by_itself(w, i)
     for k in range(w.v.shape[0]):
         w.scaled[k] = 0.0
     for i in range(nb - 1, -1, -1):
-        I, p = w.I_A[i], w.p_A[i]
         for k in range(w.v_at[i], w.v_at[i + 1]):
-            eliminate(w, i, k, I)
-            if w.unit[k] >= 0:
-                w.u[k] = w.tau[k] - p[w.unit[k]]
-            else:
-                w.u[k] = w.tau[k] - dot(w.S[k], p)
-            scaled = w.D_inverse[k] * w.u[k]
-            for m in range(6):
-                if m == w.unit[k] and w.armature[k] == 0.0:
-                    p[m] = w.tau[k]  # p + D (τ − p)/D
-                else:
-                    p[m] = p[m] + w.U[k, m] * scaled
-        parent = w.parent[i]
-        if parent >= 0:
-            articulated_apply(I, w.c[i], w.spare6)
-            for m in range(6):
-                p[m] = p[m] + w.spare6[m]
-            force_to_parent(w, i, p, w.spare6)
-            articulated_to_parent(w, i, I, w.spare21)
-            for m in range(6):
-                w.p_A[parent, m] = w.p_A[parent, m] + w.spare6[m]
-            for m in range(21):
-                w.I_A[parent, m] = w.I_A[parent, m] + w.spare21[m]
+            let_go(w, i, k)
+        if w.parent[i] >= 0:
+            biased(w, i)
+            onto_parent(w, i)
     for i in range(nb):
         parent = w.parent[i]
         if parent < 0:
@@ -106,12 +80,71 @@ def aba_kernel(w: Any) -> None:
         for m in range(6):
             a[m] = a[m] + w.c[i, m]
         for k in range(w.v_at[i + 1] - 1, w.v_at[i] - 1, -1):
-            w.a_q[k] = (w.u[k] - dot(w.U[k], a)) * w.D_inverse[k]
-            if w.unit[k] >= 0:
-                a[w.unit[k]] = a[w.unit[k]] + w.a_q[k]
-            else:
-                for m in range(6):
-                    a[m] = a[m] + w.S[k, m] * w.a_q[k]
+            accelerate(w, k, a)
+
+
+# The steps of the three passes, which hybrid dynamics takes for its forward freedoms, too.
+
+
+@inline_kernel
+def by_itself(w: Any, i: int) -> None:
+    """I^A and p^A of a body that nothing hangs on yet."""
+    articulated_from_rigid(w.inertia[i], w.I_A[i])
+    rigid_bias(w.inertia[i], w.vel[i], w.p_A[i])
+    if w.switches[HAVE_FORCES]:
+        pose(w, i)
+        force_to_body(w, i, w.f_ext[i], w.spare6)
+        for k in range(6):
+            w.p_A[i, k] = w.p_A[i, k] - w.spare6[k]
+
+
+@inline_kernel
+def let_go(w: Any, i: int, k: int) -> None:
+    """Take freedom k out of I^A and p^A of its body."""
+    I, p = w.I_A[i], w.p_A[i]
+    eliminate(w, i, k, I)
+    if w.unit[k] >= 0:
+        w.u[k] = w.tau[k] - p[w.unit[k]]
+    else:
+        w.u[k] = w.tau[k] - dot(w.S[k], p)
+    scaled = w.D_inverse[k] * w.u[k]
+    for m in range(6):
+        if m == w.unit[k] and w.armature[k] == 0.0:
+            p[m] = w.tau[k]  # p + D (τ − p)/D
+        else:
+            p[m] = p[m] + w.U[k, m] * scaled
+
+
+@inline_kernel
+def biased(w: Any, i: int) -> None:
+    """p^A + I^a c in p^A."""
+    p = w.p_A[i]
+    articulated_apply(w.I_A[i], w.c[i], w.spare6)
+    for m in range(6):
+        p[m] = p[m] + w.spare6[m]
+
+
+@inline_kernel
+def onto_parent(w: Any, i: int) -> None:
+    """Add I^a and p^a of a body to those of its parent."""
+    parent = w.parent[i]
+    force_to_parent(w, i, w.p_A[i], w.spare6)
+    articulated_to_parent(w, i, w.I_A[i], w.spare21)
+    for m in range(6):
+        w.p_A[parent, m] = w.p_A[parent, m] + w.spare6[m]
+    for m in range(21):
+        w.I_A[parent, m] = w.I_A[parent, m] + w.spare21[m]
+
+
+@inline_kernel
+def accelerate(w: Any, k: int, a: Any) -> None:
+    """Acceleration of freedom k, which joins that of its body."""
+    w.a_q[k] = (w.u[k] - dot(w.U[k], a)) * w.D_inverse[k]
+    if w.unit[k] >= 0:
+        a[w.unit[k]] = a[w.unit[k]] + w.a_q[k]
+    else:
+        for m in range(6):
+            a[m] = a[m] + w.S[k, m] * w.a_q[k]
 
 
 @inline_kernel

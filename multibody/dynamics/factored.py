@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from integrators.kernels import kernel
+from integrators.kernels import inline_kernel, kernel
 
 from .aba import inverse_pivot
 from .crba import crba_kernel
 from .loops.multipliers import unconstrained_forces
 
-__all__ = ["factored_kernel", "is_shallow"]
+__all__ = ["eliminate_variable", "factored_kernel", "is_shallow", "substitute"]
 
 #: Mean number of variables that a variable rides on, up to which the factors are cheaper than
 #: articulated bodies: that of a chain of nine revolute joints (counted on traced chains).
@@ -30,29 +30,41 @@ def factored_kernel(w: Any) -> None:
     """
     unconstrained_forces(w)
     crba_kernel(w)
-    H, z = w.H, w.z
-    n = z.shape[0]
+    n = w.z.shape[0]
     for k in range(n):
-        w.scaled[k] = H[k, k]
+        w.scaled[k] = w.H[k, k]
     for k in range(n - 1, -1, -1):
-        inverse = inverse_pivot(w, k, H[k, k], w.scaled[k])
-        i = w.parent_v[k]
+        eliminate_variable(w, w.parent_v, k)
+    substitute(w, w.parent_v)
+
+
+@inline_kernel
+def eliminate_variable(w: Any, parent: Any, k: int) -> None:
+    """Take variable k out of H along its ancestors, z carried along (Table 6.3)."""
+    H, z = w.H, w.z
+    inverse = inverse_pivot(w, k, H[k, k], w.scaled[k])
+    i = parent[k]
+    while i >= 0:
+        a = H[k, i] * inverse
+        j = i
+        while j >= 0:
+            H[i, j] = H[i, j] - a * H[k, j]
+            j = parent[j]
+        H[k, i] = a
+        z[i] = z[i] - a * z[k]
+        i = parent[i]
+    z[k] = z[k] * inverse
+
+
+@inline_kernel
+def substitute(w: Any, parent: Any) -> None:
+    """a_q = L⁻¹ z, from the root outwards."""
+    for k in range(w.z.shape[0]):
+        w.a_q[k] = w.z[k]
+        i = parent[k]
         while i >= 0:
-            a = H[k, i] * inverse
-            j = i
-            while j >= 0:
-                H[i, j] = H[i, j] - a * H[k, j]
-                j = w.parent_v[j]
-            H[k, i] = a
-            z[i] = z[i] - a * z[k]
-            i = w.parent_v[i]
-        z[k] = z[k] * inverse
-    for k in range(n):
-        w.a_q[k] = z[k]
-        i = w.parent_v[k]
-        while i >= 0:
-            w.a_q[k] = w.a_q[k] - H[k, i] * w.a_q[i]
-            i = w.parent_v[i]
+            w.a_q[k] = w.a_q[k] - w.H[k, i] * w.a_q[i]
+            i = parent[i]
 
 
 def is_shallow(parent_v: Any) -> bool:

@@ -186,6 +186,9 @@ def as_ivp(
     one_of(quaternions, "quaternions", ("renormalise", "stabilise", "free"))
     one_of(rank, "rank", ("regular", "truncate"))
     span = _time_span(t_span)
+    options = {"T_stab": T_stab, "alpha": alpha, "beta": beta, "step": step}
+    how: dict[str, Any] = {"quaternions": quaternions, "traced": traced, "stabilise": stabilise}
+    how |= {**options, "rank": rank, "rank_tolerance": rank_tolerance}
     if prescribed is not None:
         motion = PrescribedMotion(model, prescribed)
         q0, v0, tau, params = motion.applied(q0, v0, span, tau, f_ext, params)
@@ -194,16 +197,8 @@ def as_ivp(
         problem = as_ivp(
             *(model, q0, v0, span, tau, f_ext),
             params=params,
-            quaternions=quaternions,
-            traced=traced,
-            stabilise=stabilise,
-            T_stab=T_stab,
-            alpha=alpha,
-            beta=beta,
-            step=step,
-            rank=rank,
-            rank_tolerance=rank_tolerance,
             restitution_law=restitution_law,
+            **{**how, "traced": traced},
         )
         return problem.with_(review=motion.review(problem.review))
     start = (
@@ -213,20 +208,8 @@ def as_ivp(
     if model.contacts:
         from .contact.problem import with_contacts
 
-        return with_contacts(
-            *(model, *start, span, tau, f_ext, params, restitution_law),
-            quaternions=quaternions,
-            traced=traced,
-            stabilise=stabilise,
-            T_stab=T_stab,
-            alpha=alpha,
-            beta=beta,
-            step=step,
-            rank=rank,
-            rank_tolerance=rank_tolerance,
-        )
+        return with_contacts(*(model, *start, span, tau, f_ext, params, restitution_law), **how)
     gain = QUATERNION_GAIN if quaternions == "stabilise" else 0.0
-    options = {"T_stab": T_stab, "alpha": alpha, "beta": beta, "step": step}
     given = {name: value for name, value in options.items() if value is not None}
     if model.loops:
         problem = _of_loops(

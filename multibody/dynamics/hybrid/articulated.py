@@ -15,21 +15,17 @@ from typing import Any
 
 from integrators.kernels import kernel
 
-from ...kernels.inertia import articulated_apply, articulated_from_rigid, rigid_bias
+from ...kernels.inertia import articulated_apply
 from ...kernels.spatial import dot
-from ..aba import eliminate
+from ..aba import accelerate, biased, by_itself, let_go, onto_parent
 from ..forces import element_forces
 from ..kinematics import (
-    articulated_to_parent,
-    force_to_body,
-    force_to_parent,
     forward,
     joint,
     motion_to_child,
-    pose,
     velocity,
 )
-from ..workspace import HAVE_ELEMENTS, HAVE_FORCES
+from ..workspace import HAVE_ELEMENTS
 
 __all__ = ["hybrid_articulated"]
 
@@ -59,7 +55,6 @@ def hybrid_articulated(w: Any) -> Any:
 @kernel
 def rigid_bodies(w: Any) -> None:
     """Pass 1: velocities, c with the known accelerations, and each body by itself."""
-    forces = w.switches[HAVE_FORCES]
     for i in range(w.parent.shape[0]):
         joint(w, i)
         velocity(w, i)
@@ -71,45 +66,19 @@ def rigid_bodies(w: Any) -> None:
             else:
                 for m in range(6):
                     w.c[i, m] = w.c[i, m] + w.S[k, m] * w.a_known[k]
-        articulated_from_rigid(w.inertia[i], w.I_A[i])
-        rigid_bias(w.inertia[i], w.vel[i], w.p_A[i])
-        if forces:
-            pose(w, i)
-            force_to_body(w, i, w.f_ext[i], w.spare6)
-            for k in range(6):
-                w.p_A[i, k] = w.p_A[i, k] - w.spare6[k]
+        by_itself(w, i)
 
 
 @kernel
 def take_freedoms_out(w: Any) -> None:
     """Pass 2: I^a and p^a of all bodies, from the leaves to the root."""
     for i in range(w.parent.shape[0] - 1, -1, -1):
-        I, p = w.I_A[i], w.p_A[i]
         for k in range(w.v_at[i], w.v_at[i + 1]):
-            if not w.is_forward[k]:
-                continue
-            eliminate(w, i, k, I)
-            if w.unit[k] >= 0:
-                w.u[k] = w.tau[k] - p[w.unit[k]]
-            else:
-                w.u[k] = w.tau[k] - dot(w.S[k], p)
-            scaled = w.D_inverse[k] * w.u[k]
-            for m in range(6):
-                if m == w.unit[k] and w.armature[k] == 0.0:
-                    p[m] = w.tau[k]  # p + D (τ − p)/D
-                else:
-                    p[m] = p[m] + w.U[k, m] * scaled
-        articulated_apply(I, w.c[i], w.spare6)
-        for m in range(6):
-            p[m] = p[m] + w.spare6[m]
-        parent = w.parent[i]
-        if parent >= 0:
-            force_to_parent(w, i, p, w.spare6)
-            articulated_to_parent(w, i, I, w.spare21)
-            for m in range(6):
-                w.p_A[parent, m] = w.p_A[parent, m] + w.spare6[m]
-            for m in range(21):
-                w.I_A[parent, m] = w.I_A[parent, m] + w.spare21[m]
+            if w.is_forward[k]:
+                let_go(w, i, k)
+        biased(w, i)
+        if w.parent[i] >= 0:
+            onto_parent(w, i)
 
 
 @kernel
@@ -133,9 +102,4 @@ def accelerations_and_forces(w: Any) -> None:
                 else:
                     w.tau[k] = dot(w.S[k], f) + w.armature[k] * w.a_known[k] - elements
                 continue
-            w.a_q[k] = (w.u[k] - dot(w.U[k], a)) * w.D_inverse[k]
-            if w.unit[k] >= 0:
-                a[w.unit[k]] = a[w.unit[k]] + w.a_q[k]
-            else:
-                for m in range(6):
-                    a[m] = a[m] + w.S[k, m] * w.a_q[k]
+            accelerate(w, k, a)

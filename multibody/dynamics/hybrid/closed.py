@@ -15,9 +15,15 @@ from typing import Any
 
 from integrators.kernels import kernel
 
-from ..factor import l_solve_kernel, lt_solve_kernel, ltdl_kernel
+from ..factor import lt_solve_kernel, ltdl_kernel
 from ..loops.gaps import closure_kernel
-from ..loops.multipliers import EPSILON, couple_rows, solve_regularised, stabilised_target
+from ..loops.multipliers import (
+    EPSILON,
+    accelerations_under,
+    couple_rows,
+    solve_regularised,
+    stabilised_target,
+)
 from .composite import add_differential, forward_inertia, held_forces
 
 __all__ = ["hybrid_closed"]
@@ -46,18 +52,7 @@ def hybrid_closed(w: Any) -> Any:
         lt_solve_kernel(w.H, w.parent_f, w.Y[r], True)
     couple_rows(w)
     solve_regularised(w, w.stabilise[EPSILON])
-    for k in range(n):
-        total = w.z[k]
-        for r in range(m):
-            total = total + w.Y[r, k] * w.lam[r]
-        w.a_q[k] = total / w.H[k, k]
-    l_solve_kernel(w.H, w.parent_f, w.a_q, True)
-    for r in range(w.lam.shape[0] - 1, -1, -1):  # multipliers back to the rows they belong to
-        w.rest[r] = 0.0
-    for r in range(m):
-        w.rest[w.rows[r]] = w.lam[r]
-    for r in range(w.lam.shape[0]):
-        w.lam[r] = w.rest[r]
+    accelerations_under(w, w.parent_f)
     add_differential(w)
     check = 0.0
     for k in range(n):

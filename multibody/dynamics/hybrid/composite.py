@@ -18,8 +18,8 @@ from integrators.kernels import kernel
 
 from ...kernels.inertia import rigid_apply
 from ...kernels.spatial import dot
-from ..aba import inverse_pivot
 from ..crba import rigid_column, set_entry
+from ..factored import eliminate_variable, substitute
 from ..kinematics import force_to_parent, motion_to_child, rigid_to_parent
 from ..newton_euler import newton_euler_kernel
 from ..with_elements import joint_force_elements
@@ -109,31 +109,13 @@ def forward_inertia(w: Any) -> None:
 @kernel
 def solve_forward(w: Any) -> None:
     """v̇₁ in `a_q` from H₁₁ and `z`, which are overwritten: H₁₁ = LᵀDL along λ′ (Table 6.3)."""
-    H, z = w.H, w.z
-    n = z.shape[0]
+    n = w.z.shape[0]
     for k in range(n):
-        w.scaled[k] = H[k, k]
+        w.scaled[k] = w.H[k, k]
     for k in range(n - 1, -1, -1):
-        if not w.is_forward[k]:
-            continue
-        inverse = inverse_pivot(w, k, H[k, k], w.scaled[k])
-        i = w.parent_f[k]
-        while i >= 0:
-            a = H[k, i] * inverse
-            j = i
-            while j >= 0:
-                H[i, j] = H[i, j] - a * H[k, j]
-                j = w.parent_f[j]
-            H[k, i] = a
-            z[i] = z[i] - a * z[k]
-            i = w.parent_f[i]
-        z[k] = z[k] * inverse
-    for k in range(n):
-        w.a_q[k] = z[k]
-        i = w.parent_f[k]
-        while i >= 0:
-            w.a_q[k] = w.a_q[k] - H[k, i] * w.a_q[i]
-            i = w.parent_f[i]
+        if w.is_forward[k]:
+            eliminate_variable(w, w.parent_f, k)
+    substitute(w, w.parent_f)
 
 
 @kernel

@@ -33,6 +33,7 @@ __all__ = [
     "ALPHA",
     "BETA",
     "EPSILON",
+    "accelerations_under",
     "constrained_as_given",
     "constrained_kernel",
     "rank_kernel",
@@ -84,22 +85,29 @@ def constrained_kernel(w: Any) -> Any:
         w.b[r] = w.b[w.rows[r]]  # rows that can never act are left out
     couple_rows(w)
     solve_regularised(w, w.stabilise[EPSILON])
+    accelerations_under(w, w.parent_v)
+    check = 0.0
     for k in range(n):
+        check = check + w.a_q[k]
+    return check
+
+
+@kernel
+def accelerations_under(w: Any, parent: Any) -> None:
+    """v̇ = L⁻¹D⁻¹(z + Yλ); multipliers go back to the rows that they belong to."""
+    m = w.rows.shape[0]
+    for k in range(w.v.shape[0]):
         total = w.z[k]
         for r in range(m):
             total = total + w.Y[r, k] * w.lam[r]
         w.a_q[k] = total / w.H[k, k]
-    l_solve_kernel(w.H, w.parent_v, w.a_q, True)
-    for r in range(w.lam.shape[0] - 1, -1, -1):  # multipliers back to the rows they belong to
+    l_solve_kernel(w.H, parent, w.a_q, True)
+    for r in range(w.lam.shape[0]):
         w.rest[r] = 0.0
     for r in range(m):
         w.rest[w.rows[r]] = w.lam[r]
     for r in range(w.lam.shape[0]):
         w.lam[r] = w.rest[r]
-    check = 0.0
-    for k in range(n):
-        check = check + w.a_q[k]
-    return check
 
 
 @kernel
