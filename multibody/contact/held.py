@@ -107,7 +107,8 @@ def held_motion(
     w = run_contacts(model, moved=bool(model.loops))
     _inertia(tree)
     _system(w)
-    return HeldMotion(w.a_q.copy(), w.contact_force.reshape(-1, 3).copy(), w.slope[: w.held_count[0]].copy())
+    slopes = w.slope[: w.held_count[0]].copy()
+    return HeldMotion(w.a_q.copy(), w.contact_force.reshape(-1, 3).copy(), slopes)
 
 
 def held_multipliers(

@@ -31,7 +31,7 @@ from .workspace import PLANE, RIGID, ROTATION
 
 __all__ = ["begin", "carry", "half_way", "moved", "next_velocity"]
 
-#: Half angles up to which κ follows its formula; it has a pole at π/2.
+#: Half angle of a step's turn, at most; κ has a pole at π/2.
 WIDEST = 1.0
 
 
@@ -138,8 +138,8 @@ def next_velocity(w: Any) -> float:
     """v′ from a(q̄, v̄); returns how much it has changed, in parts of its size."""
     h = w.span[0]
     for i in range(w.parent.shape[0]):
-        if w.group[i] != 0:
-            widen(w, i, h)
+        if w.group[i] != 0 and not widen(w, i, h):
+            return np.nan
     for k in range(w.v.shape[0]):
         w.tau[k] = w.given_tau[k]
     if w.rows.shape[0] > 0:
@@ -168,17 +168,18 @@ def half_angle(w: Any, i: int, h: float) -> float:
     square = w.v[v0] * w.v[v0]
     if w.group[i] != PLANE:
         square += w.v[v0 + 1] * w.v[v0 + 1] + w.v[v0 + 2] * w.v[v0 + 2]
-    return min(0.5 * h * np.sqrt(square), WIDEST)
+    return 0.5 * h * np.sqrt(square)
 
 
 @kernel
-def widen(w: Any, i: int, h: float) -> None:
-    """Velocities of a joint that turns times √κ."""
+def widen(w: Any, i: int, h: float) -> bool:
+    """Velocities of a joint that turns times √κ; False if it turns too far."""
     half = half_angle(w, i, h)
-    if half > 0.0:
+    if 0.0 < half <= WIDEST:
         factor = np.sqrt(sin(half) / (cos(half) * half))
         for k in range(w.v_at[i], w.v_at[i + 1]):
             w.v[k] = w.v[k] * factor
+    return half <= WIDEST
 
 
 @kernel

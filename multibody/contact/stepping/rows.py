@@ -85,16 +85,19 @@ def rows_of_active(w: Any) -> None:
     for s in range(w.counts[0]):
         c = w.active[s]
         one_contact(w, c)
-        for j in range(w.width[s]):  # what the step before has left
-            for r in range(3 * s, 3 * s + 3):
-                w.whitened[r, w.columns[s, j]] = 0.0
         columns_of(w, c, s)
-        contact_rows(w, c, w.whitened, 3 * s)
         for r in range(3):
-            whiten(w, s, w.whitened[3 * s + r])
-            w.free_speed[3 * s + r] += w.speed[3 * c + r]
+            for j in range(w.width[s]):
+                w.rows_3[r, w.columns[s, j]] = 0.0
+        contact_rows(w, c, w.rows_3, 0)
+        for r in range(3):
+            row = w.rows_3[r]
+            whiten(w, s, row)
             for l in range(loops):
-                take_out(w.loop_rows[l], w.whitened[3 * s + r])
+                take_out(w.loop_rows[l], row)
+            for j in range(w.width[s]):
+                w.whitened[3 * s + r, j] = row[w.columns[s, j]]
+            w.free_speed[3 * s + r] += w.speed[3 * c + r]
             w.impulse[3 * s + r] = w.kept[3 * c + r]
         w.rough[s] = w.friction[c]
         responses(w, s)
@@ -177,11 +180,10 @@ def whiten(w: Any, s: int, row: Any) -> None:
 
 @kernel
 def responses(w: Any, s: int) -> None:
-    """What an impulse at a point does to that point: along the normal, and at most along tangents."""
+    """What an impulse does to its own point: along the normal, and at most along tangents."""
     nn, aa, bb, ab = 0.0, 0.0, 0.0, 0.0
     for j in range(w.width[s]):
-        k = w.columns[s, j]
-        n, a, b = w.whitened[3 * s, k], w.whitened[3 * s + 1, k], w.whitened[3 * s + 2, k]
+        n, a, b = w.whitened[3 * s, j], w.whitened[3 * s + 1, j], w.whitened[3 * s + 2, j]
         nn += n * n
         aa += a * a
         bb += b * b

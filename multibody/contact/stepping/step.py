@@ -12,15 +12,15 @@ from integrators.kernels import OnWorkspace
 
 from ...checks import Array
 from ...dynamics.loading import load, load_forces
-from ...dynamics.loops.multipliers import ALPHA, BETA, EPSILON
 from ...dynamics.loops.closed_loop import REGULARISATION
+from ...dynamics.loops.multipliers import ALPHA, BETA, EPSILON
 from ..cones import coulomb
 from ..lcp import LCPError, solve_lcp
 from ..workspace import contacts_of
 from .motion import begin, carry, half_way, moved, next_velocity
 from .rows import approach, closed_contacts, rows_of_active
-from .sweeps import ACCURACY, FEW, impulses_by_sweeps, velocities_after
-from .workspace import StepWorkspace, make_room, step_workspace
+from .sweeps import ACCURACY, FEW, OF_MANY, impulses_by_sweeps, velocities_after
+from .workspace import StepWorkspace, dense_rows, make_room, step_workspace
 
 if TYPE_CHECKING:
     from ...model import Model
@@ -42,9 +42,11 @@ _after = OnWorkspace(velocities_after, StepWorkspace)
 FOUND = 1e-13
 ITERATIONS = 100
 
-#: Sweeps at few points that end nowhere are followed by the exact algorithm; at many, the law may
-#: lack this part of the largest speed: less than a step of 10⁻³ s is in error itself.
-ENOUGH = 1e-2
+#: Sweeps that end nowhere are followed by the exact algorithm up to so many points, …
+EXACT = 8
+#: … at more they are repeated so often, until the law lacks no more than this part of the largest
+#: speed: arches in a heap are nearly singular.
+PATIENCE, ENOUGH = 20, 3e-3
 
 
 class Stepped(NamedTuple):
@@ -136,19 +138,25 @@ class TimeStepper:
 
     def _impulses(self, w: StepWorkspace, n: int) -> None:
         """Impulses of the points that take part, in `impulse`."""
-        rows, b, mu = w.whitened[: 3 * n], w.free_speed[: 3 * n], w.rough[:n]
+        b, mu = w.free_speed[: 3 * n], w.rough[:n]
         if not mu.any():
-            Y = rows[::3]
+            Y = dense_rows(w)[::3]
             found = solve_lcp(Y @ Y.T, b[::3].copy(), start=w.impulse[: 3 * n : 3] > 0.0)
             w.impulse[: 3 * n] = 0.0
             w.impulse[: 3 * n : 3] = found.z
             return
         lacks = _sweeps(w)
-        if lacks <= ACCURACY:
-            return
-        if n <= FEW:
-            w.impulse[: 3 * n] = coulomb(rows @ rows.T, b.copy(), mu.copy()).r.ravel()
-        elif not lacks <= ENOUGH:
+        if lacks > ACCURACY and n <= EXACT:
+            rows = dense_rows(w)
+            try:
+                w.impulse[: 3 * n] = coulomb(rows @ rows.T, b.copy(), mu.copy()).r.ravel()
+                return
+            except LCPError:
+                pass
+        again, enough = 0, ENOUGH if n > FEW else OF_MANY
+        while lacks > enough and again < PATIENCE:
+            lacks, again = _sweeps(w), again + 1
+        if not lacks <= ENOUGH:
             raise LCPError(
                 f"no impulses of Coulomb friction at the {n} contacts were found (the law lacks "
                 f"{lacks:.1e} of the largest speed); take a shorter step, or less friction"

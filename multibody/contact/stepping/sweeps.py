@@ -2,7 +2,8 @@
 
 A sweep goes over the points, each in turn with the impulses of all others as they are,
 
-    r_n ← max(0, r_n − u_n/W_nn),    r_t ← the point of the disc |r_t| ≤ μ r_n nearest to r_t − u_t/W_tt,
+    r_n ← max(0, r_n − u_n/W_nn),
+    r_t ← the point of the disc |r_t| ≤ μ r_n that is nearest to r_t − u_t/W_tt,
 
 where u follows every change at once. What a sweep leaves as it is fulfils Coulomb's law exactly.
 Between sweeps the impulses go on along the way they have come, as conjugate gradients would
@@ -15,18 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from integrators.kernels import kernel
+from integrators.kernels import inline_kernel, kernel
 
 from ...dynamics.factor import l_solve_kernel
 
-__all__ = ["ACCURACY", "FEW", "impulses_by_sweeps", "velocities_after"]
+__all__ = ["ACCURACY", "FEW", "OF_MANY", "impulses_by_sweeps", "velocities_after"]
 
 #: At most so many. In a heap some arches are nearly singular, and would take thousands.
-SWEEPS = 200
+SWEEPS = 100
 
 #: What the law may lack, in parts of the largest speed without impulses: at few points, and at
 #: more than that.
-ACCURACY, FEW, OF_MANY = 1e-12, 30, 1e-7
+ACCURACY, FEW, OF_MANY = 1e-12, 30, 1e-6
 
 
 @kernel
@@ -77,7 +78,7 @@ def along_the_way(w: Any, beta: float) -> None:
     sum_impulses(w)
 
 
-@kernel
+@inline_kernel
 def into_cone(w: Any, s: int) -> None:
     """Shorten friction to what the normal impulse allows."""
     at = 3 * s
@@ -103,18 +104,7 @@ def sum_impulses(w: Any) -> None:
 def add_row(w: Any, s: int, r: int, factor: float) -> None:
     """Add a multiple of a row to `summed`."""
     for j in range(w.width[s]):
-        k = w.columns[s, j]
-        w.summed[k] += factor * w.whitened[r, k]
-
-
-@kernel
-def speed_of(w: Any, s: int, r: int) -> float:
-    """Velocity of a point along one of its rows."""
-    total = w.free_speed[r]
-    for j in range(w.width[s]):
-        k = w.columns[s, j]
-        total += w.whitened[r, k] * w.summed[k]
-    return total
+        w.summed[w.columns[s, j]] += factor * w.whitened[r, j]
 
 
 @kernel
@@ -122,28 +112,57 @@ def sweep(w: Any) -> float:
     """One sweep; returns the largest change, in units of speed."""
     largest = 0.0
     for s in range(w.counts[0]):
-        at = 3 * s
-        if w.own[s, 0] > 0.0:
-            old = w.impulse[at]
-            w.impulse[at] = max(0.0, old - speed_of(w, s, at) / w.own[s, 0])
-            change = w.impulse[at] - old
-            if change != 0.0:
-                add_row(w, s, at, change)
-                largest = max(largest, abs(change) * w.own[s, 0])
-            if change != change:
-                return np.nan
-        if w.rough[s] > 0.0 and w.own[s, 1] > 0.0:
-            x, y = w.impulse[at + 1], w.impulse[at + 2]
-            if w.impulse[at] > 0.0 or x != 0.0 or y != 0.0:
-                w.impulse[at + 1] = x - speed_of(w, s, at + 1) / w.own[s, 1]
-                w.impulse[at + 2] = y - speed_of(w, s, at + 2) / w.own[s, 1]
-                into_cone(w, s)
-                x, y = w.impulse[at + 1] - x, w.impulse[at + 2] - y
-                if x != 0.0 or y != 0.0:
-                    add_row(w, s, at + 1, x)
-                    add_row(w, s, at + 2, y)
-                    largest = max(largest, max(abs(x), abs(y)) * w.own[s, 1])
+        largest = max(largest, press(w, s))
+        if w.rough[s] > 0.0 and w.own[s, 1] > 0.0 and touched(w, s):
+            largest = max(largest, rub(w, s))
+        if largest != largest:
+            return np.nan
     return largest
+
+
+@inline_kernel
+def touched(w: Any, s: int) -> bool:
+    """Whether a point has an impulse."""
+    at = 3 * s
+    return w.impulse[at] > 0.0 or w.impulse[at + 1] != 0.0 or w.impulse[at + 2] != 0.0
+
+
+@inline_kernel
+def press(w: Any, s: int) -> float:
+    """Normal impulse of one point; returns its change, in units of speed."""
+    at, own = 3 * s, w.own[s, 0]
+    if own == 0.0:
+        return 0.0
+    speed = w.free_speed[at]
+    for j in range(w.width[s]):
+        speed += w.whitened[at, j] * w.summed[w.columns[s, j]]
+    old = w.impulse[at]
+    w.impulse[at] = max(0.0, old - speed / own)
+    change = w.impulse[at] - old
+    if change != 0.0:
+        for j in range(w.width[s]):
+            w.summed[w.columns[s, j]] += change * w.whitened[at, j]
+    return abs(change) * own
+
+
+@inline_kernel
+def rub(w: Any, s: int) -> float:
+    """Friction of one point; returns its change, in units of speed."""
+    at, own = 3 * s, w.own[s, 1]
+    u, v = w.free_speed[at + 1], w.free_speed[at + 2]
+    for j in range(w.width[s]):
+        total = w.summed[w.columns[s, j]]
+        u += w.whitened[at + 1, j] * total
+        v += w.whitened[at + 2, j] * total
+    x, y = w.impulse[at + 1], w.impulse[at + 2]
+    w.impulse[at + 1] = x - u / own
+    w.impulse[at + 2] = y - v / own
+    into_cone(w, s)
+    x, y = w.impulse[at + 1] - x, w.impulse[at + 2] - y
+    if x != 0.0 or y != 0.0:
+        for j in range(w.width[s]):
+            w.summed[w.columns[s, j]] += x * w.whitened[at + 1, j] + y * w.whitened[at + 2, j]
+    return max(abs(x), abs(y)) * own
 
 
 @kernel

@@ -15,21 +15,32 @@ from integrators.kernels.workspace import Workspace
 
 from ...checks import Array
 from ...model.surfaces import BALL_BALL, BALL_PLANE
-from ..workspace import ContactWorkspace, Contacts
+from ..workspace import Contacts, ContactWorkspace
 
 if TYPE_CHECKING:
     from ...joints import Joint
 
-__all__ = ["ALIKE", "BALLS", "OVER_PLANE", "PLANE", "RIGID", "ROTATION", "StepWorkspace", "make_room", "step_workspace"]
+__all__ = [
+    "ALIKE",
+    "BALLS",
+    "OVER_PLANE",
+    "PLANE",
+    "RIGID",
+    "ROTATION",
+    "StepWorkspace",
+    "dense_rows",
+    "make_room",
+    "step_workspace",
+]
 
 # How the position of a joint follows its velocity: q̇ at the middle of the step, or on the group.
 ALIKE, ROTATION, RIGID, PLANE = 0, 1, 2, 3
-GROUPS = {("SO3",): ROTATION, ("SE3",): RIGID, ("SE2",): PLANE}
+GROUPS: dict[tuple[str, ...], int] = {("SO3",): ROTATION, ("SE3",): RIGID, ("SE2",): PLANE}
 
 #: Contacts that have room at first; more is made when it is needed.
 ROOM = 16
 
-#: Which quick look tells that a contact is far: none, two balls, or a ball over a plane of the base.
+#: Which quick look tells whether a gap is closed: none, two balls, or a ball over a fixed plane.
 LOOK, BALLS, OVER_PLANE = 0, 1, 2
 
 
@@ -58,8 +69,9 @@ class StepWorkspace(Workspace, begins_as=ContactWorkspace):
         "counts": "i1",  # how many do, and sweeps
         "columns": "i2",  # velocity variables of each …
         "width": "i1",  # … and how many
-        "whitened": "f2",  # rows D^(−½) L⁻ᵀ Tᵀ of each, and of the loops, orthonormal
-        "loop_rows": "f2",
+        "whitened": "f2",  # rows D^(−½) L⁻ᵀ Tᵀ of each, on its columns …
+        "loop_rows": "f2",  # … and of the loops, orthonormal
+        "rows_3": "f2",  # the three rows of one contact, on all columns
         "free_speed": "f1",  # of the points without impulses, and what restitution asks for
         "rough": "f1",  # friction
         "impulse": "f1",
@@ -115,7 +127,8 @@ def step_workspace(contacts: Contacts) -> StepWorkspace:
         **shared,
         **vectors,
         **_quick_looks(contacts),
-        **_rows(room, nv),
+        **_rows(room, widest(contacts)),
+        rows_3=np.zeros((3, nv)),
         group=np.array([_group_of(body.joint) for body in model.bodies], dtype=np.int64),
         q_start=np.zeros(model.nq),
         q_middle=np.zeros(model.nq),
@@ -129,14 +142,27 @@ def step_workspace(contacts: Contacts) -> StepWorkspace:
     )
 
 
-def _rows(room: int, nv: int) -> dict[str, Any]:
+def widest(contacts: Contacts) -> int:
+    """Columns that a contact has at most."""
+    model = contacts.model
+    if model.loops or any(function is not None for function in contacts.functions):
+        return model.nv
+    tree = model.tree.arrays
+    below = np.diff(tree["v_at"])
+    for i, parent in enumerate(tree["parent"]):  # variables between a body and the base
+        below[i] += below[parent] if parent >= 0 else 0
+    ends = [below[pair[pair >= 0]].sum() for pair in contacts.bodies]
+    return int(min(model.nv, max(ends, default=0)))
+
+
+def _rows(room: int, width: int) -> dict[str, Any]:
     """Arrays for so many contacts that take part."""
     names = ("free_speed", "impulse", "last_impulse", "search")
     return {
         **{name: np.zeros(3 * room) for name in names},
-        "columns": np.zeros((room, nv), dtype=np.int64),
+        "columns": np.zeros((room, width), dtype=np.int64),
         "width": np.zeros(room, dtype=np.int64),
-        "whitened": np.zeros((3 * room, nv)),
+        "whitened": np.zeros((3 * room, width)),
         "rough": np.zeros(room),
         "own": np.zeros((room, 2)),
     }
@@ -145,5 +171,15 @@ def _rows(room: int, nv: int) -> dict[str, Any]:
 def make_room(w: StepWorkspace, needed: int) -> None:
     """Let so many contacts take part."""
     if needed > len(w.width):
-        for name, array in _rows(2 * needed, len(w.v)).items():
+        for name, array in _rows(2 * needed, w.columns.shape[1]).items():
             w.replace(name, array)
+
+
+def dense_rows(w: StepWorkspace) -> Array:
+    """Whitened rows of the contacts that take part, on all columns."""
+    n = int(w.counts[0])
+    Y = np.zeros((3 * n, len(w.v)))
+    for s in range(n):
+        columns = w.columns[s, : w.width[s]]
+        Y[3 * s : 3 * s + 3, columns] = w.whitened[3 * s : 3 * s + 3, : w.width[s]]
+    return Y
