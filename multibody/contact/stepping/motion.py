@@ -29,7 +29,7 @@ from ...dynamics.loops.multipliers import constrained_kernel
 from ...dynamics.with_elements import forward_dynamics, onto_sphere
 from .workspace import PLANE, RIGID, ROTATION
 
-__all__ = ["begin", "carry", "half_way", "moved", "next_velocity"]
+__all__ = ["begin", "carry", "half_way", "moved", "next_velocity", "still_moving"]
 
 #: Half angle of a step's turn, at most; κ has a pole at π/2.
 WIDEST = 1.0
@@ -216,6 +216,33 @@ def weigh(w: Any, i: int, h: float) -> None:
 
 
 @kernel
+def still_moving(w: Any) -> None:
+    """In v: the velocity before the step, carried along to the position q without impulses.
+
+    Linear velocities of free bodies stay what they are in the axes of their predecessors.
+    """
+    for i in range(w.parent.shape[0]):
+        q0, v0 = w.q_at[i], w.v_at[i]
+        for k in range(v0, w.v_at[i + 1]):
+            w.v[k] = w.v_start[k]
+        if w.group[i] == RIGID:
+            back(w.q_start, q0, w.v_start, v0 + 3, w.spare6, 0)
+            w.x[0] = w.q[q0]
+            for k in range(1, 4):
+                w.x[k] = -w.q[q0 + k]
+            back(w.x, 0, w.spare6, 0, w.v, v0 + 3)
+        elif w.group[i] == PLANE:
+            turn_plane(w.q_start[q0] - w.q[q0], w.v, v0 + 1)
+
+
+@kernel
+def turn_plane(angle: float, v: Any, at: int) -> None:
+    """Turn the vector at two places."""
+    c, s, x, y = cos(angle), sin(angle), v[at], v[at + 1]
+    v[at], v[at + 1] = c * x - s * y, s * x + c * y
+
+
+@kernel
 def carry(w: Any) -> None:
     """Velocities with impulses in the axes at the end of the step, which impulses have turned.
 
@@ -234,6 +261,4 @@ def carry(w: Any) -> None:
                 w.x[k] = -w.x[k]
             back(w.x, 0, w.spare6, 0, w.v_end, v0 + 3)
         elif w.group[i] == PLANE:
-            angle = w.q[q0] - w.q_start[q0] - h * w.v[v0]
-            c, s, x, y = cos(angle), sin(angle), w.v_end[v0 + 1], w.v_end[v0 + 2]
-            w.v_end[v0 + 1], w.v_end[v0 + 2] = c * x - s * y, s * x + c * y
+            turn_plane(w.q[q0] - w.q_start[q0] - h * w.v[v0], w.v_end, v0 + 1)

@@ -20,6 +20,7 @@ from ...dynamics.loops.gaps import closure_kernel
 from ...kernels.vectors import transform_vector_inverse
 from ...model.surfaces import GAP_FUNCTION
 from ..geometry import contact_rows, one_contact
+from .motion import still_moving
 from .workspace import BALLS, OVER_PLANE
 
 __all__ = ["approach", "closed_contacts", "rows_of_active"]
@@ -63,7 +64,12 @@ def closed_contacts(w: Any) -> None:
 
 @kernel
 def approach(w: Any) -> None:
-    """What restitution adds to the speeds of the gaps that take part: e ζ of those that close."""
+    """What restitution adds to the speeds of the gaps that take part: e ζ of those that close.
+
+    ζ is the speed before the step, but where the impulses act: so restitution and impulse speak of
+    the same point, and make no energy.
+    """
+    still_moving(w)
     forward(w)
     for s in range(w.counts[0]):
         c = w.active[s]
@@ -71,6 +77,8 @@ def approach(w: Any) -> None:
         w.free_speed[3 * s] = w.bounce[c] * min(w.speed[3 * c], 0.0)
         w.free_speed[3 * s + 1] = 0.0
         w.free_speed[3 * s + 2] = 0.0
+    for k in range(w.v.shape[0]):
+        w.v[k] = w.v_end[k]
 
 
 @kernel

@@ -83,14 +83,11 @@ class TimeStepper:
         _closed(w)
         n = int(w.counts[0])
         make_room(w, n)
-        if n:
-            load(self.model, w.q_start, w.v_start, t)
-            _approach(w)
-            w.t[0] = t + 0.5 * h
         _moved(w)
         w.counts[1] = 0
         if n:
             w.t[0] = t + h
+            _approach(w)
             _rows(w)
             self._impulses(w, n)
             _after(w)
