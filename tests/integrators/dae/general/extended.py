@@ -10,6 +10,7 @@ recurrences of elementary functions.
 """
 
 import math
+import operator
 import sys
 
 import numpy as np
@@ -22,6 +23,15 @@ NUMBER = np.longdouble
 EPS = float(np.finfo(NUMBER).eps)
 MESHES = ((18, 1e-18), (24, 1e-20))  # order, tolerance of a step
 SETTLED = 4 * EPS
+#: The operators of scalars are ten times as fast as ufuncs.
+ALGEBRA = {
+    **FLOATS,
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "neg": operator.neg,
+}
 FACTORIAL = [NUMBER(math.factorial(k)) for k in range(60)]
 
 
@@ -29,7 +39,7 @@ class Series(Coefficients):
     """Taylor coefficients whose quotients are rounded once, and not to doubles."""
 
     def __init__(self, prepared, t, p, a):
-        super().__init__(prepared, t, p, a, FLOATS, NUMBER)
+        super().__init__(prepared, t, p, a, ALGEBRA, NUMBER)
 
     def with_trial(self, a):
         other = Series(self.prepared, self.t, self.p, a)
@@ -79,7 +89,7 @@ class Extended:
         symbols = [FACTORIAL[o] * a[j][o] for j, o in array.equations.symbols]
         J = np.zeros((array.n, array.n), dtype=NUMBER)
         J[jacobian.rows, jacobian.columns] = jacobian.program.evaluate(
-            [t, *symbols, *self.p], FLOATS, NUMBER
+            [t, *symbols, *self.p], ALGEBRA, NUMBER
         )
         return J
 
