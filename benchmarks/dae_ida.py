@@ -15,7 +15,7 @@ import warnings
 
 import numpy as np
 import scipy.sparse as sp
-import scipy.sparse.linalg
+from scipy.sparse.linalg import spsolve
 
 os.environ["FEATHERSTEP_COMPILE"] = "first"  # times of interpreted kernels mean nothing
 
@@ -147,7 +147,7 @@ def all_slopes(parts, y0, differential):
     residual(-step, y0, slopes, before)
     residual(step, y0, slopes, after)
     wanted = J[n:, :n] @ slopes[:n] + (after - before)[n:] / (2 * step)
-    slopes[n:] = sp.linalg.spsolve(J[n:, n:].tocsc(), -wanted)
+    slopes[n:] = spsolve(J[n:, n:].tocsc(), -wanted)
     return slopes
 
 

@@ -178,10 +178,11 @@ def references(name, **parameters):
 
 def main(names):
     for name in names or ("robot_arm", "car_axis", "transistor_amplifier"):
-        values, digits, steps = references(name)
-        print(f"{name}: {digits:.1f} digits agree on meshes of {steps[0]} and {steps[1]} steps")
+        values, digits, (some, more) = references(name)
+        lines = [f"{name}: {digits:.1f} digits agree on meshes of {some} and {more} steps"]
         for unknown, x in values.items():
-            print(f"    {unknown!r}: {np.format_float_positional(x, 19, fractional=False)},")
+            lines.append(f"    {unknown}: {np.format_float_positional(x, 19, fractional=False)}")
+        sys.stdout.write("\n".join([*lines, ""]))
         sys.stdout.flush()
 
 
