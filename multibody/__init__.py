@@ -4,7 +4,7 @@ What lives where, each room importing from those above it only:
 
 - `kernels`: arithmetic of spatial vectors on plain arrays, interpreted, compiled and traced;
 - `algebra`: rotations, frames, screws, spatial vectors and inertias as types;
-- `joints`: a class a joint, and a registry;
+- `joints`: a class a joint, and a registry; `elements`: force laws, likewise;
 - `model`, `io`: bodies, joints and loops put together and checked; files;
 - `dynamics`: one algorithm a file, `loops` for closed ones, `book` for those to read;
 - `contact`: gaps, contact forces, impacts;
@@ -96,6 +96,7 @@ from .dynamics.motion import (
     point_jacobian,
     point_position,
 )
+from .elements import Element, ForceLaw
 from .io import ModelFileError, Report, load_model, save_model
 from .joints import (
     AngleSequence,
@@ -150,6 +151,7 @@ __all__ = [
     "Cylindrical",
     "Disc",
     "Driven",
+    "Element",
     "Energy",
     "EnergyGainError",
     "EnergyLedger",
@@ -158,6 +160,7 @@ __all__ = [
     "FamilyRows",
     "Fixed",
     "Force",
+    "ForceLaw",
     "Frame",
     "FrameMoving",
     "Free",

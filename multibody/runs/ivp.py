@@ -238,7 +238,8 @@ def as_ivp(
     elif quaternions != "renormalise" and isinstance(problem.project, Normaliser):
         problem = problem.with_(project=None)
     driven = driven_variables(model, tau)
-    invariants = conserved_quantities(model, driven) if f_ext is None else {}
+    undisturbed = f_ext is None and not model.elements
+    invariants = conserved_quantities(model, driven) if undisturbed else {}
     if model.loops:
         invariants |= gap_invariants(model)
 
