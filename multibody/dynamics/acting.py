@@ -16,6 +16,7 @@ from integrators.kernels import OnWorkspace
 
 from ..checks import Array, exact_array
 from ..elements import NamedElement
+from ..elements.signals import value_of
 from ..model.rules import FROM_DYNAMICS
 from .kinematics import forward
 from .loading import load
@@ -32,6 +33,7 @@ __all__ = [
     "PointNow",
     "acting",
     "element_outputs",
+    "look",
     "own_rates",
     "with_own_rates",
 ]
@@ -124,6 +126,11 @@ class Here:
         self._scene, self._named, self._part = scene, element, _Part()
         self.t, self.z = scene.t, z
 
+    @property
+    def element(self) -> Any:
+        """The element itself."""
+        return self._named.element
+
     def state(self, name: str) -> Any:
         """An own state by its name."""
         names = self._named.element.states
@@ -155,6 +162,29 @@ class Here:
         """Place and velocity, in base coordinates, of a point given in body coordinates."""
         at = self.frame(body, point)
         return PointNow(at.position, at.velocity)
+
+    def signal(self, given: Any) -> Any:
+        """Value of an input: a number, a function of time, a table, or another element's output.
+
+        A text names an element, whose output "u" it is, or "element.output".
+        """
+        if not isinstance(given, str):
+            return value_of(given, self.t)
+        name, _, output = given.partition(".")
+        return self.from_element(name, output or "u")
+
+    def from_element(self, name: str, output: str = "u") -> Any:
+        """Output of an element that was added before this one."""
+        parts = self._scene.parts
+        if name not in parts:
+            self._wrong(
+                f"there is no element {name!r} before it; elements see those that were added "
+                f"earlier: {list(parts)}"
+            )
+        if output not in parts[name].outputs:
+            known = list(parts[name].outputs)
+            self._wrong(f"element {name!r} has no output {output!r}; it has {known}")
+        return parts[name].outputs[output]
 
     # ------------------------------------------------------------------ what is done
 
@@ -192,7 +222,9 @@ class Here:
             x = self.frame(i, point).position
             self._wrench(i, np.concatenate([C + _cross(x, F), F]))
 
-    def push_at(self, body: str | int, force: Any, place: Any, couple: Any = (0.0, 0.0, 0.0)) -> None:
+    def push_at(
+        self, body: str | int, force: Any, place: Any, couple: Any = (0.0, 0.0, 0.0)
+    ) -> None:
         """Act with a force at a place, and a couple, all in base coordinates."""
         F = self._count(force, 3, "force")
         C = self._count(couple, 3, "couple")
@@ -244,7 +276,9 @@ class Here:
 
 def _three(value: Any, name: str) -> Any:
     array = np.asarray(value)
-    return array if array.dtype == object and array.shape == (3,) else exact_array(value, name, (3,))
+    return (
+        array if array.dtype == object and array.shape == (3,) else exact_array(value, name, (3,))
+    )
 
 
 def _cross(a: Any, b: Any) -> Any:
@@ -262,6 +296,7 @@ class _Scene:
         self._bodies: Any = None
         self._loops: dict[int, Any] = {}
         self._places: Any = None
+        self.parts: dict[str, _Part] = {}
 
     @property
     def numbers(self) -> Any:
@@ -327,7 +362,7 @@ def acting(model: Model, t: Any, q: Any, v: Any) -> Acted:
         if last.key == key:
             return last.acted  # type: ignore[no-any-return]
     scene = _Scene(model, t, q, v)
-    parts: dict[str, _Part] = {}
+    parts = scene.parts
     sizes: dict[str, int] = {}
     table, at, z_at = scene.numbers, 0, model.nq - model.n_states
     for named in model.elements:
@@ -344,6 +379,19 @@ def acting(model: Model, t: Any, q: Any, v: Any) -> Acted:
     if last is not None:
         last.key, last.acted = key, acted
     return acted
+
+
+def look(model: Model, t: float, q: Array, v: Array, name: str) -> Here:
+    """What one element of a model sees at a state of numbers, those before it having acted."""
+    scene = _Scene(model, t, q, v)
+    scene.parts |= acting(model, t, q, v).parts
+    at = model.nq - model.n_states
+    for named in model.elements:
+        n = len(named.element.states)
+        if named.name == name:
+            return Here(scene, named, q[at : at + n])
+        at += n
+    raise ValueError(f"no element is named {name!r}; there are {[e.name for e in model.elements]}")
 
 
 def own_rates(model: Model, t: Any, q: Any, v: Any) -> Any:

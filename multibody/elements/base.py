@@ -96,6 +96,10 @@ class Element:
         """Names of fields that are numbers or arrays of numbers."""
         return [f.name for f in self._fields() if _is_numbers(getattr(self, f.name))]
 
+    def number_names(self) -> list[str]:
+        """Name of the field that each of the numbers belongs to."""
+        return [n for n in self._number_fields() for _ in range(np.size(getattr(self, n)))]
+
     @property
     def numbers(self) -> Array:
         """All numbers of the element, one after the other."""
@@ -141,9 +145,7 @@ class Element:
         """What elements of one structure share: everything but numbers."""
         numeric = [(name, np.shape(getattr(self, name))) for name in self._number_fields()]
         other = [
-            (f.name, getattr(self, f.name))
-            for f in self._fields()
-            if f.name not in dict(numeric)
+            (f.name, getattr(self, f.name)) for f in self._fields() if f.name not in dict(numeric)
         ]
         return type(self), tuple(self.states), numeric, other
 

@@ -347,7 +347,9 @@ class ModelBuilder:
         >>> b.build().elements[0].name
         'spring'
         """
-        check_name(name, ChainMap[str, Any](self._elements, self._bodies, self._declared), "element")
+        check_name(
+            name, ChainMap[str, Any](self._elements, self._bodies, self._declared), "element"
+        )
         self._elements[name] = element
 
     def build(self) -> Model:

@@ -162,7 +162,9 @@ class Model:
                 )
         self._freeze()
         check_masses(self)
-        if self.elements and not has_symbols(np.concatenate([e.element.numbers for e in self.elements])):
+        if self.elements and not has_symbols(
+            np.concatenate([e.element.numbers for e in self.elements])
+        ):
             FROM_DYNAMICS["check elements"](self)
 
     def _freeze(self) -> None:
@@ -306,7 +308,9 @@ class Model:
     @property
     def is_damped(self) -> bool:
         """Whether some joint, stop or spring takes energy away, or elements may do so."""
-        joints = bool(self.elements) or any(b.damping.any() or b.limits[:, 3].any() for b in self.bodies)
+        joints = bool(self.elements) or any(
+            b.damping.any() or b.limits[:, 3].any() for b in self.bodies
+        )
         return joints or any(spring.damping > 0.0 for spring in self.springs)
 
     @cached_property
@@ -441,7 +445,9 @@ class Model:
 
 def _checked(parts: Any, kind: Any, check: Callable[[Any, int], Any], n: int) -> tuple[Any, ...]:
     """Parts of one kind, checked, under names that differ."""
-    what = {Body: "body", Loop: "loop", PointSpring: "spring", Contact: "contact"}.get(kind, "element")
+    what = {Body: "body", Loop: "loop", PointSpring: "spring", Contact: "contact"}.get(
+        kind, "element"
+    )
     names: set[str] = set()
     found = []
     for part in parts:

@@ -31,6 +31,7 @@ from .observe import over_all_loops, with_reactions
 from .prescribed import drive_review
 from .prescribed_motion import PrescribedMotion
 from .recursions import Recursions, unit_quaternions
+from .scheduled import scheduled
 from .singular import loop_review
 from .slopes import TRACED_BODIES, Slopes
 from .watched import mechanism_watch
@@ -271,7 +272,7 @@ def as_dae(
         return mechanism_watch(model, *forces, split_states)(problem, t, y)
 
     review = problem.review if motion is None else motion.review(problem.review)
-    return problem.with_(observe=observe, watch=watch, review=review)
+    return scheduled(problem.with_(observe=observe, watch=watch, review=review), model)
 
 
 def closed_problem(

@@ -31,6 +31,7 @@ from .forces import driven_variables, takes_parameters, with_parameters
 from .ivp import as_ivp
 from .observe import observables
 from .prescribed import drive_review
+from .scheduled import scheduled
 from .singular import loop_review
 from .singular_screen import LoopScreen
 from .slopes import _ExactJacobian
@@ -157,7 +158,7 @@ def family_problem(
     parts = directed(direction(base.t_span))
     _check_agreement(family, base, parts["f"], tau, f_ext, own, options)
     names = set(base.invariants)
-    return FamilyProblem(
+    problem = FamilyProblem(
         **parts,
         y0=base.y0,
         t_span=base.t_span,
@@ -173,6 +174,8 @@ def family_problem(
         made_by=(family, q0, v0, t_span, tau, f_ext, options),
         directed=directed,
     )
+    made: FamilyProblem = scheduled(problem, family.base, family.model)
+    return made
 
 
 def _again(made_by: tuple[Any, ...], changes: dict[str, Any]) -> IVP:

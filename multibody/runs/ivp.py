@@ -31,6 +31,7 @@ from .observe import observables
 from .prescribed import drive_review
 from .prescribed_motion import PrescribedMotion
 from .recursions import unit_quaternions
+from .scheduled import scheduled
 from .slopes import TRACED_BODIES, Slopes
 from .traced import traced_fd, traced_id
 from .watched import mechanism_watch
@@ -250,12 +251,8 @@ def as_ivp(
     def watch(problem: Any, t: Array, y: Array) -> Any:
         return mechanism_watch(model, *forces_at(tau, f_ext, problem.params))(problem, t, y)
 
-    return problem.with_(
-        invariants=invariants,
-        name=model.name,
-        observe=observe,
-        watch=watch,
-    )
+    problem = problem.with_(invariants=invariants, name=model.name, observe=observe, watch=watch)
+    return scheduled(problem, model)
 
 
 def _of_tree(

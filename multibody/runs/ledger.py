@@ -418,7 +418,9 @@ class _Books:
             a = FD(model, q, v, tau, forces, t=t)
         self._tree_drives(t, q, v, a, forces, drives)
         power["drives"] = sum(drives.values())
-        energies = {name: energy(part, q[: part.nq], t=t).potential for name, part in self.parts.items()}
+        energies = {
+            name: energy(part, q[: part.nq], t=t).potential for name, part in self.parts.items()
+        }
         energies |= {"kinetic": energy(model, q, v, t=t).kinetic, "loop springs": stored}
         slope = np.concatenate([position_rate(model, q, v, t=t), a])
         powers = np.array([power[name] for name in ENTRIES])
