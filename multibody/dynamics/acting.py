@@ -360,7 +360,7 @@ def acting(model: Model, t: Any, q: Any, v: Any) -> Acted:
         last = model.tree.traced.setdefault("acting", _Last())
         key = (float(t), q.tobytes(), v.tobytes())
         if last.key == key:
-            return last.acted  # type: ignore[no-any-return]
+            return last.acted
     scene = _Scene(model, t, q, v)
     parts = scene.parts
     sizes: dict[str, int] = {}
