@@ -93,8 +93,9 @@ class Element:
             return ()
 
     def _number_fields(self) -> list[str]:
-        """Names of fields that are numbers or arrays of numbers."""
-        return [f.name for f in self._fields() if _is_numbers(getattr(self, f.name))]
+        """Names of fields that are numbers or arrays of numbers; those of text may be bodies."""
+        found = [f for f in self._fields() if _is_numbers(getattr(self, f.name))]
+        return [f.name for f in found if f.type is not str and not str(f.type).startswith("str")]
 
     def number_names(self) -> list[str]:
         """Name of the field that each of the numbers belongs to."""
