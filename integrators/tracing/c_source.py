@@ -112,4 +112,3 @@ def to_c(program: Program, n: int, k: int, name: str = "f", title: str = "") -> 
     prototype = f"{signature};"
     body = [signature, "{", *unused, *lines, *stores, "}"]
     return "\n".join([head, *helpers, *([""] if helpers else []), prototype, "", *body, ""])
-

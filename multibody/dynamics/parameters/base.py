@@ -79,7 +79,8 @@ class BaseParameters:
     @property
     def combinations(self) -> tuple[str, ...]:
         """The base parameters in words, such as ``arm.I_yy + 0.25 hand.m``."""
-        return tuple(_combination(row, k, self.names) for k, row in zip(self.independent, self.matrix))
+        rows = zip(self.independent, self.matrix)
+        return tuple(_combination(row, k, self.names) for k, row in rows)
 
     def __str__(self) -> str:
         head = (
@@ -111,7 +112,13 @@ def base_parameters(
     --------
     >>> from multibody import mechanisms
     >>> print(base_parameters(mechanisms.double_pendulum()))
-    4 base parameters of 20; 12 have no effect, 3 can be identified by themselves
+    6 base parameters of 20; 13 have no effect, 4 can be identified by themselves
+                 0  upper.h_x
+                -2  upper.h_z − lower.m
+                 2  upper.I_yy + lower.m
+                 0  lower.h_x
+                -1  lower.h_z
+                 1  lower.I_yy
     """
     names = parameter_names(model, armature)
     W = _forces_told(model, q, armature, np.random.default_rng(seed))
@@ -160,8 +167,8 @@ def _closed(model: Model, start: Array | None, rng: np.random.Generator, t: floa
         except AssemblyError as error:
             last = error
     raise AssemblyError(
-        f"base_parameters: no position with closed loops was found in {ATTEMPTS} attempts ({last}); "
-        "give one as q"
+        f"base_parameters: no position with closed loops was found in {ATTEMPTS} attempts "
+        f"({last}); give one as q"
     )
 
 
