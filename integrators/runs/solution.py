@@ -161,6 +161,9 @@ class Solution:
         fewer components end in NaN.
     event_names : list of tuple
         For the same: mode (None for all) and name of the events of ``t_events``.
+    recorded : dict or None
+        Named quantities that were read off along the run, if asked for (``multibody.simulate``);
+        left out of files.
     parts : list of Solution
         For the same: the run in each interval, as it was; left out of files and pickles.
     """
@@ -184,6 +187,7 @@ class Solution:
         self.method: str = fields.pop("method", "")
         self.dense_order: int = int(fields.pop("dense_order", 0))
         self.problem: Any = fields.pop("problem", None)
+        self.recorded: Any = fields.pop("recorded", None)
         self.exception: BaseException | None = fields.pop("exception", None)
         self.reached: tuple[float, NDArray[Any]] | None = fields.pop("reached", None)
         if self.reached is None and t.size:

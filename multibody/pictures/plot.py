@@ -32,7 +32,8 @@ from integrators.analysis.plot.style import (
 )
 
 from ..checks import Array, ArrayLike, one_of
-from ..runs.simulate import _check_solution, energies, positions
+from ..runs.observing.states import states_of
+from ..runs.simulate import energies, positions
 from .skeleton import Skeleton, axes_of_view, skeleton, view_of
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def coordinates(
     """
     names = model.v_names if velocities else model.q_names
     chosen = _chosen(model, names, which, velocities)
-    times, states = _check_solution(model, solution)
+    times, states = states_of(model, solution)
     rows = states[model.nq :] if velocities else states[: model.nq]
     ax = new_axes(ax)
     for k, i in enumerate(chosen):
@@ -109,7 +110,7 @@ def _kinds_of_positions(model: Model) -> list[str]:
             kinds += ["unit quaternions"] * 4
             names = names[4:]
         kinds += [_kind(name, POSITIONS) for name in names]
-    return kinds
+    return kinds + ["own states"] * model.n_states
 
 
 def _kinds_of_velocities(model: Model) -> list[str]:
