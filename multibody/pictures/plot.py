@@ -95,6 +95,7 @@ def coordinates(
     for k, i in enumerate(chosen):
         ax.plot(times, rows[i], label=plain(names[i]), lw=1.6, ls=_dashes(k), **_colour(k))
     kinds = _kinds_of_velocities(model) if velocities else _kinds_of_positions(model)
+    kinds = kinds + ["own states"] * model.n_states
     drawn = dict.fromkeys(kinds[i] for i in chosen)  # a set that keeps its order
     _label(ax, model.name, ", ".join(drawn))
     _legend(ax, len(chosen))
@@ -110,7 +111,7 @@ def _kinds_of_positions(model: Model) -> list[str]:
             kinds += ["unit quaternions"] * 4
             names = names[4:]
         kinds += [_kind(name, POSITIONS) for name in names]
-    return kinds + ["own states"] * model.n_states
+    return kinds
 
 
 def _kinds_of_velocities(model: Model) -> list[str]:
