@@ -23,13 +23,14 @@ Array = NDArray[np.float64]
 MOST_NEWTON = 4
 ROUND_OFF = 10 * np.finfo(float).eps
 SMALLEST_RTOL = 1e-15
+LOOSE = 1e-3  # relative tolerances above it are taken as they are
 
 
 class VariableEngine(Engine):
     """A multistep method of variable order bound to a problem."""
 
     default_controller = Controller(safety=0.8, min_factor=0.2)
-    share = 1.0
+    share = 1.5
 
     def __init__(self, method: Any, problem: IVP, options: Options) -> None:
         self.method = method
@@ -47,9 +48,13 @@ class VariableEngine(Engine):
         self._tighten()
 
     def _tighten(self) -> None:
-        """Aim below the tolerance by as much as errors of single steps add up, on the average."""
+        """Aim below the tolerance by as much as the errors of single steps add up.
+
+        Errors of tol in each of N ~ tol^(−1/(q+1)) steps add up to tol^(q/(q+1)).
+        """
         rtol = self.options.rtol
-        self.state.rtol = max(self.share * rtol, min(SMALLEST_RTOL, rtol))
+        share = self.share * min(1.0, rtol / LOOSE) ** (1 / (self.order + 1))
+        self.state.rtol = max(share * rtol, min(SMALLEST_RTOL, rtol))
         self._share = self.state.rtol / rtol if rtol > 0 else self.share
 
     def rebind(self, problem: IVP, options: Options) -> None:
