@@ -2,12 +2,13 @@
 
     python benchmarks/detest_references.py > integrators/problems/detest/references.py
 
-By Radau IIA of order 13 in 80-bit arithmetic, on the steps of a run in double precision, each divided
-in two and in three, so that the difference says how many digits are right.
+By Radau IIA of order 13 in 80-bit arithmetic, on the steps of a run in double precision, each
+divided in two and in three, so that the difference says how many digits are right.
 """
 
 import sys
 from functools import cache
+from itertools import pairwise
 
 import mpmath
 import numpy as np
@@ -26,9 +27,13 @@ def radau():
     """A and c of Radau IIA, rounded once from 40 digits."""
     with mpmath.workdps(40):
         s = STAGES
-        legendre = [mpmath.taylor(lambda x, k=k: mpmath.legendre(k, 2 * x - 1), 0, k) for k in (s - 1, s)]
+        legendre = [
+            mpmath.taylor(lambda x, k=k: mpmath.legendre(k, 2 * x - 1), 0, k) for k in (s - 1, s)
+        ]
         poly = [a - b for a, b in zip(legendre[1], [*legendre[0], mpmath.mpf(0)])]
-        roots = sorted(mpmath.polyroots(poly[::-1], maxsteps=500, extraprec=200), key=lambda x: x.real)
+        roots = sorted(
+            mpmath.polyroots(poly[::-1], maxsteps=500, extraprec=200), key=lambda x: x.real
+        )
         c = [r.real for r in roots]
         V = mpmath.matrix(s, s)
         for i in range(s):
@@ -49,7 +54,7 @@ def collocated(problem, f, mesh):
     n, y = problem.n, np.array(problem.y0, dtype=LONG)
     jacobian = problem.f.jacobian()
     W = np.zeros((STAGES, n), dtype=LONG)
-    for t, t_new in zip(mesh[:-1], mesh[1:]):
+    for t, t_new in pairwise(mesh):
         h = t_new - t
         J = np.asarray(jacobian(float(t), y.astype(float)))
         factors = lu_factor(np.eye(STAGES * n) - float(h) * np.kron(A.astype(float), J))
@@ -87,11 +92,13 @@ def both(name):
 
 def main():
     """Print the table."""
-    print('"""Solutions of DETEST at the end of the interval: see benchmarks/detest_references.py."""\n')
+    print('"""Solutions of DETEST at the end, by benchmarks/detest_references.py."""\n')
     print("REFERENCES: dict[str, list[float]] = {")
     for name in detest.names():
         first, second = both(name)
-        apart = float(np.max(np.abs(first - second) / (np.abs(second) + np.max(np.abs(second)) * 1e-6)))
+        apart = float(
+            np.max(np.abs(first - second) / (np.abs(second) + np.max(np.abs(second)) * 1e-6))
+        )
         print(f"{name}: the two differ by {apart:.1e}", file=sys.stderr, flush=True)
         print(f'    "{name}": [')
         for x in second:

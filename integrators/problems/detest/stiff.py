@@ -200,7 +200,12 @@ def e4(t: Any, y: Any) -> Any:
 @_problem("E5", [1.76e-3, 0, 0, 0], 1000.0)
 def e5(t: Any, y: Any) -> Any:
     """Pyrolysis (Datta)."""
-    slow, fast, met, back = 7.89e-10 * y[0], 1.1e7 * y[0] * y[2], 1.13e9 * y[1] * y[2], 1.13e3 * y[3]
+    slow, fast, met, back = (
+        7.89e-10 * y[0],
+        1.1e7 * y[0] * y[2],
+        1.13e9 * y[1] * y[2],
+        1.13e3 * y[3],
+    )
     return np.array([-slow - fast, slow - met, slow - fast + back - met, fast - back])
 
 

@@ -3,12 +3,14 @@
 The past is one of slopes. With S the polynomial through the last q of them, and w its nodes'
 polynomial, a step of length h is
 
-    p = y + h ∫ S,        y₊ = p + h γ_q φ_q,        φ_q = f(t₊, p) − S(t₊),        γ_q = ∫ w / w(t₊):
+    p = y + h ∫ S,      y₊ = p + h γ_q φ_q,      φ_q = f(t₊, p) − S(t₊),      γ_q = ∫ w / w(t₊):
 
 the corrector is the Moulton formula with q + 1 slopes, of order q + 1, and its difference from the
-one of order q, h (γ_{q−1} − γ_q) φ_q, is the error estimate (:cite:`shampine1975`). The same with other
-q serves to choose the order. Integrals are sums by Gauss, exact for these degrees.
+one of order q, h (γ_{q−1} − γ_q) φ_q, is the error estimate (:cite:`shampine1975`). The same with
+other q serves to choose the order. Integrals are sums by Gauss, exact for these degrees.
 """
+
+# mypy: allow-untyped-defs, allow-incomplete-defs, no-check-untyped-defs
 
 from __future__ import annotations
 

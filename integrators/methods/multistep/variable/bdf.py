@@ -16,9 +16,9 @@ degree q + 1, the error would be
 and likewise for other orders, with their own predictors: that is how the order is chosen.
 """
 
-from __future__ import annotations
+# mypy: allow-untyped-defs, allow-incomplete-defs, no-check-untyped-defs
 
-import numpy as np
+from __future__ import annotations
 
 from ....kernels import kernel
 from ....kernels.elementary import exp, log
@@ -45,13 +45,13 @@ from .interpolation import (
 __all__ = ["bdf_accept", "bdf_dense", "bdf_refine", "bdf_step"]
 
 NEWTON_SHARE = 0.1  # of the tolerance that Newton's iteration may leave
-KEPT_MATRIX = 0.2  # relative change of h/α for which large systems keep their factors
+KEPT_MATRIX = 0.3  # relative change of h/α for which large systems keep their factors
 WORN_RATE = 0.15  # a Jacobian by which the iteration converges more slowly is evaluated again …
 OLDEST = 30  # … as is one that has served so many steps
 LEAST_ERROR = 0.5  # of the error constant with equal steps: unequal ones can make it vanish
 FAILURES_TO_LOWER, FAILURES_TO_RESTART = 2, 4
 BIAS_SAME, BIAS_LOWER, BIAS_HIGHER = 2.0, 2.5, 3.5  # errors are taken for so many times larger
-WORTHWHILE = 1.2  # longer steps by less are not worth a factorisation
+WORTHWHILE, WORTHWHILE_LARGE = 1.2, 1.35  # steps longer by less are not worth a factorisation
 GROWTH_AT_START, GROWTH = 10.0, 4.0
 
 
@@ -102,7 +102,7 @@ def bdf_step(w, t, h):
 
 @kernel
 def prepare_past(w, t, h):
-    """See to it that there is a past, and that it ends in the present; lower the order in trouble."""
+    """See to it that there is a past, and that it ends now; lower the order in trouble."""
     if w.last_rejected == 0:
         w.failures = 0
     elif w.have_start == 1:
@@ -275,9 +275,10 @@ def bdf_accept(w, t, h):
     if w.last_rejected == 1:
         most = min(most, 1.0)
         best = min(best, q)
-    if most < WORTHWHILE and most >= 1.0:
+    worthwhile = WORTHWHILE if w.external_algebra == 0 else WORTHWHILE_LARGE
+    if 1.0 <= most < worthwhile:
         most = 1.0
-    if best != q and most >= 1.0 or best < q:
+    if best < q or (best > q and most >= 1.0):
         w.order_now = best
         w.steps_at_order = 0
     most = max(most, 0.5)

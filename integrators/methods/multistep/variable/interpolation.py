@@ -1,10 +1,12 @@
 """Polynomials through values at unequal times: weights, found anew for each step.
 
 Variable steps and orders need no more than that. The past is kept as it is, newest first, in
-``past`` at the times ``past_t``; a polynomial of degree k through its first k + 1 values is a sum of
-these values with weights that depend on the times alone. To use a higher or lower order is to
+``past``, at the times ``past_t``; a polynomial of degree k through its first k + 1 values is a sum
+of these values with weights that depend on the times alone. To use a higher or lower order is to
 look further back, or less far.
 """
+
+# mypy: allow-untyped-defs, allow-incomplete-defs, no-check-untyped-defs
 
 from __future__ import annotations
 

@@ -118,4 +118,6 @@ class Adams:
                 )
             problem = divided_by_mass(problem)
         key = (self.name, self.order, options.rtol)
-        return AdamsEngine.reused(key, problem, options, lambda: AdamsEngine(self, problem, options))
+        return AdamsEngine.reused(
+            key, problem, options, lambda: AdamsEngine(self, problem, options)
+        )
