@@ -15,7 +15,7 @@ from .errors import FileError, IntegrationError, IntegrationInterrupted
 from .hybrid import Hybrid, Mode, Transition
 from .kernels import compiled, kernel
 from .manifold import Manifold
-from .problem import IVP, Event
+from .problem import IVP, Event, Schedule
 from .runs.solution import DenseOutput, Solution, Status
 from .solve import solve
 from .stepping.control import PI, PID, Controller, I, Predictive
@@ -58,6 +58,7 @@ __all__ = [
     "MuntheKaas",
     "OrderCondition",
     "Predictive",
+    "Schedule",
     "Solution",
     "Status",
     "Stepwise",

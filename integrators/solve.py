@@ -260,6 +260,8 @@ def solve(
         output_times,
         may_end_early=len(ivp.events) > 0 or callback is not None,
     )
+    if ivp.schedule is not None:
+        tstops = [*np.atleast_1d(tstops), *np.ravel(ivp.schedule.times(*ivp.t_span))]
     stops = stops_of(tstops, ivp.t_span)
     first = first_step_length(first_step, ivp.t_span, options)
     engine = bound(chosen, ivp, options)
