@@ -448,6 +448,7 @@ class Run:
         sol = self._dense_output() if self.keep_dense else None
         tracker = self.tracker
         kind = self.ivp.y0.dtype
+        counters: dict[str, Any] = engine.statistics()
         return Solution(
             _joined(self.ts),
             y.astype(kind, copy=False),
@@ -464,7 +465,7 @@ class Run:
             dense_order=engine.dense_order,
             problem=self.ivp,
             exception=self.exception,
-            **engine.statistics(),
+            **counters,
         )
 
 
