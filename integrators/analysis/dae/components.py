@@ -234,7 +234,8 @@ def _invariant(
 ) -> Curve:
     """The drift of an invariant, as a component of its own."""
     measure = ErrorMeasure.of(name, problem)
-    drifts = [None if sol is None else measure.error(problem, sol, Reference(None, "")) for _, sol in runs]  # fmt: skip
+    start = Reference(None, "")  # its value at the start is what an invariant is compared with
+    drifts = [None if sol is None else measure.error(problem, sol, start) for _, sol in runs]
     rows = tuple(
         replace(row, method=name, error=drift if row.ok else None)
         for (row, _), drift in zip(runs, drifts)

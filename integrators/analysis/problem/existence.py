@@ -162,7 +162,7 @@ def existence(
         "(Peano)",
     ]
     interval = (start - reach, start + reach)
-    solutions: tuple[Callable[[Any], Any], ...] = ()
+    solutions = ()
     if L.is_lipschitz:
         verdict = "unique"
         reasons.append(

@@ -145,7 +145,7 @@ class Constantly:
 
 
 class Leaving:
-    """The solution of y' = g(t) h(y) that leaves a zero y0 of h at once, by separation of variables.
+    """The solution of y' = g(t) h(y) that leaves a zero y0 of h at once: variables are separated.
 
     s(t) = ∫_{y₀}^{y} dη/h(η). With h ~ c|η − y₀|ˢ, s < 1, the substitution |η − y₀| = u^{1/(1−s)}
     makes the integrand smooth. Where h has the sign that drives solutions back to y₀, the solution
