@@ -75,6 +75,10 @@ def named_method(name: str) -> Any:
         from .runge_kutta.radau_variable import VariableRadau
 
         return VariableRadau()
+    if plain in ("bdf", "ndf", "adams"):
+        from .multistep.variable import BDF, Adams
+
+        return Adams() if plain == "adams" else BDF(numerical=plain == "ndf")
     order = plain[6:].strip("()")
     if plain.startswith("taylor") and (order.isdigit() or order in ("", "auto")):
         from .taylor import Taylor

@@ -32,6 +32,7 @@ from .observing.watched import mechanism_watch
 from .prescribing.jumps import drive_review
 from .prescribing.motion import PrescribedMotion
 from .recursions import Recursions, unit_quaternions
+from .scheduled import scheduled
 from .singularities.review import loop_review
 from .slopes import TRACED_BODIES, Slopes
 
@@ -128,7 +129,8 @@ def as_mechanical(
     keep = Stabilisation(rank_tolerance=rank_tolerance).starting_at(model, q0, t0)
     way, places = direction((t0, t1)), model.quaternion_places
     gain, kept = way * quaternion_gain, None
-    if mixing is None and not (callable(tau) or isinstance(tau, tuple) or f_ext is not None):
+    numbers = not (callable(tau) or isinstance(tau, tuple) or f_ext is not None or model.elements)
+    if mixing is None and numbers:
         # Nothing but the model and these numbers is in what is traced.
         like = ("loops", tuple(chosen.tolist()), len(p), keep, gain, traced)
         kept = model.tree.traced.setdefault(like, {})
@@ -137,6 +139,7 @@ def as_mechanical(
     undisturbed = tau is None and f_ext is None
     conservative = undisturbed and not model.is_rheonomic and not model.is_damped
     plain = all(b.joint.rate_is_velocity for b in model.bodies)  # positions are vectors
+    plain, acts = plain and not model.n_states, bool(model.elements)
     names = constraints(model, q0).names
     return Mechanical(
         ways.mass,
@@ -151,6 +154,7 @@ def as_mechanical(
         rate=None if plain else ways.rate,
         retract=None if plain else lambda q, u: model.integrate(model.normalise(q), u),
         normalise=partial(unit_quaternions, places=places) if places else None,
+        own_states=model.n_states,
         velocity_only=np.flatnonzero(~holonomic).tolist(),
         params=p,
         multiplier_names=() if mixing is not None else [f"λ({names[k]})" for k in chosen],
@@ -161,7 +165,7 @@ def as_mechanical(
             if conservative
             else {}
         ),
-        trace=_may_trace(model, ways, traced, callable(tau), callable(f_ext)),
+        trace=_may_trace(model, ways, traced, callable(tau) or acts, callable(f_ext) or acts),
         rank_tolerance=rank_tolerance,
         check_derivatives=False,  # they are exact
         recursions=ways,
@@ -268,7 +272,7 @@ def as_dae(
         return mechanism_watch(model, *forces, split_states)(problem, t, y)
 
     review = problem.review if motion is None else motion.review(problem.review)
-    return problem.with_(observe=observe, watch=watch, review=review)
+    return scheduled(problem.with_(observe=observe, watch=watch, review=review), model)
 
 
 def closed_problem(
