@@ -1,8 +1,7 @@
 """Mistakes that students make, and what SciPy's users expect: each gets a sentence that helps."""
 
-import warnings
-
 import math
+import warnings
 
 import numpy as np
 import pytest
