@@ -35,10 +35,12 @@ if TYPE_CHECKING:
     from .tracing import Traced, TracingError, traced, where
 
 __all__ = [
+    "BDF",
     "DAE",
     "IVP",
     "PI",
     "PID",
+    "Adams",
     "ContinuousExtension",
     "Controller",
     "DenseOutput",
@@ -85,6 +87,8 @@ __all__ = [
 # Loaded on first use, to keep `import integrators` fast.
 _LATER = {
     "DAE": "dae.general",
+    "Adams": "methods.multistep.variable",
+    "BDF": "methods.multistep.variable",
     "Method": "methods.user",
     "Multistep": "methods.multistep",
     "MuntheKaas": "methods.lie",
