@@ -199,6 +199,42 @@ class Function:
                 arguments.append(base)
         return printing.to_python(self.graph, arguments=", ".join(arguments))
 
+    def to_c(self, name: str = "f", title: str = "") -> str:
+        """C source of one file without dependencies, to be compiled elsewhere.
+
+        Parameters
+        ----------
+        name
+            Name of the C function.
+        title
+            First line of the comment at the top of the file.
+
+        Returns
+        -------
+        str
+            A file that defines ``void f(double t, const double *y, const double *p, double *out)``;
+            further vectors follow the parameters in p, matrices are stored row by row.
+
+        Examples
+        --------
+        >>> from integrators import traced
+        >>> print(traced(lambda t, y: [y[1], -y[0]], n=2).to_c("oscillator").split("*/")[1].strip())
+        #include <math.h>
+        <BLANKLINE>
+        void oscillator(double t, const double *y, const double *p, double *out);
+        <BLANKLINE>
+        void oscillator(double t, const double *y, const double *p, double *out)
+        {
+            (void)t;
+            (void)p;
+            out[0] = y[1];
+            out[1] = -y[0];
+        }
+        """
+        from .c_source import to_c
+
+        return to_c(self.graph, self.n, self.k, name, title)
+
     def to_latex(self, largest: int = 200) -> str:
         """LaTeX formulas of the components, for small graphs."""
         return printing.to_latex(self.graph, largest)
