@@ -65,6 +65,7 @@ def fixed_judge(n: int, k: int, stages: int, fsal: bool) -> Any:
             steps,
             row["NREJECTED"],
             where(accepted, 0.0, 1.0),
+            where(accepted, h, row["H_LAST"]),
             outcome,
         ]
         return np.array(parts)

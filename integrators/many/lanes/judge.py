@@ -36,13 +36,14 @@ FINISHED = 1.0  # outcome of a run that is done; failures are Status codes, 0 go
 
 # Rows behind the vectors; those up to OUTCOME change with every attempt …
 NAMES = (
-    *("T", "H", "LOG_LAST", "LOG_BEFORE", "NSTEPS", "NREJECTED", "REJECTED", "OUTCOME"),
+    *("T", "H", "LOG_LAST", "LOG_BEFORE", "NSTEPS", "NREJECTED", "REJECTED"),
+    *("H_LAST", "OUTCOME"),  # length of the last accepted step, 0 before the first
     # … these when a lane takes another run, and these never.
     *("IDLE", "T_END", "MIN_STEP", "MAX_STEP", "MAX_STEPS"),
     *("BETA_1", "BETA_2", "BETA_3", "SAFETY", "MIN_FACTOR", "MAX_FACTOR", "EXPONENT"),
     *("T_BASE", "H_FIXED"),  # of fixed steps
     # Of implicit steps: see ``newton``.
-    *("NEWTON_STATUS", "NEWTON_FACTOR", "NEWTON_COUNT", "H_LAST", "NEWTON_TOLERANCE"),
+    *("NEWTON_STATUS", "NEWTON_FACTOR", "NEWTON_COUNT", "NEWTON_TOLERANCE"),
 )
 ROWS = {name: row for row, name in enumerate(NAMES)}
 
@@ -99,7 +100,7 @@ def judge(
         memory = (where(accepted, row[name], 0.0) for name in ("LOG_LAST", "LOG_BEFORE"))
         factor = factor_by_errors(control, log_error, *memory)
         if predictive:
-            known = row["NSTEPS"] >= 1.0
+            known = row["H_LAST"] != 0.0
             stretch = where(known, np.abs(h / where(known, row["H_LAST"], 1.0)), NO_LIMIT)
             errors = (log_error, row["LOG_LAST"])
             iterations = (newton, row["NEWTON_COUNT"])
@@ -151,6 +152,7 @@ def judge(
             steps,
             rejections,
             where(accepted, 0.0, 1.0),
+            where(accepted, h, row["H_LAST"]),
             outcome,
         ]
         return np.array(parts)

@@ -20,7 +20,7 @@ from ...stepping.control import EPS, first_length, reach, shortest_step, trial_l
 from ...stepping.state import Status
 from .dense import end_of_step, outputs, polynomials_of_step
 from .hooks import after_step, at_start
-from .newton import implicit_attempt, newton_forgets, step_is_over
+from .newton import implicit_attempt, newton_forgets
 from .rows import (
     H_FIXED,
     IDLE,
@@ -82,7 +82,7 @@ def run_lanes(w, first, last):
             polynomials_of_step(w)
         if w.t_eval.shape[0] > 0:
             outputs(w, w.looks_inside == 1)
-        if w.tasks == 1 or w.implicit == 1:
+        if w.tasks == 1:
             remember(w)
         if w.fixed == 1:
             for l in range(LANES):
@@ -90,17 +90,14 @@ def run_lanes(w, first, last):
         call_lanes(w.judge, w.lane[T], w.results, w.block, w.judged)
         if w.fixed == 1:
             take_times(w)
-        if w.implicit == 1:
-            step_is_over(w)
         if w.tasks == 1:
             after_step(w)
         if w.trail_t.shape[0] > 0:
             keep_steps(w)
-        ended = False
+        ended = 0.0
         for l in range(LANES):
-            if w.lane[OUTCOME, l] != 0.0:
-                ended = True
-        if not ended:
+            ended += abs(w.lane[OUTCOME, l])
+        if ended == 0.0:
             continue
         loaded = False
         for l in range(LANES):
@@ -220,14 +217,15 @@ def start(w):
     n = w.y.shape[0]
     call_lanes(w.f, w.lane[T], w.y, w.p, w.dx)
     for l in range(LANES):
+        if w.run[STARTING, l] == 0:
+            w.first[0, l] = w.lane[T, l]
+            continue
         length = abs(w.lane[T_END, l] - w.lane[T, l])
         direction = 1.0 if w.lane[T_END, l] >= w.lane[T, l] else -1.0
-        new = w.run[STARTING, l] == 1
         d0 = 0.0
         d1 = 0.0
         for m in range(n):
-            if new:
-                w.f0[m, l] = w.dx[m, l]
+            w.f0[m, l] = w.dx[m, l]
             weight = w.atol[m, l] + w.rtol[l] * abs(w.y[m, l])
             state = w.y[m, l] / weight
             slope = w.dx[m, l] / weight

@@ -14,17 +14,17 @@ from ...stepping.state import NEWTON_FAILED, SINGULAR_MATRIX
 from .newton_code import PLACES
 from .rows import (
     H_LAST,
-    IDLE,
     LANES,
     NEWTON_COUNT,
     NEWTON_FACTOR,
     NEWTON_STATUS,
+    NEWTON_TOLERANCE,
     NSTEPS,
     REJECTED,
     T,
 )
 
-__all__ = ["implicit_attempt", "newton_forgets", "step_is_over"]
+__all__ = ["implicit_attempt", "newton_forgets"]
 
 ACTIVE, VERDICT, COUNT = PLACES["ACTIVE"], PLACES["VERDICT"], PLACES["COUNT"]
 MEMORY, EXPECTED = PLACES["MEMORY"], PLACES["EXPECTED"]
@@ -41,83 +41,66 @@ def newton_forgets(w, l):
 @kernel
 def implicit_attempt(w):
     """Norms of error estimates and new states of a step in all lanes, as ``implicit_step``."""
-    newton = w.newton
+    newton, lane, results, times = w.newton, w.lane, w.results, w.lane[T]
     at = w.memory - MEMORY
-    ratio = newton.shape[0] - 1
-    for l in range(LANES):
-        last = w.lane[H_LAST, l]
-        newton[ratio, l] = w.h[l] / last if last != 0.0 else 0.0
-    call_lanes(w.prepare, w.lane[T], newton, w.block, w.prepared)
+    call_lanes(w.prepare, times, newton, w.block, w.prepared)
     if w.unrolled == 0:
-        call_lanes(w.jac, w.lane[T], w.y, w.p, w.J)
+        call_lanes(w.jac, times, w.y, w.p, w.J)
         invert_blocks(w)
-    active = False
-    for l in range(LANES):
-        w.lane[NEWTON_STATUS, l] = 0.0
-        w.lane[NEWTON_FACTOR, l] = 0.5
-        if newton[w.singular, l] != 0.0 and newton[at + ACTIVE, l] != 0.0:
-            newton[at + ACTIVE, l] = 0.0
-            if np.isfinite(w.h[l]):  # else the judge ends the run
-                w.lane[NEWTON_STATUS, l] = SINGULAR_MATRIX
-        active = active or newton[at + ACTIVE, l] != 0.0
-    while active:
-        call_lanes(w.iterate, w.lane[T], newton, w.block, w.iterated)
-        active = False
+    iterate, iterated = w.iterate, w.iterated
+    while True:
+        active = 0.0
         for l in range(LANES):
-            active = active or newton[at + ACTIVE, l] != 0.0
-    lost = False
+            active += newton[at + ACTIVE, l]
+        if active == 0.0:
+            break
+        call_lanes(iterate, times, newton, w.block, iterated)
+    solved = 0.0
     for l in range(LANES):
-        w.lane[NEWTON_COUNT, l] = newton[at + COUNT, l]
-        lost = lost or newton[at + VERDICT, l] < 0.0
-    if lost:
+        lane[NEWTON_COUNT, l] = newton[at + COUNT, l]
+        lane[NEWTON_STATUS, l] = 0.0
+        solved += newton[at + VERDICT, l]
+    call_lanes(w.finish, times, newton, w.block, results)
+    if solved != LANES:
         give_up(w, at)
-    call_lanes(w.finish, w.lane[T], newton, w.block, w.results)
-    refine = False
+    large = False
     for l in range(LANES):
-        if w.lane[NEWTON_STATUS, l] != 0.0:
-            w.results[0, l] = np.inf
-        refine = refine or may_be_refined(w, l)
-    if refine:
-        call_lanes(w.again, w.lane[T], newton, w.block, w.norm)
-        for l in range(LANES):
-            if may_be_refined(w, l):
-                w.results[0, l] = w.norm[0, l]
+        large = large or results[0, l] >= 1.0
+    if large:
+        refine(w)
 
 
 @kernel
-def may_be_refined(w, l):
-    """Whether RADAU5's second estimate is due: as ``implicit_refine``."""
-    norm = w.results[0, l]
-    due = w.lane[NSTEPS, l] == 0.0 or w.lane[REJECTED, l] != 0.0
-    return w.lane[IDLE, l] == 0.0 and due and norm >= 1.0 and norm < np.inf
+def refine(w):
+    """RADAU5's second estimate on first steps and after rejections: as ``implicit_refine``."""
+    call_lanes(w.again, w.lane[T], w.newton, w.block, w.norm)
+    for l in range(LANES):
+        due = w.lane[NSTEPS, l] == 0.0 or w.lane[REJECTED, l] != 0.0
+        if due and w.results[0, l] >= 1.0 and w.results[0, l] < np.inf:
+            w.results[0, l] = w.norm[0, l]
 
 
 @kernel
 def give_up(w, at):
-    """Say why iterations have failed, and how much shorter the next step should be."""
+    """Say why lanes have no solution, and how much shorter the next step should be."""
     call_lanes(w.rounding, w.lane[T], w.newton, w.block, w.norm)
     for l in range(LANES):
-        if w.newton[at + VERDICT, l] < 0.0:
-            status = w.norm[0, l]
-            w.lane[NEWTON_STATUS, l] = status
-            if status == 0.0:
-                w.newton[w.memory, l] = 1.0
-            expected = w.newton[at + EXPECTED, l]
-            if status == NEWTON_FAILED and expected >= 1.0:
-                left = w.max_newton - w.newton[at + COUNT, l]
-                w.lane[NEWTON_FACTOR, l] = 0.8 * min(20.0, expected) ** (-1.0 / (4.0 + left))
-
-
-@kernel
-def step_is_over(w):
-    """Keep what the next step starts from, of lanes whose step was accepted."""
-    size = w.stages * w.y.shape[0]
-    first = w.newton.shape[0] - 1 - size
-    for l in range(LANES):
-        if w.lane[IDLE, l] == 0.0 and w.lane[REJECTED, l] == 0.0:
-            w.lane[H_LAST, l] = w.old[1, l]
-            for j in range(size):
-                w.newton[first + j, l] = w.newton[j, l]
+        if w.newton[at + VERDICT, l] == 1.0:
+            continue
+        w.lane[NEWTON_FACTOR, l] = 0.5
+        status = w.norm[0, l]
+        if w.newton[w.singular, l] != 0.0:  # if h is not finite, the judge ends the run
+            status = float(SINGULAR_MATRIX) if np.isfinite(w.h[l]) else 0.0
+            w.results[0, l] = np.inf
+        elif status == 0.0:
+            w.newton[w.memory, l] = 1.0
+        expected = w.newton[at + EXPECTED, l] / w.lane[NEWTON_TOLERANCE, l]
+        if status == NEWTON_FAILED and expected >= 1.0:
+            left = w.max_newton - w.newton[at + COUNT, l]
+            w.lane[NEWTON_FACTOR, l] = 0.8 * min(20.0, expected) ** (-1.0 / (4.0 + left))
+        if status != 0.0:
+            w.results[0, l] = np.inf
+        w.lane[NEWTON_STATUS, l] = status
 
 
 # ---------------------------------------------------------------------- inverses
@@ -125,7 +108,10 @@ def step_is_over(w):
 
 @kernel
 def invert_blocks(w):
-    """(I − hλJ)⁻¹ of all blocks, by Gauss–Jordan elimination in each lane."""
+    """(I − hλJ)⁻¹ of all blocks, by Gauss–Jordan elimination in each lane.
+
+    A lane whose matrix has no inverse takes no part in what follows.
+    """
     n = w.y.shape[0]
     size = n * n
     place = w.singular + 1
@@ -146,6 +132,9 @@ def invert_blocks(w):
                 w.newton[place + size + i, l] = -w.h[l] * w.complex_shift[k].imag * w.J[i, l]
         invert_complex(w, place, n)
         place += 2 * size
+    for l in range(LANES):
+        if w.newton[w.singular, l] != 0.0:
+            w.newton[w.memory - MEMORY + ACTIVE, l] = 0.0
 
 
 @kernel

@@ -43,20 +43,23 @@ Array = NDArray[np.float64]
 
 
 class NewtonBlock:
-    """Places of rows: increments W, NAMES, f(t, y), singularity, inverses, J; then W of before."""
+    """Places of rows: W, NAMES, f(t, y), W of the last step, weights, singularity, inverses, J.
+
+    Weights are those of the components in norms of Newton's increments.
+    """
 
     def __init__(self, n: int, s: int, real: int, pairs: int) -> None:
         self.n, self.s = n, s
         self.W = slice(0, s * n)
         self.lane = slice(self.W.stop, self.W.stop + len(NAMES))
         self.f0 = slice(self.lane.stop, self.lane.stop + n)
-        self.singular = self.f0.stop
+        self.W_last = slice(self.f0.stop, self.f0.stop + s * n)
+        self.weights = slice(self.W_last.stop, self.W_last.stop + n)
+        self.singular = self.weights.stop
         self.real = slice(self.singular + 1, self.singular + 1 + real * n * n)
         self.complex = slice(self.real.stop, self.real.stop + 2 * pairs * n * n)
         self.J = slice(self.complex.stop, self.complex.stop + n * n)
-        self.W_last = slice(self.J.stop, self.J.stop + s * n)
-        self.ratio = self.W_last.stop  # of this step's length to the last one's; 0: there is none
-        self.size = self.ratio + 1
+        self.size = self.J.stop
 
     @classmethod
     def nothing(cls, n: int) -> NewtonBlock:
@@ -182,11 +185,13 @@ class _Pieces:
     def _row(self, q: Any, name: str) -> Any:
         return q[self.block.lane.start + ROWS[name]]
 
-    def _norm(self, vectors: Any, q: Any, others: Any = None) -> Any:
+    def _weights(self, q: Any, others: Any) -> Any:
+        """Weights of components between two states."""
+        sizes = np.maximum(np.abs(q[self.block.y]), np.abs(others))
+        return 1.0 / (q[self.block.atol] + q[self.block.rtol] * sizes)
+
+    def _norm(self, vectors: Any, weights: Any) -> Any:
         """Root of the mean square of the norms of vectors, as ``coupled_norm``."""
-        y, atol, rtol = q[self.block.y], q[self.block.atol], q[self.block.rtol]
-        sizes = np.abs(y) if others is None else np.maximum(np.abs(y), np.abs(others))
-        weights = 1.0 / (atol + rtol * sizes)
         total: Any = 0.0
         for vector in vectors:
             squares = [(value * weight) * (value * weight) for value, weight in zip(vector, weights)]
@@ -236,7 +241,10 @@ class _Pieces:
             from ...tracing import where
 
             _, y, h = self._given(x, q)
-            last, ratio = np.asarray(x[rows.W_last]).reshape(s, n), x[rows.ratio]
+            # W is that of the last attempt; what it was before it, is needed if that was refused.
+            refused, before = self._row(q, "REJECTED") != 0.0, self._row(q, "H_LAST")
+            last = where(refused, x[rows.W_last], x[rows.W]).reshape(s, n)
+            ratio = where(before == 0.0, 0.0, h / where(before == 0.0, 1.0, before))
             W = np.zeros((s, n), dtype=object)
             for i in range(s):  # as ``coupled.starting_values``
                 theta = 1.0 + self.c[i] * ratio
@@ -247,11 +255,13 @@ class _Pieces:
                     W[i] = W[i] + (ratio * weight) * last[j]
             memory = np.maximum(x[rows.lane.start + PLACES["MEMORY"]], 1e-16)
             lane = dict.fromkeys(NAMES, 0.0 * h)
-            lane["ACTIVE"] = where(self._row(q, "IDLE") == 0.0, 1.0, 0.0)
+            busy = self._row(q, "IDLE") == 0.0
+            lane["ACTIVE"], lane["VERDICT"] = where(busy, 1.0, 0.0), where(busy, GOES_ON, CONVERGED)
             lane["MEMORY"] = np.exp(0.8 * np.log(memory))
-            out = [*W.ravel(), *lane.values(), *self._slope(t, y, q)]
+            weights = 1.0 / (q[self.block.atol] + q[self.block.rtol] * np.abs(y))
+            slope = self._slope(t, y, q)
             if not self.unrolled:
-                return np.array(out)
+                return np.array([*W.ravel(), *lane.values(), *slope, *last.ravel(), *weights])
             p = q[: self.k]
             jacobian = self.f.jacobian()
             J = np.asarray(jacobian(t, np.array(y), p) if self.k else jacobian(t, np.array(y)))
@@ -265,8 +275,10 @@ class _Pieces:
                 re, im, sound = inverse(identity - (h * shift.real) * J, -(h * shift.imag) * J)
                 found += [re, im]
                 good = good & sound
-            out.append(where(good, 0.0, 1.0))
-            return np.array([*out, *(entry for matrix in found for entry in matrix.ravel())])
+            lane["ACTIVE"] = where(good, lane["ACTIVE"], 0.0)
+            inverses = (entry for matrix in found for entry in matrix.ravel())
+            parts = (W.ravel(), lane.values(), slope, last.ravel(), weights)
+            return np.array([*(x for part in parts for x in part), where(good, 0.0, 1.0), *inverses])
 
         return self._traced(pieces, rows.complex.stop if self.unrolled else rows.singular)
 
@@ -285,7 +297,7 @@ class _Pieces:
             ]
             residual = np.array([h * slope - w for slope, w in zip(stages, W)])
             change = self._increments(x, residual)
-            norm = self._norm([_combined(row, change) for row in self.A], q)
+            norm = self._norm([_combined(row, change) for row in self.A], x[rows.weights])
             tolerance = self._row(q, "NEWTON_TOLERANCE")
             first = lane["COUNT"] == 0.0
             rate = norm / where(first, 1.0, lane["NORM"])
@@ -295,9 +307,9 @@ class _Pieces:
             power: Any = 1.0
             for j in range(most - 1):
                 power = where(left > j + 0.5, power * theta, power)
-            expected = where(first, 0.0, memory * norm * power / tolerance)
+            expected = where(first, 0.0, memory * norm * power)
             diverges = ~first & ~(theta < MAX_RATE)
-            slow = ~diverges & (expected >= 1.0)
+            slow = ~diverges & (expected >= tolerance)
             small = memory * norm <= tolerance
             verdict: Any = where(small & ~(first & (norm > CREDIT)), CONVERGED, GOES_ON)
             verdict = where(diverges | slow, HOPELESSLY, verdict)
@@ -336,7 +348,8 @@ class _Pieces:
                 effect = h * (moved - slope)
                 residual = np.array([effect if i % 2 == 0 else -effect for i in range(self.s)])
                 change = self._increments(x, residual)
-                limit = np.maximum(limit, self._norm([_combined(row, change) for row in self.A], q))
+                moves = [_combined(row, change) for row in self.A]
+                limit = np.maximum(limit, self._norm(moves, x[self.rows.weights]))
             norm = x[self.rows.lane.start + PLACES["NORM"]]
             within = norm <= ROUNDING_SAFETY * limit
             status = where(norm <= 1.0, 0.0, float(STEP_TOO_SMALL))
@@ -351,7 +364,7 @@ class _Pieces:
             W, y, _ = self._given(x, q)
             y_new = y + _combined(self.b, W)
             error = self._estimate(x, q, x[self.rows.f0])
-            return np.array([self._norm([error], q, y_new), *y_new])
+            return np.array([self._norm([error], self._weights(q, y_new)), *y_new])
 
         return self._traced(pieces, 1 + self.n)
 
@@ -363,7 +376,7 @@ class _Pieces:
             error = self._estimate(x, q, x[self.rows.f0])
             if self.engine.state.estimate_weight != 0.0:
                 error = self._estimate(x, q, self._slope(t, y + error, q))
-            return np.array([self._norm([error], q, y + _combined(self.b, W))])
+            return np.array([self._norm([error], self._weights(q, y + _combined(self.b, W)))])
 
         return self._traced(pieces, 1)
 
@@ -384,7 +397,8 @@ class _Pieces:
             base, R = x[n + 4 : 2 * n + 4], np.asarray(x[2 * n + 4 :]).reshape(n, n)
             h, tolerance = q[self.block.h], self._row(q, "NEWTON_TOLERANCE")
             change = R @ (h * self._slope(t, base + gamma * W, q) - W)
-            norm = self._norm([gamma * change], q)
+            weights = self._weights(q, q[self.block.y])
+            norm = self._norm([gamma * change], weights)
             rate = norm / where(last > 0.0, last, 1.0)
             known = (count > 0.0) & (last > 0.0)
             left = where(known, rate / (1.0 - rate), left)
