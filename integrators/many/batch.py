@@ -1,11 +1,12 @@
 """``solve_many``: thousands of runs of one problem, side by side and on all cores.
 
-With a traced right-hand side and an explicit method, runs are integrated in the lanes of SIMD
-registers (``lanes``), a block of runs for each thread. Each run has its own adaptive steps,
-and a run that fails stops nobody else. What has no place in lanes (other methods, events,
-projections, fixed steps) runs one by one through ``solve``, and ``ManySolutions.engine`` says why:
-on all cores if it is machine code throughout, which lets other threads run, and in the calling
-thread if it calls functions of Python. After Ctrl-C what was computed goes with the exception.
+With a traced right-hand side and an explicit method, or a fully implicit one such as RADAU5, runs
+are integrated in the lanes of SIMD registers (``lanes``), a block of runs for each thread. Each run
+has its own adaptive steps, and a run that fails stops nobody else. What has no place in lanes
+(other methods, functions that are not traced) runs one by one through ``solve``, and
+``ManySolutions.engine`` says why: on all cores if it is machine code throughout, which lets other
+threads run, and in the calling thread if it calls functions of Python. After Ctrl-C
+what was computed goes with the exception.
 """
 
 from __future__ import annotations
@@ -73,16 +74,16 @@ def solve_many(
     Parameters
     ----------
     problem, t_span
-        As in ``solve``. For an explicit method the function is traced if it is not yet; what
-        cannot be traced is called as it is, a run at a time. ``t_span`` may have a row (t0, t1) for
-        each run; rows of two numbers without ``y0`` are intervals, too.
+        As in ``solve``. For a method that runs in lanes the function is traced if it is not yet;
+        what cannot be traced is called as it is, a run at a time. ``t_span`` may have a row
+        (t0, t1) for each run; rows of two numbers without ``y0`` are intervals, too.
     y0
         Initial states, shape (m, n), or one state for all, shape (n,).
     params
         Parameters, shape (m, k), or one set for all, shape (k,).
     method
-        Explicit tableaux run in SIMD lanes; any other method one run at a time, with a traced
-        function on each core.
+        Explicit tableaux run in SIMD lanes, and so do Radau IIA methods (RADAU5) of up to 20
+        states; any other method one run at a time, with a traced function on each core.
     step, rtol, atol, tstops, controller, norm, first_step, max_step, min_step, max_steps, kinks
         As in ``solve``; each run has its own steps. ``rtol`` may be a number for each run, ``atol``
         a row for each run, shape (m, 1) or (m, n).

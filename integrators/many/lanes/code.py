@@ -134,10 +134,8 @@ class LaneCode:
         """Fields of implicit steps; of explicit ones, nothing."""
         code = self.newton
         if code is None:
-            nothing = {"newton": NewtonBlock.nothing(n), **dict.fromkeys(IMPLICIT), "jac": None}
-            return _newton_arrays(n, **nothing)
-        pieces = {name: code.pieces.get(name) for name in IMPLICIT}
-        return _newton_arrays(n, code.rows, code.jac, code, **pieces)
+            return _newton_arrays(n, NewtonBlock.nothing(n), None, None, {})
+        return _newton_arrays(n, code.rows, code.jac, code, code.pieces)
 
 
 def _address(code: Any) -> int:
@@ -145,7 +143,7 @@ def _address(code: Any) -> int:
 
 
 def _newton_arrays(
-    n: int, newton: NewtonBlock, jac: Any, code: NewtonCode | None = None, **pieces: Any
+    n: int, newton: NewtonBlock, jac: Any, code: NewtonCode | None, pieces: dict[str, Any]
 ) -> dict[str, Any]:
     rows = np.zeros((newton.size, LANES))
     extension = None if code is None else code.extension
@@ -156,7 +154,7 @@ def _newton_arrays(
     stage = np.zeros((2 * n + 4 + n * n if room else 0, LANES))
     prepared = newton.complex.stop if code is not None and code.unrolled else newton.singular
     return dict(
-        **{name: _address(piece) for name, piece in pieces.items()},
+        **{name: _address(pieces.get(name)) for name in IMPLICIT},
         jac=_address(jac),
         newton=rows,
         prepared=rows[:prepared],

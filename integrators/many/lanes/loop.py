@@ -1,9 +1,10 @@
 """Many runs side by side: Runge–Kutta steps in the lanes of SIMD registers.
 
 Each lane is one run with its own time, step size and error control. Pieces of machine code treat
-all lanes at once: an explicit step is one of them (``fused``), an implicit one several (``newton``),
-and one judges it (``judge``). What is left for the loop here is to give a lane whose run has ended the next one from the queue, and to end when it
-is told to. Arrays have the lane as last axis.
+all lanes at once: an explicit step is one of them (``fused``), an implicit one several
+(``newton``), and one judges it (``judge``). What is left for the loop here is to give a lane whose
+run has ended the next one from the queue, and to end when it is told to. Arrays have the lane
+as last axis.
 
 The arithmetic of a step and the rules of step-size control are those of the single run: the step
 is traced from ``explicit``, or follows ``implicit``; the judge and the first step use

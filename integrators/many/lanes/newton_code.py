@@ -30,7 +30,7 @@ from .small_inverse import inverse
 
 __all__ = ["NewtonBlock", "NewtonCode", "newton_code"]
 
-LARGEST_STATES = 24  # beyond, a step of one run fills the processor as well
+LARGEST_STATES = 20  # beyond, a step of one run fills the processor as well
 LARGEST_INLINED = 1500  # operations of f, or of its Jacobian, that are repeated where it is needed
 LARGEST_UNROLLED = 6  # states of matrices whose inversion is straight-line code
 
@@ -99,9 +99,7 @@ class NewtonCode:
 
 
 def _rows(n: int, engine: ImplicitEngine) -> NewtonBlock:
-    return NewtonBlock(
-        n, engine.tableau.stages, len(engine.real_shift), len(engine.complex_shift)
-    )
+    return NewtonBlock(n, engine.tableau.stages, len(engine.real_shift), len(engine.complex_shift))
 
 
 def why_not(engine: Any, n: int) -> str:
@@ -132,9 +130,8 @@ def _compiled_pieces(
     f: Any, engine: ImplicitEngine, k: int, max_norm: bool, inside: bool, lanes: int
 ) -> NewtonCode:
     make = _Pieces(f, engine, k, max_norm)
-    traced_pieces = {
-        name: getattr(make, name)() for name in ("prepare", "iterate", "rounding", "finish", "again")
-    }
+    always = ("prepare", "iterate", "rounding", "finish", "again")
+    traced_pieces = {name: getattr(make, name)() for name in always}
     extension = None
     if inside:
         gamma = float(engine.real_shift[make.dense_block])
@@ -194,7 +191,7 @@ class _Pieces:
         """Root of the mean square of the norms of vectors, as ``coupled_norm``."""
         total: Any = 0.0
         for vector in vectors:
-            squares = [(value * weight) * (value * weight) for value, weight in zip(vector, weights)]
+            squares = [scaled * scaled for scaled in vector * weights]
             if self.max_norm:
                 largest = squares[0]
                 for square in squares[1:]:
@@ -271,14 +268,14 @@ class _Pieces:
                 re, _, sound = inverse(identity - (h * shift) * J, None)
                 found.append(re)
                 good = good & sound
-            for shift in engine.complex_shift:
-                re, im, sound = inverse(identity - (h * shift.real) * J, -(h * shift.imag) * J)
+            for pair in engine.complex_shift:
+                re, im, sound = inverse(identity - (h * pair.real) * J, -(h * pair.imag) * J)
                 found += [re, im]
                 good = good & sound
             lane["ACTIVE"] = where(good, lane["ACTIVE"], 0.0)
             inverses = (entry for matrix in found for entry in matrix.ravel())
-            parts = (W.ravel(), lane.values(), slope, last.ravel(), weights)
-            return np.array([*(x for part in parts for x in part), where(good, 0.0, 1.0), *inverses])
+            known = [*W.ravel(), *lane.values(), *slope, *last.ravel(), *weights]
+            return np.array([*known, where(good, 0.0, 1.0), *inverses])
 
         return self._traced(pieces, rows.complex.stop if self.unrolled else rows.singular)
 

@@ -23,11 +23,11 @@ from ...problem import IVP
 from ...runs.endings import LARGE, ending, remarks
 from ...stepping.state import Status
 from ...stepping.workspace import Lanes
-from .code import LaneCode
-from .rows import AGAIN, ENDED_BY_EVENT, LANES
-from .loop import run_lanes
 from ..reductions import Reductions
 from ..results import Each
+from .code import LaneCode
+from .loop import run_lanes
+from .rows import AGAIN, ENDED_BY_EVENT, LANES
 
 if TYPE_CHECKING:
     from ..results import ManySolutions

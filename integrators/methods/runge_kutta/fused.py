@@ -118,7 +118,12 @@ def _trace_dense(f: Any, tableau: Tableau, k: int) -> Any:
         h, y = q[inputs_size(n, k) - 1], q[inputs_size(n, k) :]
         slope = _slope_function(f, k, extra * f.operations()["total"] <= LARGEST)
         w = _symbolic_workspace(tableau, n, slope, q[:k])
-        w.A, w.c, w.P, w.basis = rows, np.append(c, extension.c_extra), extension.P, in_powers(degree)
+        w.A, w.c, w.P, w.basis = (
+            rows,
+            np.append(c, extension.c_extra),
+            extension.P,
+            in_powers(degree),
+        )
         w.K = np.zeros((s + extra, n), dtype=object)
         w.K[:s] = np.asarray(results[1 + n :]).reshape(s, n)
         w.y, w.y_old, w.Q = y, y, np.zeros((degree, n), dtype=object)
