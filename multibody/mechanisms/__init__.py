@@ -13,7 +13,12 @@ Examples
 from .andrews import ANDREWS, andrews, andrews_drive
 from .bodies import free_body, heavy_top, rolling_sphere, satellite, spinning_top
 from .cells import ladder, peaucellier, scissor
-from .contact_machines import loose_slider_crank, rimless_wheel, stick_slip_oscillator
+from .contact_machines import (
+    compass_walker,
+    loose_slider_crank,
+    rimless_wheel,
+    stick_slip_oscillator,
+)
 from .contacts import (
     bead_on_sphere,
     block_on_incline,
@@ -48,6 +53,7 @@ __all__ = [
     "box_stack",
     "bricard",
     "cart_pole",
+    "compass_walker",
     "delta_robot",
     "double_pendulum",
     "dropped_rod",

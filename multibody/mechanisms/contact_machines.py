@@ -1,4 +1,4 @@
-"""Machines that live by contact: a walker, a stick–slip oscillator, a joint with clearance."""
+"""Machines that live by contact: walkers, a stick–slip oscillator, a joint with clearance."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..model.shapes import point_mass, rod, sphere
 from ..model.surfaces import Ball, Bowl, HalfSpace, Vertex
 from .registry import register
 
-__all__ = ["loose_slider_crank", "rimless_wheel", "stick_slip_oscillator"]
+__all__ = ["compass_walker", "loose_slider_crank", "rimless_wheel", "stick_slip_oscillator"]
 
 
 def _slope_of(model: Model) -> tuple[float, float]:
@@ -69,6 +69,72 @@ def rimless_wheel(spokes: int = 8, slope: float = 0.1, length: float = 1.0) -> M
         angle = 2.0 * np.pi * k / spokes
         foot = Vertex((length * np.sin(angle), 0.0, -length * np.cos(angle)))
         b.add_contact(f"foot{k}", 0, ground, "wheel", foot, friction=5.0)
+    return b.build()
+
+
+#: Limit cycle of the compass gait at its usual parameters, just after a step: angles of the legs
+#: against the vertical and their rates, of the leg that stands, then of the one that swings. The
+#: source prints (−0.2187, 0.3234, 1.0918, 0.3772); these repeat in the motion to twelve digits.
+COMPASS_GAIT = (-0.218774617981, 0.323774617981, 1.092309651834, 0.375942834866)
+
+
+def _striding(model: Model) -> Array:
+    """Left foot on the first stone, legs as in the limit cycle."""
+    foot = model.contacts[0].shape_b
+    assert isinstance(foot, Vertex)
+    length, (stance, swing) = -foot.point[2], COMPASS_GAIT[:2]
+    return np.array([length * np.sin(stance), length * np.cos(stance), stance, swing])
+
+
+def _stride_rates(model: Model) -> Array:
+    foot = model.contacts[0].shape_b
+    assert isinstance(foot, Vertex)
+    length, (stance, _, rate, swing_rate) = -foot.point[2], COMPASS_GAIT
+    hip = length * rate * np.array([np.cos(stance), -np.sin(stance)])
+    return np.array([*hip, rate, swing_rate])
+
+
+@register(
+    q0=_striding,
+    v0=_stride_rates,
+    t_end=4.0,
+    source="A. Goswami, B. Thuilot, B. Espiau, Int. J. Robotics Research 17 (1998) 1282",
+)
+def compass_walker(slope: float = 0.0525, stones: int = 12, hip: float = 10.0) -> Model:
+    """Two stiff legs that walk down a slope by themselves: the compass gait, in the plane xz.
+
+    Stiff legs scuff the ground half way through a step. So there are stepping stones in place of a
+    floor, in two rows, one for each foot, as experiments have them; their distance is a step of the
+    limit cycle [goswami1998]_.
+
+    Parameters
+    ----------
+    slope
+        Angle of the line of stones in rad, down towards x.
+    stones
+        How many there are in both rows together.
+    hip
+        Mass at the hip in kg; each leg has 5 kg half way along its length of 1 m.
+
+    Examples
+    --------
+    >>> compass_walker().q_names
+    ('hip_x.shift', 'hip.shift', 'left.angle', 'right.angle')
+    """
+    b = ModelBuilder(name="compass walker", gravity=(0.0, 0.0, -9.8))
+    length, radius = 1.0, 0.02
+    b.add_body("hip_x", 0, Prismatic("x"))
+    b.add_body("hip", "hip_x", Prismatic("z"), inertia=point_mass(hip))
+    for leg in ("left", "right"):
+        mass = point_mass(5.0, (0.0, 0.0, -0.5 * length))
+        b.add_body(leg, "hip", Revolute("y"), inertia=mass)
+    step = 2.0 * length * np.sin(0.5 * (COMPASS_GAIT[1] - COMPASS_GAIT[0]))
+    along = np.array([np.cos(slope), 0.0, -np.sin(slope)])
+    below = radius * np.array([np.sin(slope), 0.0, np.cos(slope)])
+    foot = Vertex((0.0, 0.0, -length))
+    for k in range(stones):
+        stone = Ball(radius, step * k * along - below)
+        b.add_contact(f"stone{k}", 0, stone, ("left", "right")[k % 2], foot, friction=2.0)
     return b.build()
 
 

@@ -59,8 +59,11 @@ LOWEST_BOUNCE = 1e-10
 #: bounces that are seen, √(2 · 9.81 · 10⁻¹⁰).
 SETTLED_GAP, SETTLED_SPEED = 1e-6, 5e-5
 
-#: Slip (m/s) at right angles to the known direction that is rounding.
+#: Slip (m/s) that is rounding, at right angles to the known direction or where it begins.
 ACROSS = 1e-11
+
+#: Where one point stands, others of the same body that are nearly as slow stand with it.
+NEARLY = 3.0
 
 #: Slip that is slow and turns by more than this, in parts of its acceleration, has no direction.
 TURNING = 1e-6
@@ -179,7 +182,7 @@ class ContactModes:
             if state == "sticks":
                 add(self._cone(held, i), "begins to slide", i, "slide")
             elif state == "slides" and self.contacts.friction[i] > 0.0:
-                add(self._slip(i, held.angles[j]), "stops sliding", i, "stop")
+                add(self._slip(held, i, held.angles[j]), "stops sliding", i, "stop")
                 slow = i in held.slow
                 what = "speeds up" if slow else "slows down"
                 add(self._turned(i, held.angles[j], slow), what, i, "turn")
@@ -218,13 +221,19 @@ class ContactModes:
 
         return cone
 
-    def _slip(self, i: int, angle: float) -> Callable[..., float]:
+    def _slip(self, held: Held, i: int, angle: float) -> Callable[..., float]:
+        """Slip along its direction; one that begins does not stop because of rounding."""
         model, nq = self.model, self.model.nq
-        c, s = np.cos(angle), np.sin(angle)
+        way = np.array([np.cos(angle), np.sin(angle)])
 
         def slip(t: float, y: Array, p: Any = ()) -> float:
-            x = kinematics_at(model, y[:nq], y[nq:], t).slip[i]
-            return float(c * x[0] + s * x[1])
+            k = kinematics_at(model, y[:nq], y[nq:], t)
+            along = float(way @ k.slip[i])
+            if abs(along) <= ACROSS:
+                a = self.motion(held, t, y, p).accelerations
+                if way @ (k.T[i, 1:] @ a + k.bias[i, 1:]) > 0.0:
+                    return along + ACROSS
+            return along
 
         return slip
 
@@ -411,13 +420,16 @@ class ContactModes:
         """
         found = settle(self.model, system, k, resting)
         speed = np.hypot(k.slip[:, 0], k.slip[:, 1])
-        slow = resting & (speed > CLOSED_SPEED) & (speed <= SLOW * (1.0 + TURNING))
-        slow &= (self.contacts.friction > 0.0) & (found.forces[:, 0] > 0.0)
+        pressed = resting & (self.contacts.friction > 0.0) & (found.forces[:, 0] > 0.0)
+        pressed &= speed > CLOSED_SPEED
+        slow = pressed & (speed <= SLOW * (1.0 + TURNING))
         if slow.any():
             rate = k.T[:, 1:] @ found.accelerations + k.bias[:, 1:]
             across = np.abs(k.slip[:, 0] * rate[:, 1] - k.slip[:, 1] * rate[:, 0])
-            slow &= across > TURNING * speed * np.hypot(rate[:, 0], rate[:, 1])
+            turning = across > TURNING * speed * np.hypot(rate[:, 0], rate[:, 1])
+            slow &= turning
         if slow.any():
+            slow |= pressed & turning & (speed <= NEARLY * SLOW)
             found = settle(self.model, system, k, resting, standing=slow)
         return found, slow
 

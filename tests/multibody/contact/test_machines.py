@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import multibody as mb
-from integrators import solve
+from integrators import IVP, Event, solve
 from multibody import mechanisms
+from multibody.mechanisms.contact_machines import COMPASS_GAIT
 
 G = 9.81
 SHARP = {"method": "DOP853", "rtol": 1e-11, "atol": 1e-12, "dense_output": True}
@@ -71,6 +72,64 @@ def test_the_rimless_wheel_finds_its_speed():
     ledger = mb.energy_ledger(model, solution)
     assert np.abs(ledger.balance).max() < 1e-8
     assert momentum_is_balanced(model, solution) == len(hits)
+
+
+def compass_step(x, slope=0.0525, m=5.0, hip=10.0, a=0.5, b=0.5, g=9.8):
+    """State after a step, and its time, by the equations of Goswami, Thuilot and Espiau.
+
+    x has the angles of the leg that swings and of the one that stands, then their rates.
+    """
+    length = a + b
+
+    def f(t, x):
+        n, s, dn, ds = x
+        mixed = m * length * b
+        M = [
+            [m * b**2, -mixed * np.cos(s - n)],
+            [-mixed * np.cos(s - n), (hip + m) * length**2 + m * a**2],
+        ]
+        turn = mixed * np.sin(s - n) * np.array([ds**2, -(dn**2)])
+        weight = np.array([m * b * np.sin(n), -(hip * length + m * a + m * length) * np.sin(s)])
+        return np.concatenate([[dn, ds], np.linalg.solve(M, -turn - g * weight)])
+
+    sharp = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-13}
+    landing = Event(lambda t, x: x[0] + x[1] + 2 * slope, terminal=True)
+    begun = solve(IVP(f, x, (0.0, 0.5)), **sharp).y[:, -1]  # past the place where feet scuff
+    found = solve(IVP(f, begun, (0.5, 2.0), events=landing), **sharp)
+    n, s, dn, ds = found.y[:, -1]
+    c = np.cos(s - n)
+    before = [
+        [-m * a * b, -m * a * b + (hip * length**2 + 2 * m * a * length) * c],
+        [0, -m * a * b],
+    ]
+    after = [
+        [m * b * (b - length * c), (m + hip) * length**2 + m * a**2 - m * b * length * c],
+        [m * b**2, -m * b * length * c],
+    ]
+    return [s, n, *np.linalg.solve(after, np.dot(before, [dn, ds]))], found.t[-1]
+
+
+def test_the_compass_walker_repeats_its_step():
+    """Contact and impact against the equations of the literature, and the figures in it."""
+    stance, swing, stance_rate, swing_rate = COMPASS_GAIT
+    state = [-swing, -stance, -swing_rate, -stance_rate]
+    np.testing.assert_allclose(state, [-0.3234, 0.2187, -0.3772, -1.0918], atol=1.5e-3)  # printed
+    again, period = compass_step(state)
+    np.testing.assert_allclose(again, state, atol=1e-10)
+    model, solution = run("compass_walker")
+    assert [stay.mode for stay in solution.modes] == [f"stone{k} sticks" for k in range(6)]
+    starts = [stay.start for stay in solution.modes]
+    np.testing.assert_allclose(np.diff(starts), period, atol=1e-9)
+    for k, part in enumerate(solution.parts):
+        legs = part.y[[2, 3, 6, 7], 0][[0, 1, 2, 3] if k % 2 == 0 else [1, 0, 3, 2]]
+        np.testing.assert_allclose(legs, COMPASS_GAIT, atol=1e-8)
+    ledger = mb.energy_ledger(model, solution)
+    assert np.abs(ledger.balance).max() < 1e-8
+    assert momentum_is_balanced(model, solution) == 5
+    # What a step descends pays for its impact.
+    down = 20.0 * 9.8 * 2 * np.sin(0.5 * (swing - stance)) * np.sin(0.0525)
+    loss = [hit.result.energy_loss for hit in mb.impacts(model, solution)]
+    np.testing.assert_allclose(loss, down, rtol=1e-9)
 
 
 def test_stick_and_slip_and_the_work_of_the_belt():
