@@ -57,7 +57,7 @@ class MoreauJean:
         """One step."""
         model, modes = self.modes.model, self.modes
         q, v = y[: model.nq], y[model.nq :]
-        middle, t_middle = model.integrate(model.normalise(q), v, 0.5 * h), t + 0.5 * h
+        middle, t_middle = model.integrate(model.normalise(q), v, 0.5 * h, t=t), t + 0.5 * h
         tau, f_ext = modes._forces(t_middle, middle, v, self.params)
         system = mechanism_at(model, middle, v, tau, f_ext, t_middle)
         after = v + h * system.acceleration
