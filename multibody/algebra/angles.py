@@ -21,6 +21,7 @@ and the first angle follows from the column R R_last(−c) e_j = R_i(a) e_j.
 from __future__ import annotations
 
 from functools import reduce
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -79,12 +80,12 @@ def _letters(sequence: str) -> tuple[str, bool]:
     if not isinstance(sequence, str):
         raise TypeError(f"sequence: expected a name such as 'zxz', received {sequence!r}")
     letters = sequence.removeprefix(EXTRINSIC)
-    if not letters or set(letters) - set("xyz"):
+    if not letters or set(letters) - set("xyz") or any(a == b for a, b in pairwise(letters)):
         raise ValueError(
-            f"sequence: expected letters x, y, z such as 'zxz', or 'extrinsic zxz' for fixed axes, "
-            f"received {sequence!r}"
+            f"sequence: expected letters x, y, z, none after itself, such as 'zxz', or 'extrinsic "
+            f"zxz' for fixed axes, received {sequence!r}"
         )
-    fixed = letters is not sequence and letters != sequence
+    fixed = letters != sequence
     return (letters[::-1], True) if fixed else (letters, False)
 
 
@@ -99,7 +100,7 @@ def _three(sequence: str) -> tuple[str, bool]:
     letters, fixed = _letters(sequence)
     if letters not in SEQUENCES:
         raise ValueError(
-            f"sequence: expected three axes, none after itself, such as 'zxz', received "
+            f"sequence: expected three axes, such as 'zxz', received "
             f"{sequence!r}; only those determine their angles"
         )
     return letters, fixed

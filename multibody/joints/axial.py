@@ -123,7 +123,8 @@ class Helical(Axial):
     def __init__(self, pitch: float, axis: ArrayLike = (0.0, 0.0, 1.0)) -> None:
         advance: Any
         advance, direction = pitch, axis
-        if isinstance(pitch, str) or np.ndim(pitch) == 1:
+        letter = isinstance(pitch, str) and pitch.lstrip("+-") in ("x", "y", "z")
+        if letter or np.ndim(pitch) == 1:
             advance, direction = axis, pitch
             if np.ndim(advance):
                 raise TypeError(

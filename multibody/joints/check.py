@@ -80,7 +80,8 @@ def check_joint(joint: Joint, samples: int = 5, seed: int = 0) -> JointReport:
         note("T has full rank", float(missing))
         missing = joint.nv - np.linalg.matrix_rank(now.S) if now.S.size else joint.nv
         note("S has full rank", float(missing))
-        moved = _slope(lambda h, q=q, v=v, t=t: joint.integrate(q, v, h, t=t))
+        when = {"t": t} if joint.is_rheonomic else {}
+        moved = _slope(lambda h, q=q, v=v, when=when: joint.integrate(q, v, h, **when))
         note("d integrate/dt = q̇", moved - joint.position_rate(q, v, t))
         size = len(np.asarray(joint.group_velocity(t, q, v)))
         u = rng.uniform(-0.5, 0.5, size)

@@ -265,8 +265,9 @@ class Model:
         With `t`, what time does to q̇ by itself counts, too; without, v = 0 stays in place.
         """
         q, v = self.check("q", q), self.check("v", v)
+        when = {} if t is None else {"t": t}
         joints = zip(self.bodies, self.q_index, self.v_index)
-        return np.concatenate([b.joint.integrate(q[i], v[k], h, t=t) for b, i, k in joints])
+        return np.concatenate([b.joint.integrate(q[i], v[k], h, **when) for b, i, k in joints])
 
     def difference(self, q: ArrayLike, q1: ArrayLike) -> Array:
         """Tangent vector that leads from q to q1, joint by joint."""

@@ -167,7 +167,7 @@ def test_screws_add_and_scale():
             bad()
 
 
-@pytest.mark.parametrize("name", ["z", "xy", "zyzx", "xyzxy", "zzx"])
+@pytest.mark.parametrize("name", ["z", "xy", "zyzx", "xyzxy"])
 @pytest.mark.parametrize("fixed", ["", "extrinsic "])
 def test_sequences_of_any_length(name, fixed):
     rng = np.random.default_rng(len(name))
@@ -205,7 +205,7 @@ def test_extrinsic_angles_come_back():
 
 
 def test_sequences_refuse():
-    for bad in ("", "extrinsic ", "xya", "XYZ", "extrinsicxyz"):
+    for bad in ("", "extrinsic ", "xya", "XYZ", "extrinsicxyz", "zzx"):
         with pytest.raises(ValueError, match="sequence"):
             angles.to_matrix([0.1, 0.2, 0.3], bad)
     with pytest.raises(ValueError, match="three axes"):
