@@ -100,7 +100,8 @@ class Tree:
         a["q_at"] = starts(b.joint.nq for b in bodies)
         a["v_at"] = starts(b.joint.nv for b in bodies)
         a["p_at"] = starts(len(b.joint.parameters) for b in bodies)
-        a["p"] = numbers(x for b in bodies for x in b.joint.parameters)
+        own = [x for named in model.elements for x in named.element.numbers]
+        a["p"] = numbers([*(x for b in bodies for x in b.joint.parameters), *own])
         a["armature"] = np.concatenate([np.zeros(0), *[b.armature for b in bodies]])
         a["gravity"] = np.concatenate([np.zeros(3), -model.gravity])
         a["inertia"] = blank((nb, 10), symbols)
@@ -324,6 +325,7 @@ def tree_of(model: Model) -> Tree:
     """
     joints = [body.joint for body in model.bodies] + [loop.joint for loop in model.loops]
     numbers = not model.contacts and not is_symbolic(model)
+    numbers = numbers and all(named.element.is_numbers for named in model.elements)
     if numbers and all(map(_is_numbers, joints)):
         return _shared_tree(model)
     return Tree(model)

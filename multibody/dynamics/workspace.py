@@ -46,7 +46,7 @@ STRUCTURE = {
     "rows": "i1",  # constraints that can act at all
 }
 CONSTANTS = {
-    "p": "f1",  # parameters of the laws
+    "p": "f1",  # parameters of the laws of joints, then the numbers of elements
     "angle": "f1",  # θ = Σ angle·q
     "shift": "f1",  # d = d₂ + Σ shift·q
     "offset": "f2",  # θ₂ without its quarter turns, d₂

@@ -12,6 +12,7 @@ from ..algebra.inertia import RigidInertia
 from ..algebra.plucker import Plucker
 from ..algebra.se3 import Pose
 from ..checks import ArrayLike, one_of
+from ..elements import Element, NamedElement
 from ..joints import Joint
 from .connect import Connection, Entry, connect, floating, moved
 from .contacts import Contact
@@ -78,6 +79,7 @@ class ModelBuilder:
         self._loops: dict[str, Connection] = {}
         self._springs: dict[str, tuple[Any, ...]] = {}
         self._contacts: dict[str, tuple[str, str, dict[str, Any]]] = {}
+        self._elements: dict[str, Element] = {}
 
     def add_body(
         self,
@@ -339,6 +341,27 @@ class ModelBuilder:
         given |= {"restitution": restitution, "friction": friction}
         self._contacts[name] = (self._reference(body_a), self._reference(body_b), given)
 
+    def add_element(self, name: str, element: Element) -> None:
+        """Add a force law, such as a motor, a bushing or a controller; see ``docs/elements.md``.
+
+        Elements name the bodies and joints on which they act; points are in the coordinates that
+        bodies have in the model. An element may have states of its own, which become the last
+        entries of q.
+
+        Examples
+        --------
+        >>> from multibody import ForceLaw, ModelBuilder, Revolute, point_mass
+        >>> b = ModelBuilder(name="wound up")
+        >>> _ = b.add_body("arm", 0, Revolute("y"), inertia=point_mass(1.0, (0, 0, -1)))
+        >>> b.add_element("spring", ForceLaw(lambda here: here.push_joint("arm", -0.5)))
+        >>> b.build().elements[0].name
+        'spring'
+        """
+        check_name(
+            name, ChainMap[str, Any](self._elements, self._bodies, self._declared), "element"
+        )
+        self._elements[name] = element
+
     def build(self) -> Model:
         """Number the bodies regularly, check everything, and return the model.
 
@@ -394,7 +417,8 @@ class ModelBuilder:
                     )
             contacts.append(Contact(name, body_a=a, body_b=b, **given))
         parts = (tuple(bodies), tuple(closing), tuple(springs))
-        return Model(*parts, self.gravity, self.name, tuple(contacts))
+        elements = tuple(NamedElement(name, element) for name, element in self._elements.items())
+        return Model(*parts, self.gravity, self.name, tuple(contacts), elements)
 
     # ------------------------------------------------------------------ helpers
 

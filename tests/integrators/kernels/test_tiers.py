@@ -17,7 +17,17 @@ from multibody import as_ivp, assemble, mechanisms
 
 METHODS = [
     *("DOPRI5", "DOP853", "Verner76", "RK4", "Tsit5", "BS3"),
-    *("RADAU5", "RadauVariable", "LobattoIIIC4", "Gauss2", "SDIRK4", "Kvaerno3", "TRBDF2"),
+    *(
+        "BDF",
+        "Adams",
+        "RADAU5",
+        "RadauVariable",
+        "LobattoIIIC4",
+        "Gauss2",
+        "SDIRK4",
+        "Kvaerno3",
+        "TRBDF2",
+    ),
     Taylor(8),
     Taylor("auto"),
 ]
@@ -187,7 +197,7 @@ def test_mechanisms_go_over(how, loop, goes_over, monkeypatch):
 
 
 def test_lanes_go_over(goes_over, monkeypatch):
-    from integrators.many import in_lanes
+    from integrators.many.lanes import runs as in_lanes
 
     f = traced(lambda t, y, p: np.array([y[1], -p[0] * np.sin(y[0])]), n=2, params=1)
     starts = np.random.default_rng(3).normal(size=(64, 2))
