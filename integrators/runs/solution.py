@@ -161,6 +161,8 @@ class Solution:
         fewer components end in NaN.
     event_names : list of tuple
         For the same: mode (None for all) and name of the events of ``t_events``.
+    phases : tuple of Phase
+        For ``method="auto"``: which method was used from when to when, and what it took.
     parts : list of Solution
         For the same: the run in each interval, as it was; left out of files and pickles.
     """
@@ -193,6 +195,7 @@ class Solution:
         self.modes: list[ModeInterval] = fields.pop("modes", [])
         self.event_names: list[tuple[Any, Any]] = fields.pop("event_names", [])
         self.parts: list[Solution] = fields.pop("parts", [])
+        self.phases: tuple[Any, ...] = tuple(fields.pop("phases", ()))
         if fields:
             raise TypeError(f"unknown field {sorted(fields)[0]!r}")
 

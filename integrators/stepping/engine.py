@@ -329,7 +329,7 @@ class Engine(Stepper):
                     ends, states = ends[-1:], states[-1:]
                 if take(t, y, ends, states, Q):
                     return at.OK
-            if code in (at.REACHED, at.SWITCH) or code < 0:
+            if code in (at.REACHED, at.SWITCH, at.CHANGE) or code < 0:
                 return code
             if (self.t - t_stop) * forward >= 0:
                 return at.REACHED
