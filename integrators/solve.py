@@ -88,7 +88,8 @@ def solve(
         own.
     method
         "auto" (or None) chooses by the problem, and changes between an explicit and a stiff method
-        on the way (``Solution.phases``). Or a name of the catalogue ("DOPRI5", "RADAU5", "Gauss4"; SciPy's names work too),
+        on the way (``Solution.phases``). Or a name of the catalogue ("DOPRI5", "RADAU5", "Gauss4";
+        SciPy's names work too),
         "RadauVariable", "BDF", "NDF" or "Adams" (multistep with variable order: :class:`BDF`,
         :class:`Adams`), "Taylor", "RKMK4" and its like for a problem with a manifold
         (:class:`MuntheKaas`), "AB3", "BDF2" and other multistep methods (:class:`Multistep`) with

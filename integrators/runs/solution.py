@@ -18,6 +18,7 @@ from ..notebook_html import solution_table
 from ..stepping.state import Status
 from . import solution_file
 from .hybrid.modes import ModeInterval, key_of, stays, totals, written, written_key
+from .phases import Phase, named, phases_of, written_phases
 from .quality import Quality
 from .solution_file import COUNTERS, TEXTS
 
@@ -195,7 +196,7 @@ class Solution:
         self.modes: list[ModeInterval] = fields.pop("modes", [])
         self.event_names: list[tuple[Any, Any]] = fields.pop("event_names", [])
         self.parts: list[Solution] = fields.pop("parts", [])
-        self.phases: tuple[Any, ...] = tuple(fields.pop("phases", ()))
+        self.phases: tuple[Phase, ...] = tuple(fields.pop("phases", ()))
         if fields:
             raise TypeError(f"unknown field {sorted(fields)[0]!r}")
 
@@ -301,7 +302,8 @@ class Solution:
         name = getattr(self.problem, "name", "") or "problem"
         end = f"t = {self.t[-1]:.6g}" if self.t.size else "nothing"
         return (
-            f"<Solution of {name} by {self.method}: {self.status.name} at {end}, "
+            f"<Solution of {name} by {named(self.method, self.phases)}: "
+            f"{self.status.name} at {end}, "
             f"{self.nsteps} steps ({self.nrejected} rejected), {self.nfev} evaluations"
             + (f", {len(self.modes)} stays in {len(self.by_mode)} modes>" if self.modes else ">")
         )
@@ -382,6 +384,8 @@ class Solution:
         if self.modes:
             header["modes"], arrays["modes_t"] = written(self.modes)
             header["event_names"] = [list(map(written_key, name)) for name in self.event_names]
+        if self.phases:
+            header["phases"] = written_phases(self.phases)
         solution_file.write(path, arrays, header)
         return path
 
@@ -417,6 +421,7 @@ class Solution:
         try:
             if rows := header.pop("modes"):
                 header["modes"] = stays(rows, arrays["modes_t"], len(arrays["y"]))
+            header["phases"] = phases_of(header["phases"])
             names = header.pop("event_names")
             header["event_names"] = [tuple(map(key_of, name)) for name in names]
         except (ValueError, RecursionError) as error:

@@ -1,7 +1,8 @@
 """Which method for which problem: the rules of the automatic choice.
 
 They follow from ``benchmarks/detest.py``: evaluations of f at equal error. Explicit pairs of
-order 8 win from moderate tolerances on; BDF among the stiff methods, except at tight tolerances
+order 8 win from moderate tolerances on (BS45 would win at loose ones, but its estimate is too small
+where stability limits the steps); BDF among the stiff methods, except at tight tolerances
 and where eigenvalues lie near the imaginary axis, which Radau IIA damps and BDF do not.
 """
 
@@ -31,6 +32,7 @@ __all__ = [
 # explicit pair would need more evaluations of f for stability alone than BDF for everything.
 FAST, FASTER = 40.0, 1 / 9
 LOOSE = 1e-4  # from here on pairs of order 5 are as good as those of order 8
+LOOSE_INSIDE = 1e-6  # … here, if every step needs dense output, which costs order 8 as much again
 TIGHT = 1e-8  # relative tolerances below are for methods of high order
 LARGE = 200  # unknowns beyond which the complex matrices of Radau IIA cost too much
 SECTOR = 1.2  # |Im λ|/|Re λ| up to which BDF of order 5 is stable (tan 51.8°), nearly
@@ -42,8 +44,9 @@ def must_be_implicit(problem: IVP) -> bool:
 
 
 def explicit_name(options: Options) -> str:
-    """Name of the explicit pair for a tolerance."""
-    return "BS45" if options.rtol > LOOSE else "DOP853"
+    """Name of the explicit pair for a tolerance, and for events or dense output."""
+    inside = options.want_dense and options.outputs.size == 0
+    return "Tsit5" if options.rtol >= (LOOSE_INSIDE if inside else LOOSE) else "DOP853"
 
 
 def stiff_name(problem: IVP, options: Options, eigenvalues: NDArray[Any] | None = None) -> str:
@@ -79,14 +82,15 @@ def known_eigenvalues(
     jac, f = problem.jac, problem.f
     if not may_have_eigenvalues(problem) or (jac is None and not hasattr(f, "jacobian")):
         return None
-    if jac is None:
-        jac = f.jacobian()  # type: ignore[attr-defined]
-    if callable(jac):
-        t, y = problem.t_span[0] if t is None else t, problem.y0 if y is None else y
-        try:
+    t, y = problem.t_span[0] if t is None else t, problem.y0 if y is None else y
+    try:
+        if jac is None:
+            problem.bind(f)(t, y.copy())  # tells it n, if it did not know
+            jac = f.jacobian()  # type: ignore[attr-defined]
+        if callable(jac):
             jac = problem.bind(jac)(t, y.copy())
-        except Exception:  # whoever needs it will say what is wrong with it
-            return None
+    except Exception:  # whoever needs it will say what is wrong with it
+        return None
     J: Any = jac.toarray() if hasattr(jac, "toarray") else np.atleast_2d(np.asarray(jac))
     if J.shape != (problem.n, problem.n) or not np.all(np.isfinite(J)):
         return None

@@ -1,15 +1,14 @@
 """A run that changes between an explicit and a stiff method.
 
 Both are ordinary engines. One takes the steps until its kernels wish for the other
-(``stepping.stiffness``); then, if eigenvalues or a closer look confirm that, the state of the run moves
-over. What a run asks of its engine is done by the one that is in charge.
+(``stepping.stiffness``); then, if eigenvalues or a closer look confirm that, the state of the run
+moves over. What a run asks of its engine is done by the one that is in charge.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,14 +16,15 @@ from numpy.typing import NDArray
 
 from ... import catalogue
 from ...problem import IVP
+from ...runs.phases import Phase
 from ...stepping import state as at
 from ...stepping.engine import Engine, Options, Stepper, Take
 from ...stepping.state import State
-from ..runge_kutta.switching import Ladder
 from ..runge_kutta.stability_limit import real_boundary
+from ..runge_kutta.switching import Ladder
 from .choice import decays, explicit_name, known_eigenvalues, may_have_eigenvalues, stiff_name
 
-__all__ = ["AutomaticEngine", "Phase", "bound_by_name"]
+__all__ = ["AutomaticEngine", "bound_by_name"]
 
 Array = NDArray[np.float64]
 
@@ -35,37 +35,12 @@ OF_THE_RUN = State.places(
     *("nfev", "njev", "nlu", "nnewton", "nseries", "nsteps", "nrejected"),
     *("stop", "taken", "kept", "next_output"),
 )
-PATIENCE = {EXPLICIT: 4, STIFF: 25}  # steps in a row before a change is considered
-# An explicit pair takes over where steps of the stiff method times the largest eigenvalue are below.
+PATIENCE = {EXPLICIT: 6, STIFF: 25}  # steps in a row before a change is considered
+# An explicit pair takes over where steps of the stiff method times the largest eigenvalue are less.
 MILD, MILD_ONE_STEP = {"BDF": 0.1}, 1.0
 LONG = 100  # a transient that lasts so many steps is none
 POWER_ITERATIONS = 6
 CONFIRMED = 0.5  # of the boundary of stability
-
-
-@dataclass(frozen=True)
-class Phase:
-    """A part of a run that one method did.
-
-    Attributes
-    ----------
-    method
-        Its name.
-    start, end
-        Times.
-    nsteps, nrejected, nfev, njev, nlu, nnewton
-        What it took.
-    """
-
-    method: str
-    start: float
-    end: float
-    nsteps: int
-    nrejected: int
-    nfev: int
-    njev: int
-    nlu: int
-    nnewton: int
 
 
 def bound_by_name(name: str, problem: IVP, options: Options) -> Stepper:
@@ -85,9 +60,7 @@ class AutomaticEngine(Ladder):
         self.watched: tuple[Sequence[Any], Array] | None = None
         self.watching = False
         first, eigenvalues = EXPLICIT, known_eigenvalues(problem)
-        if eigenvalues is not None and decays(
-            eigenvalues, *problem.t_span, options.rtol
-        ):
+        if eigenvalues is not None and decays(eigenvalues, *problem.t_span, options.rtol):
             first, self.names[STIFF] = STIFF, stiff_name(problem, options, eigenvalues)
         super().__init__([EXPLICIT, STIFF], first, problem, options)  # type: ignore[list-item, arg-type]
         self.boundary = real_boundary(catalogue.get(self.names[EXPLICIT]))

@@ -13,11 +13,11 @@ __all__ = ["Automatic"]
 class Automatic:
     """Choose the method by the problem, and change it on the way where the problem turns stiff.
 
-    A run begins with an explicit pair (DOP853, BS45 at loose tolerances) that watches for stiffness
-    at no cost; if stability limits its steps, a stiff method goes on (BDF, Radau IIA for tight
-    tolerances, oscillations and higher index), and an explicit one again where the stiffness ends.
-    Differential-algebraic problems are given to the stiff method at once. ``Solution.phases``
-    tells which method was used when.
+    A run begins with an explicit pair (DOP853, Tsit5 at loose tolerances) that watches for
+    stiffness at no cost. If stability limits its steps, a stiff method goes on (BDF; Radau IIA for
+    tight tolerances, oscillations and higher index), and an explicit one again where the stiffness
+    ends. Differential-algebraic problems are given to the stiff method at once.
+    ``Solution.phases`` tells which method was used when.
 
     With a fixed step it is DOPRI5.
 
