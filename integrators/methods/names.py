@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from ..errors import suggest
@@ -40,14 +42,12 @@ _tableaux: dict[str, Tableau] = {}
 
 def bound(method: Any, ivp: IVP, options: Options) -> Stepper:
     """Bind whatever the user calls a method to the problem."""
-    from .runge_kutta.engine import engine_for
-
     if isinstance(method, str):
         from .external.assimulo_dae import assimulo_engine
 
         return assimulo_engine(method.split(":", 1)[1], ivp, options)
     if isinstance(method, Tableau):
-        return engine_for(method, ivp, options)
+        return _engine_for()(method, ivp, options)
     if isinstance(method, type) and _is_scipy_solver(method):
         from .external.scipy import ScipyEngine
 
@@ -70,6 +70,13 @@ def bound(method: Any, ivp: IVP, options: Options) -> Stepper:
         f"method must be a name, a Tableau, a function step(f, t, y, h), an object with `order` "
         f"and `step(f, t, y, h)`, or a SciPy OdeSolver class; got {method!r}"
     )
+
+
+@cache
+def _engine_for() -> Callable[..., Stepper]:
+    from .runge_kutta.engine import engine_for  # kernels are loaded when they are needed
+
+    return engine_for
 
 
 def named_method(name: str) -> Any:
