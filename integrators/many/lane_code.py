@@ -132,7 +132,7 @@ def lane_code(
     return LaneCode(
         method,
         f.machine_code(LANES),
-        step.machine_code(LANES),
+        step.code_alone(LANES),
         (fixed_judge if fixed else judge)(n, k, kept, method.fsal).machine_code(LANES),
         dense_extension(method) if inside else None,
         kept,
