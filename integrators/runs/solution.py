@@ -161,6 +161,9 @@ class Solution:
         fewer components end in NaN.
     event_names : list of tuple
         For the same: mode (None for all) and name of the events of ``t_events``.
+    recorded : dict or None
+        Named quantities that were read off along the run, if asked for (``multibody.simulate``);
+        left out of files.
     parts : list of Solution
         For the same: the run in each interval, as it was; left out of files and pickles.
     """
@@ -212,6 +215,7 @@ class Solution:
         self.reached = reached
         self.ended_by, self.zeno = ended_by, zeno
         self.modes, self.event_names, self.parts = modes or [], event_names or [], parts or []
+        self.recorded: Any = None
 
     #: dy/d(name) in the shape of y, of runs with ``sensitivities``; at the end of the run; and
     #: derivatives of the times of events, for each event.

@@ -319,7 +319,7 @@ def _of_loops(
             f"traced=True: rank={rank!r} with {len(model.tree.acting_rows)} constraints is not "
             "traced; leave traced=None"
         )
-    problem, _ = closed_problem(
+    problem = closed_problem(
         *(model, *start, t_span, tau, f_ext, params, name, options),
         traced=traced,
         rank_tolerance=rank_tolerance,

@@ -31,6 +31,7 @@ from ...dynamics.loops.joints import LoopElement, acting_elements, placed
 from ...dynamics.motion import Kinematics, energy, kinematics, run_forward
 from ..contact.loads import ContactLoad, is_rigid, lost_at_impacts, stays_of
 from ..forces import given_external_forces, given_joint_forces
+from .states import is_plain, states_of
 
 if TYPE_CHECKING:
     from ...model import Model
@@ -253,19 +254,8 @@ def _joined(parts: list[EnergyLedger], lost: list[float]) -> EnergyLedger:
 
 def _run(model: Model, solution: Any) -> tuple[Array, Array, Callable[..., Array] | None]:
     """Times, states [q; v] in columns, and the dense output if there is one of such states."""
-    if not (hasattr(solution, "t") and hasattr(solution, "y")):
-        raise TypeError(f"expected a Solution, such as solve() returns, received {solution!r:.80}")
-    t, y = np.atleast_1d(np.asarray(solution.t, float)), np.asarray(solution.y, dtype=float)
-    rows = model.nq + model.nv
-    if y.shape == (rows, len(t)):
-        return t, y, getattr(solution, "sol", None)
-    seen = getattr(solution, "observed", None)
-    if seen is None or len(seen.q) + len(seen.v) != rows:
-        raise ValueError(
-            f"the solution's states have shape {y.shape}, expected nq + nv = {rows} rows for this "
-            f"model and {len(t)} columns; is it a solution of another model?"
-        )
-    return t, np.vstack([seen.q, seen.v]), None
+    t, states = states_of(model, solution)
+    return t, states, getattr(solution, "sol", None) if is_plain(model, solution) else None
 
 
 def _breaks(t: Array, dense: Any) -> tuple[Array, Array]:
