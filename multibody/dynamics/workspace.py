@@ -40,8 +40,8 @@ STRUCTURE = {
     "spring_bodies": "i2",
     "loop_p": "i1",  # predecessor and successor of each loop joint
     "loop_s": "i1",
-    "loop_at": "i1",  # first constraint of each loop
-    "loop_q_at": "i1",  # first parameter of each loop joint
+    "loop_at": "i1",  # first row of each loop joint, then of each constraint by a function
+    "loop_q_at": "i1",  # first parameter of each of them
     "loop_laws": "i1",
     "rows": "i1",  # constraints that can act at all
 }
@@ -66,7 +66,7 @@ CONSTANTS = {
     "loop_r_S": "f2",
 }
 # Shapes, with the sizes of a model by name: bodies nb, positions nq, velocities nv, constraints nc,
-# and the longest argument of a law nx.
+# the longest argument of a law nx, and of the constraints by functions (``loops.stated``).
 VARIABLES: dict[str, tuple[str | int, ...]] = {
     "t": (1,),
     "q": ("nq",),
@@ -124,6 +124,8 @@ VARIABLES: dict[str, tuple[str | int, ...]] = {
     "K": ("nc", "nv"),
     "nu": ("nc",),
     "gamma": ("nc",),
+    "state": ("nx_state",),  # argument and value of a constraint's law
+    "stated": ("n_stated",),
     "stabilise": (3,),  # α, β, ε, see multibody.dynamics.loops.multipliers
     "b": ("nc",),
     "z": ("nv",),

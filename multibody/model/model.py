@@ -20,6 +20,7 @@ from ..algebra.inertia import RigidInertia
 from ..algebra.plucker import Plucker
 from ..checks import QUATERNION_TOLERANCE, Array, ArrayLike, real_array, unit_quaternion
 from ..joints import Joint
+from .constraints import Constraint, bound
 from .contacts import Contact, check_duplicates, checked_contact
 from .rules import (
     FORCES,
@@ -38,7 +39,7 @@ from .rules import (
 if TYPE_CHECKING:
     from ..dynamics.arrays import Tree
 
-__all__ = ["Body", "Contact", "Loop", "Model", "PointSpring"]
+__all__ = ["Body", "Constraint", "Contact", "Loop", "Model", "PointSpring"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +128,7 @@ class Model:
     gravity: Any = (0.0, 0.0, -9.81)
     name: str = "model"
     contacts: tuple[Contact, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
 
     def __post_init__(self) -> None:
         """Check everything, whoever made the parts, and keep copies that nobody can change."""
@@ -151,7 +153,17 @@ class Model:
                     "before children (0 is the base)"
                 )
         self._freeze()
+        stated = _checked(self.constraints, Constraint, lambda c, n: bound(c, self), len(bodies))
+        object.__setattr__(self, "constraints", stated)
+        closing = {loop.name for loop in self.loops}
+        for c in stated:
+            check_name(c.name, closing, "loop")
         check_masses(self)
+
+    @property
+    def bonds(self) -> tuple[Loop | Constraint, ...]:
+        """What binds the motions of the tree: loop joints, then constraints by functions."""
+        return (*self.loops, *self.constraints)
 
     def _freeze(self) -> None:
         """Make all arrays read-only: hash, tables and machine code are made from them once."""
@@ -276,7 +288,8 @@ class Model:
     def is_rheonomic(self) -> bool:
         """Whether time moves some joint."""
         tree = any(body.joint.is_rheonomic for body in self.bodies)
-        return tree or any(loop.joint.is_rheonomic for loop in self.loops)
+        stated = any(c.is_rheonomic for c in self.constraints)
+        return tree or stated or any(loop.joint.is_rheonomic for loop in self.loops)
 
     @property
     def is_damped(self) -> bool:
@@ -336,6 +349,7 @@ class Model:
         for name, value in state.items():
             object.__setattr__(self, name, value)
         self._freeze()  # arrays come back from a pickle writable
+        object.__setattr__(self, "constraints", tuple(bound(c, self) for c in self.constraints))
 
     @cached_property
     def _digest(self) -> str:
@@ -355,6 +369,8 @@ class Model:
             parts += [c.name, c.predecessor, c.successor, _identity(c.joint)]
             for X in (c.placement_predecessor, c.placement_successor):
                 parts += [X.E.tobytes(), X.r.tobytes()]
+        for stated in self.constraints:
+            parts += [stated.name, stated.key(), stated.parameters]
         for s in self.springs:
             parts += [s.name, s.body_a, s.point_a.tobytes(), s.body_b, s.point_b.tobytes()]
             parts += [s.stiffness, s.damping, s.rest]
@@ -373,12 +389,16 @@ class Model:
 
     def __str__(self) -> str:
         closed = f", {_plural(len(self.loops), 'loop')}" if self.loops else ""
+        if self.constraints:
+            closed += f", {_plural(len(self.constraints), 'constraint')}"
         size = f"{_plural(self.n_bodies, 'body')}, nq = {self.nq}, nv = {self.nv}"
         lines = [f"{self.name}: {size}{closed}", "0 base"]
         lines += self._branches()
         for loop in self.loops:
             names = [self._name(loop.predecessor), self._name(loop.successor)]
             lines.append(f"loop {loop.name}: {names[0]} to {names[1]} by {loop.joint!r}")
+        for stated in self.constraints:
+            lines.append(f"constraint {stated.name}: {stated.description}")
         for contact in self.contacts:
             names = [self._name(contact.body_a), self._name(contact.body_b)]
             pair = "by a function" if contact.gap else f"{names[0]} with {names[1]}"
@@ -410,7 +430,9 @@ class Model:
 
 def _checked(parts: Any, kind: Any, check: Callable[[Any, int], Any], n: int) -> tuple[Any, ...]:
     """Parts of one kind, checked, under names that differ."""
-    what = {Body: "body", Loop: "loop", PointSpring: "spring", Contact: "contact"}[kind]
+    what = {Body: "body", Loop: "loop", PointSpring: "spring", Contact: "contact"}.get(
+        kind, "constraint"
+    )
     names: set[str] = set()
     found = []
     for part in parts:

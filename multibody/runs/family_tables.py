@@ -145,6 +145,7 @@ def _compare(first: Model, other: Model) -> None:
     for what, mine, its in (
         ("bodies", first.bodies, other.bodies),
         ("loops", first.loops, other.loops),
+        ("constraints", first.constraints, other.constraints),
         ("springs", first.springs, other.springs),
     ):
         names = [part.name for part in mine], [part.name for part in its]
@@ -163,6 +164,12 @@ def _compare(first: Model, other: Model) -> None:
         if (c.predecessor, c.successor) != (d.predecessor, d.successor):
             raise StructureError(f"loop {c.name!r} connects different bodies")
         _compare_joints(f"loop {c.name!r}", c.joint, d.joint)
+    for f, g in zip(first.constraints, other.constraints):
+        if f.key() != g.key():
+            raise StructureError(
+                f"constraint {f.name!r}: its functions compute different things; numbers that "
+                "vary between models are to be its parameters: add_constraint(…, parameters=[…])"
+            )
     for s, r in zip(first.springs, other.springs):
         if (s.body_a, s.body_b) != (r.body_a, r.body_b):
             raise StructureError(f"spring {s.name!r} connects different bodies")

@@ -211,7 +211,7 @@ def as_ivp(
         return with_contacts(*(model, *start, span, tau, f_ext, params, restitution_law), **how)
     gain = QUATERNION_GAIN if quaternions == "stabilise" else 0.0
     given = {name: value for name, value in options.items() if value is not None}
-    if model.loops:
+    if model.bonds:
         problem = _of_loops(
             model,
             start,
@@ -239,7 +239,7 @@ def as_ivp(
         problem = problem.with_(project=None)
     driven = driven_variables(model, tau)
     invariants = conserved_quantities(model, driven) if f_ext is None else {}
-    if model.loops:
+    if model.bonds:
         invariants |= gap_invariants(model)
 
     # Constant forces are the parameters of the problem, which may have others by now.

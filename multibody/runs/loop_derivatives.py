@@ -29,6 +29,8 @@ from scipy.linalg import solve_triangular
 from ..checks import Array
 from ..dynamics.loops.closed_loop import RANK_TOLERANCE
 from ..dynamics.loops.joint_law import constraint_count, loop_law
+from ..dynamics.loops.stated import stated_law
+from ..model.constraints import constraint_numbers
 
 if TYPE_CHECKING:
     from ..dynamics.derivatives.tree import DerivativeWorkspace
@@ -137,7 +139,64 @@ def loop_terms(
         lam = multipliers[rows]
         K[rows], residual[rows], more = _one_loop(model, w, l, lam, alpha, beta)
         forces += more
+    for l in range(len(model.loops), len(model.bonds)):
+        rows = slice(a["loop_at"][l], a["loop_at"][l + 1])
+        lam = multipliers[rows]
+        K[rows], residual[rows], more = _one_constraint(model, w, l, lam, alpha, beta)
+        forces += more
     return LoopTerms(K, forces, residual)
+
+
+def _one_constraint(
+    model: Model, w: DerivativeWorkspace, l: int, lam: Array, alpha: float, beta: float
+) -> tuple[Array, Array, Array]:
+    """The same of a constraint by a function, whose law is one of q and v themselves."""
+    nq, nv, m = model.nq, model.nv, len(lam)
+    x = np.concatenate([w.q, w.v])
+    value, slope = _stated_slopes(model, l)(float(w.t[0]), x)
+    K = value[m : m + m * nv].reshape(m, nv)
+    change = slope[:, nq:], slope[:, :nq] @ _directions(model, w)  # by v, and by directions
+    by = np.concatenate([change[1], change[0]], axis=1)
+    dK = by[m : m + m * nv].reshape(m, nv, -1)
+    residual = (
+        np.einsum("rkc,k->rc", dK, w.a_q + 2.0 * alpha * w.v)
+        - by[2 * m + m * nv :]
+        - 2.0 * alpha * by[m + m * nv : 2 * m + m * nv]
+        + beta**2 * by[:m]
+    )
+    residual[:, -nv:] += 2.0 * alpha * K
+    return K, residual, -np.einsum("rkc,r->kc", dK, lam)
+
+
+def _directions(model: Model, w: DerivativeWorkspace) -> Array:
+    """Change of the numbers in q along each direction; quaternions keep their norm."""
+    found = np.zeros((model.nq, len(w.psi)))
+    for i, (body, iq) in enumerate(zip(model.bodies, model.q_index)):
+        joint, columns = body.joint, slice(w.d_at[i], w.d_at[i + 1])
+        if w.varies[i]:
+            found[iq, columns] = np.eye(joint.nq)
+            continue
+        p = np.asarray(joint.parameters, dtype=float)
+        still = np.asarray(joint.rate(float(w.t[0]), w.q[iq], np.zeros(joint.nv), p), dtype=float)
+        for j, unit in enumerate(np.eye(joint.nv)):
+            moved = np.asarray(joint.rate(float(w.t[0]), w.q[iq], unit, p), dtype=float)
+            found[iq, columns.start + j] = moved - still
+    return found
+
+
+def _stated_slopes(model: Model, l: int) -> Any:
+    """Law of a constraint by a function and its Jacobian by [q; v]; made once."""
+    from integrators import traced
+
+    kept, name = model.tree.traced, f"slopes of constraint {l}"
+    if name not in kept:
+        constraint, n = model.constraints[l - len(model.loops)], model.nq + model.nv
+        p = np.array(constraint_numbers(model, constraint), dtype=float)
+        law, size = stated_law(model, constraint), constraint.count * (model.nv + 3)
+        f = traced(lambda t, x: law(t, x, p), n=n, outputs=size)
+        J = f.jacobian()
+        kept[name] = lambda t, x: (np.asarray(f(t, x)), np.asarray(J(t, x)).reshape(size, n))
+    return kept[name]
 
 
 def _one_loop(

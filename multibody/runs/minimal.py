@@ -156,7 +156,7 @@ def as_ivp_minimal(
         invariants={"energy": total} if conservative else {},
         name=f"{model.name}, minimal coordinates",
         state_names=(*names, *(f"d({name})" for name in names)),
-        review=_closure_review(closure) if model.loops else None,
+        review=_closure_review(closure) if model.bonds else None,
         observe=observe,
         watch=mechanism_watch(model, tau, f_ext, states),
     )

@@ -109,7 +109,7 @@ def hybrid_dynamics(
     """
     _check_model(model)
     is_forward = _forward_freedoms(model, forward, a)
-    ways = ("loops",) if model.loops else ("aba", "crba")
+    ways = ("loops",) if model.bonds else ("aba", "crba")
     way = ways[0] if method is None else one_of(method, "method", ways)
     base = load_given(model, q, v, t)
     w = hybrid_tree(model).workspace(is_forward)

@@ -226,7 +226,30 @@ def _clusters(model: Model) -> list[tuple[tuple[str, ...], list[int], list[int]]
         if rows and columns:
             names = tuple(model.loops[k - 1].name for k in cluster.loops)
             found.append((names, rows, sorted(columns)))
-    return found
+    return _with_constraints(model, found)
+
+
+def _with_constraints(
+    model: Model, clusters: list[tuple[tuple[str, ...], list[int], list[int]]]
+) -> list[tuple[tuple[str, ...], list[int], list[int]]]:
+    """Clusters with the constraints by functions, which join those that they share joints with."""
+    if not model.constraints:
+        return clusters
+    at = model.tree.arrays["loop_at"]
+    for k, constraint in enumerate(model.constraints, len(model.loops)):
+        rows = list(range(at[k], at[k + 1]))
+        columns = set(np.flatnonzero(model.tree.reach[rows].any(axis=0)).tolist())
+        if not columns:
+            continue
+        names: tuple[str, ...] = (constraint.name,)
+        apart = []
+        for cluster in clusters:
+            if columns.isdisjoint(cluster[2]):
+                apart.append(cluster)
+            else:
+                names, rows, columns = cluster[0] + names, cluster[1] + rows, columns | {*cluster[2]}
+        clusters = [*apart, (names, rows, sorted(columns))]
+    return clusters
 
 
 def independent_accelerations(
@@ -371,7 +394,7 @@ class LoopClosure:
         g = np.asarray(self.bias(y, ydot), dtype=float)
         if not self.is_traced:
             self._compare(y, ydot, G, g)
-        if not self.model.loops:
+        if not self.model.bonds:
             return
         v = G @ ydot
         c = constraints(self.model, q, v, t=t)

@@ -77,7 +77,7 @@ class MoreauJean:
                 r[::3] = solve_lcp(np.ascontiguousarray(W[::3, ::3]), b[::3].copy()).z
             after = after + system.spread @ (T.T @ r)
         q = model.integrate(model.normalise(q), self.theta * after + (1.0 - self.theta) * v, h)
-        if model.loops:
+        if model.bonds:
             q, after = onto_contacts(model, Held(), t + h, q, after)
         self._check_energy(t, h, y, q, after, tau)
         return np.concatenate([q, after])
