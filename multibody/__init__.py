@@ -226,6 +226,7 @@ __all__ = [
     "compare",
     "consistent_velocity",
     "constrained_accelerations",
+    "constraint_forces",
     "constraints",
     "contact_accelerations",
     "contact_forces",
@@ -307,6 +308,7 @@ __all__ = [
     "solve_lcp",
     "spatial",
     "sphere",
+    "with_gears",
     "xlt",
 ]
 
@@ -322,7 +324,7 @@ _LATER = {
     "Impact": "contact.impacts",
     "JointReactions": "dynamics.loops.reactions",
     "LCPError": "contact.lcp",
-    "LoopClosure": "dynamics.loops.independent",
+    "LoopClosure": "dynamics.loops.closure",
     "LoopElement": "dynamics.loops.joints",
     "ModelFamily": "mechanisms.families",
     "ModelFile": "io.named_numbers",
@@ -333,12 +335,13 @@ _LATER = {
     "actuators": "dynamics.loops.actuation",
     "as_ivp_minimal": "runs.minimal",
     "closed_loop_inverse_dynamics": "dynamics.loops.actuation",
+    "constraint_forces": "dynamics.loops.forces",
     "contact_accelerations": "contact.accelerations",
     "contact_forces": "runs.contact.observe",
     "contact_kinematics": "contact.kinematics",
     "coulomb": "contact.cones",
     "energy_ledger": "runs.ledger",
-    "gears": "dynamics.loops.independent",
+    "gears": "dynamics.loops.closure",
     "handle_dynamics": "dynamics.book.handles",
     "hybrid_dynamics": "dynamics.hybrid.functions",
     "impact": "contact.impacts",
@@ -354,6 +357,7 @@ _LATER = {
     "reactions_along": "runs.reactions",
     "separate": "contact.separate",
     "solve_lcp": "contact.lcp",
+    "with_gears": "dynamics.loops.closure",
 }
 
 

@@ -393,7 +393,7 @@ class _Study:
         w = self.what
         if w.known.closure is None or self.f_ext is not None:
             return None
-        from multibody.dynamics.loops.independent import LoopClosure
+        from multibody.dynamics.loops.closure import LoopClosure
         from multibody.runs.minimal import as_ivp_minimal
 
         gamma, y0, ydot0 = w.known.closure(w.model, w.q0, w.v0)

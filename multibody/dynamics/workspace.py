@@ -124,8 +124,8 @@ VARIABLES: dict[str, tuple[str | int, ...]] = {
     "K": ("nc", "nv"),
     "nu": ("nc",),
     "gamma": ("nc",),
-    "state": ("nx_state",),  # argument and value of a constraint's law
-    "stated": ("n_stated",),
+    "stated_x": ("nx_state",),  # argument and value of a constraint's law
+    "stated_out": ("n_stated",),
     "stabilise": (3,),  # α, β, ε, see multibody.dynamics.loops.multipliers
     "b": ("nc",),
     "z": ("nv",),

@@ -415,8 +415,9 @@ class ModelBuilder:
 
         >>> from multibody import FD, Revolute, Inertia
         >>> b = ModelBuilder(gravity=(0, 0, 0))
-        >>> for name, inertia in (("large", 4.0), ("small", 1.0)):
-        ...     _ = b.add_body(name, 0, Revolute(), inertia=Inertia(1.0, (0, 0, 0), inertia * np.eye(3)))
+        >>> for name, size in (("large", 4.0), ("small", 1.0)):
+        ...     inertia = Inertia(1.0, (0, 0, 0), (size, size, size))
+        ...     _ = b.add_body(name, 0, Revolute(), inertia=inertia)
         >>> b.add_gear("teeth", "small", {"large": -2.0})
         >>> FD(b.build(), [0.0, 0.0], [0.0, 0.0], [8.0, 0.0])  # 4 + (−2)²·1 = 8 kg m²
         array([ 1., -2.])

@@ -1,9 +1,9 @@
 """Constraints by functions: φ(t, q) = 0, or ψ(t, q, v) = 0, stated in Python (book, §3.1, §9.6).
 
 A constraint is traced when the model is made, on positions that a view hands out by name, by place
-or as points of bodies. What follows from it, rows of K, ν and γ, comes from exact differentiation of
-that trace (``multibody.dynamics.loops.stated``), so that it stands beside the loop joints in every
-formulation.
+or as points of bodies. What follows from it, rows of K, ν and γ, comes from exact differentiation
+of that trace (``multibody.dynamics.loops.stated``), so that it stands beside the loop joints in
+every formulation.
 """
 
 from __future__ import annotations
@@ -156,7 +156,9 @@ class _Asked:
 
     def place(self, body: int, point: Array) -> Any:
         k = self._number(body, point)
-        return self.places(body, point, k) if callable(self.places) else self.places[3 * k : 3 * k + 3]
+        return (
+            self.places(body, point, k) if callable(self.places) else self.places[3 * k : 3 * k + 3]
+        )
 
     def velocity(self, body: int, point: Array) -> Any:
         k = self._number(body, point)
@@ -206,7 +208,9 @@ def bound(constraint: Constraint, model: Model) -> Constraint:
     # Numbers first: how many rows, and which points.
     rng = np.random.default_rng(0)
     numbers = np.ones(k) if p.dtype == object else p
-    probe = _Asked(lambda body, point, number: rng.uniform(0.5, 1.0, 3), lambda *_: rng.uniform(size=3))
+    probe = _Asked(
+        lambda body, point, number: rng.uniform(0.5, 1.0, 3), lambda *_: rng.uniform(size=3)
+    )
     with np.errstate(all="ignore"):
         count = len(value(0.3, model.random(rng), rng.standard_normal(nv), numbers, probe))
     if count == 0:
@@ -252,13 +256,18 @@ def _arguments(function: Callable[..., Any]) -> int | None:
         given = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return None
-    return sum(a.default is a.empty and a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD) for a in given)
+    return sum(
+        a.default is a.empty and a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD)
+        for a in given
+    )
 
 
 def _uses_time(program: Any) -> bool:
     """Whether a program's first input stands in any of its outputs."""
     derivative = program.time_derivative().graph
-    return not (derivative.is_constant and not np.any(derivative.evaluate([0.0] * len(derivative.inputs))))
+    return not (
+        derivative.is_constant and not np.any(derivative.evaluate([0.0] * len(derivative.inputs)))
+    )
 
 
 def _check_linear(where: str, program: Any, nq: int, nv: int, m: int, p: Array) -> bool:
@@ -272,13 +281,18 @@ def _check_linear(where: str, program: Any, nq: int, nv: int, m: int, p: Array) 
     t, q, x = 0.3, rng.uniform(0.2, 1.0, nq), rng.uniform(0.2, 1.0, m)
     (v, w), (u, y) = rng.standard_normal((2, nv)), rng.standard_normal((2, m))
     with np.errstate(all="ignore"):
-        values = at(t, q, v + w, x, u + y), at(t, q, v, x, u), at(t, q, w, x, y), at(t, q, 0 * v, x, 0 * u)
+        values = (
+            at(t, q, v + w, x, u + y),
+            at(t, q, v, x, u),
+            at(t, q, w, x, y),
+            at(t, q, 0 * v, x, 0 * u),
+        )
         bent = np.abs(values[0] - values[1] - values[2] + values[3])
         size = np.max(np.abs(values), axis=0)
         if np.any(bent > LINEAR * (1.0 + size)):
             raise ValueError(
                 f"{where}: expected a function that is linear in the velocities, "
-                "A(t, q) v − b(t, q), received one that is not; there is no agreed force law for others"
+                "A(t, q) v − b(t, q), received one that is not; no force law is agreed for others"
             )
     return bool(np.any(values[3] != 0.0))
 
@@ -334,5 +348,3 @@ def points_in_base(model: Model, constraint: Constraint, t: Any, q: Any, p: Any)
         R, origin = poses[number]
         found += list(origin + R @ np.array(point))
     return found
-
-

@@ -1,11 +1,13 @@
-"""Gears as constraints: q_b = γ(t, q), the position of one joint from those of others (book, §9.6)."""
+"""Gears as constraints: q_b = γ(t, q), one joint's position from others' (book, §9.6)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..checks import exact_array
+import numpy as np
+
+from ..checks import exact_array, number
 from .constraints import Constraint
 
 __all__ = ["LinearGear", "gear_constraint"]
@@ -23,9 +25,9 @@ class LinearGear:
 
     def __call__(self, t: Any, q: Any, p: Any) -> Any:
         """What is left of the driven position."""
-        total = q[self.driven] - p[-1]
+        total = _single(q, self.driven) - p[-1]
         for ratio, name in zip(p, self.drivers):
-            total = total - ratio * q[name]
+            total = total - ratio * _single(q, name)
         return total
 
 
@@ -38,7 +40,18 @@ class FunctionGear:
     def __call__(self, t: Any, q: Any, p: Any) -> Any:
         """What is left of the driven position."""
         given = (q,) if self.takes == 1 else (t, q) if self.takes == 2 else (t, q, p)
-        return q[self.driven] - self.gamma(*given)
+        return _single(q, self.driven) - self.gamma(*given)
+
+
+def _single(q: Any, name: str) -> Any:
+    """Position of a joint of one variable."""
+    found = q[name]
+    if np.ndim(found):
+        raise ValueError(
+            f"a gear takes joints of one variable, received {name!r} with {len(found)}; name one "
+            "of its variables, as in model.q_names"
+        )
+    return found
 
 
 def gear_constraint(
@@ -60,7 +73,9 @@ def gear_constraint(
             raise TypeError(f"{where}: expected γ(q), γ(t, q) or γ(t, q, p), received {gamma!r}")
         takes = _arguments(gamma)
         if takes not in (1, 2, 3):
-            raise TypeError(f"{where}: expected γ(q), γ(t, q) or γ(t, q, p), received {takes} arguments")
+            raise TypeError(
+                f"{where}: expected γ(q), γ(t, q) or γ(t, q, p), received {takes} arguments"
+            )
         said = f"{driven} follows a function"
         return Constraint(name, FunctionGear(driven, gamma, takes), parameters, description=said)
     assert ratios is not None
@@ -68,8 +83,8 @@ def gear_constraint(
         raise TypeError(f"{where}: expected ratios such as {{'link': 100.0}}, received {ratios!r}")
     if driven in ratios:
         raise ValueError(f"{where}: {driven!r} cannot drive itself; name other bodies")
-    numbers = [exact_array(x, f"{where}: ratio of {o!r}", ())[()] for o, x in ratios.items()]
-    numbers.append(exact_array(offset, f"{where}: offset", ())[()])
+    numbers = [number(exact_array(x, f"{where}: ratio of {o!r}", ())) for o, x in ratios.items()]
+    numbers.append(number(exact_array(offset, f"{where}: offset", ())))
     terms = " + ".join(f"{x} {other}" for x, other in zip(numbers, ratios))
     rest = f" + {numbers[-1]}" if numbers[-1] != 0.0 else ""
     return Constraint(
@@ -77,5 +92,5 @@ def gear_constraint(
         LinearGear(driven, tuple(ratios)),
         tuple(numbers),
         description=f"{driven} = {terms}{rest}",
-        recipe={"driven": driven, "ratios": dict(ratios), "offset": offset},
+        recipe={"driven": driven, "ratios": dict(zip(ratios, numbers)), "offset": numbers[-1]},
     )

@@ -157,7 +157,7 @@ def _check_solution(model: Model, solution: Any) -> tuple[Array, Array]:
             f"expected a Solution, such as simulate() returns, received {solution!r:.80}"
         ) from None
     n = model.nq + model.nv
-    if y.shape == (n, len(t)) and not _in_other_variables(solution):
+    if y.shape == (n, len(t)) and not _in_other_variables(model, solution):
         return t, y
     observe = getattr(getattr(solution, "problem", None), "observe", None)
     seen = None if observe is None else solution.observed
@@ -169,10 +169,11 @@ def _check_solution(model: Model, solution: Any) -> tuple[Array, Array]:
     return t, np.vstack([seen.q, seen.v])
 
 
-def _in_other_variables(solution: Any) -> bool:
+def _in_other_variables(model: Model, solution: Any) -> bool:
     """Whether the states of a solution have names that say that they are not q and v."""
-    names = getattr(getattr(solution, "problem", None), "state_names", None) or ()
-    return any(name in ("y0", "d(y0)") for name in names)
+    problem = getattr(solution, "problem", None)
+    names = tuple(getattr(problem, "state_names", None) or ())
+    return names[: model.nq + model.nv] not in ((), (*model.q_names, *model.v_names))
 
 
 def poses(model: Model, solution: Any) -> tuple[Array, Array]:

@@ -21,7 +21,7 @@ from .joints import loop_number
 if TYPE_CHECKING:
     from ...model import Model
 
-__all__ = ["loop_forces", "loop_forces_in"]
+__all__ = ["constraint_forces", "loop_forces", "loop_forces_in"]
 
 _run_closure = OnWorkspace(closure_kernel, TreeWorkspace)
 
@@ -42,13 +42,7 @@ def loop_forces(
         "base": couples about the base's origin. "joint" and "body": see
         :func:`~multibody.loop_forces_in`.
     """
-    need_loops(model)
-    w = load_given(model, q, None, t)
-    _run_closure(w)
-    lam = np.asarray(multipliers, dtype=float)
-    at = model.tree.arrays["loop_at"]
-    if lam.shape != (at[-1],):
-        raise ValueError(f"multipliers: expected {at[-1]} numbers, received shape {lam.shape}")
+    w, lam, at = _with_multipliers(model, q, multipliers, t)
     forces = {
         loop.name: lam[at[k] : at[k + 1]] @ w.T_0[at[k] : at[k + 1]]
         for k, loop in enumerate(model.loops)
@@ -56,7 +50,49 @@ def loop_forces(
     return loop_forces_in(model, q, forces, coordinates, t=t)
 
 
-# ---------------------------------------------------------------------- mobility
+def constraint_forces(
+    model: Model, q: ArrayLike, multipliers: ArrayLike, *, t: float = 0.0
+) -> dict[str, Array]:
+    """Joint forces Kᵀλ that each constraint by a function, such as a gear, exerts.
+
+    Parameters
+    ----------
+    multipliers
+        λ, those of loop joints first, as ``constrained_accelerations`` and ``observed`` give them.
+
+    Examples
+    --------
+    Two wheels of 1 kg m² with the ratio −2 under 5 Nm; the teeth turn the second by −2 rad/s²:
+
+    >>> from multibody import Inertia, ModelBuilder, Revolute, constrained_accelerations
+    >>> b = ModelBuilder(gravity=(0, 0, 0))
+    >>> for name in ("first", "second"):
+    ...     _ = b.add_body(name, 0, Revolute(), inertia=Inertia(1.0, (0, 0, 0), np.eye(3)))
+    >>> b.add_gear("teeth", "second", {"first": -2.0})
+    >>> model = b.build()
+    >>> found = constrained_accelerations(model, [0, 0], [0, 0], [5.0, 0.0])
+    >>> constraint_forces(model, [0, 0], found.multipliers)["teeth"].round(9)
+    array([-4., -2.])
+    """
+    w, lam, at = _with_multipliers(model, q, multipliers, t)
+    return {
+        c.name: lam[at[k] : at[k + 1]] @ w.K[at[k] : at[k + 1]]
+        for k, c in enumerate(model.constraints, len(model.loops))
+    }
+
+
+def _with_multipliers(
+    model: Model, q: ArrayLike, multipliers: ArrayLike, t: float
+) -> tuple[TreeWorkspace, Array, Array]:
+    """Workspace with T and K, the multipliers checked, and where each loop's rows begin."""
+    need_loops(model)
+    w = load_given(model, q, None, t)
+    _run_closure(w)
+    lam = np.asarray(multipliers, dtype=float)
+    at = model.tree.arrays["loop_at"]
+    if lam.shape != (at[-1],):
+        raise ValueError(f"multipliers: expected {at[-1]} numbers, received shape {lam.shape}")
+    return w, lam, at
 
 
 def loop_forces_in(

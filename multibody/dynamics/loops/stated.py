@@ -5,8 +5,8 @@ With q̇ = N(q) v, a constraint of positions φ(t, q) = 0 has the rate
     φ̇ = ∂φ/∂t + ∂φ/∂q q̇ = K v − ν,      φ̈ = K v̇ − γ,
 
 so that K = ∂φ̇/∂v, and γ is minus the derivative of φ̇ along q̇ and time at constant v. One of
-velocities, ψ(t, q, v) = K v − ν, starts one line later and has no δ. Both stand in K, ν and γ behind the
-rows of the loop joints, and are solved with them.
+velocities, ψ(t, q, v) = K v − ν, starts one line later and has no δ. Both stand in K, ν and γ
+behind the rows of the loop joints, and are solved with them.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ def stated_rows(w: Any) -> None:
         return
     nq, n = w.q.shape[0], w.v.shape[0]
     for k in range(nq):
-        w.state[k] = w.q[k]
+        w.stated_x[k] = w.q[k]
     for k in range(n):
-        w.state[nq + k] = w.v[k]
+        w.stated_x[nq + k] = w.v[k]
     for l in range(loops, bonds):
         first, m = w.loop_at[l], w.loop_at[l + 1] - w.loop_at[l]
         p = w.loop_q[w.loop_q_at[l] : w.loop_q_at[l + 1]]
-        call(w.loop_laws[l], w.t[0], w.state, p, w.stated)
+        call(w.loop_laws[l], w.t[0], w.stated_x, p, w.stated_out)
         for j in range(m):
-            w.delta[first + j] = w.stated[j]
+            w.delta[first + j] = w.stated_out[j]
             for k in range(n):
-                w.K[first + j, k] = w.stated[m + j * n + k]
-            w.nu[first + j] = w.stated[m + m * n + j]
-            w.gamma[first + j] = w.stated[2 * m + m * n + j]
+                w.K[first + j, k] = w.stated_out[m + j * n + k]
+            w.nu[first + j] = w.stated_out[m + m * n + j]
+            w.gamma[first + j] = w.stated_out[2 * m + m * n + j]
 
 
 def unit_positions(q: Any, places: tuple[int, ...]) -> Any:
@@ -81,7 +81,7 @@ class _Program:
             made = traced(lambda t, x: function(t, x, ()), n=n, outputs=outputs)
 
         def calling(what: Any) -> Callable[..., Any]:
-            return lambda t, x, p: np.asarray((what(t, x, p) if k else what(t, x)))
+            return lambda t, x, p: np.asarray(what(t, x, p) if k else what(t, x))
 
         run: Any = calling(made)
         run.slope = lambda t, x, p: calling(made.jacobian())(t, x, p).reshape(outputs, n)
