@@ -16,7 +16,7 @@ from integrators import Taylor, solve, traced
 from integrators.kernels import OnWorkspace, interpreting
 from integrators.kernels import cache as disk
 from integrators.kernels.c_functions import CFunction
-from integrators.kernels.tiers import gathered
+from integrators.kernels.tiers.tiers import gathered
 from multibody import as_ivp, mechanisms
 
 from .options import FAILURE, complain, shown_progress

@@ -26,12 +26,12 @@ from .options import (
     stops_of,
 )
 from .problem import IVP, in_order
-from .runs.hybrid_run import HybridRun
+from .runs.hybrid.hybrid_run import HybridRun
 from .runs.mistakes import relative_tolerance, warn_of_swapped
 from .runs.quality import global_error
 from .runs.run import Run
 from .runs.scipy_names import with_args
-from .runs.sensitivity import with_sensitivities
+from .runs.sensitivities.forward import with_sensitivities
 from .runs.solution import Solution
 from .stepping.control import Controller
 from .stepping.state import Status

@@ -65,11 +65,11 @@ def has_symbols(array: Array) -> bool:
     """Whether an array holds symbols of a function that is being traced (``integrators.tracing``).
 
     What depends on them is not known yet: checks of a model's numbers are then noted, and looked
-    at when the numbers are known (``multibody.runs.family``).
+    at when the numbers are known (``multibody.runs.families.family``).
     """
-    if array.dtype != object or "integrators.tracing.symbol" not in sys.modules:
+    if array.dtype != object or "integrators.tracing.symbols.symbol" not in sys.modules:
         return False
-    from integrators.tracing.symbol import Symbol
+    from integrators.tracing.symbols.symbol import Symbol
 
     return any(isinstance(x, Symbol) for x in array.flat)
 

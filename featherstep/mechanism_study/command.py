@@ -359,7 +359,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
     from integrators.analysis.study.runs import resolve
     from multibody import simulate
     from multibody.pictures import animate
-    from multibody.runs.observe import observe
+    from multibody.runs.observing.observe import observe
 
     from .compare import formulation_options
 

@@ -28,7 +28,7 @@ from multibody.mechanisms.registry import Entry, entry
 from multibody.model import Model
 from multibody.runs.dae import as_mechanical, independent_rows
 from multibody.runs.ivp import as_ivp
-from multibody.runs.observe import observe
+from multibody.runs.observing.observe import observe
 
 from .reference import KNOWN, Known, Measure, ReferenceMotion, reference_motion
 from .table import Comparison, Row, verdict

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from integrators.analysis.study.runs import Row as Run
 from integrators.analysis.study.tables import Column, Table, duration, number, plain
 from integrators.notebook_html import with_remarks
-from multibody.runs.observe import MOST_DIPS, Observed
+from multibody.runs.observing.observe import MOST_DIPS, Observed
 
 from .reference import Measure, ReferenceMotion
 

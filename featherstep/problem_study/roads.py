@@ -12,7 +12,7 @@ __all__ = ["compare_on_roads"]
 
 def compare_on_roads(arguments: argparse.Namespace) -> int:
     """Compare roads on a system of the library; returns the exit code."""
-    from integrators.analysis.study.roads import compare_roads
+    from integrators.analysis.dae.roads import compare_roads
     from integrators.dae.general import ROADS
     from integrators.problems.dae_systems import system
 

@@ -1,12 +1,11 @@
 """Studies: thousands of runs with varied parameters, on all cores or a cluster, kept on disk.
 
-- `distributions`, `design`: how parameters are spread, and which values run k has;
-- `quantities`, `reductions`, `starts`, `subjects`: what is recorded, from where, of what;
-- `plan`, `sources`, `part`: one run, many of them, their results;
-- `store`, `trajectories`, `tables`: the folder in which they are kept;
-- `executors`, `running`: who does the work, and that nothing is lost;
-- `study`, `study_file`: what users write;
-- `pictures`, `page`, `bar`, `command`: what they look at.
+- `sampling`: how parameters are spread, and which values run k has;
+- `recording`, `starts`, `subjects`: what is recorded, from where, of what;
+- `plan`, `working`: one run, many of them, who does the work, and that nothing is lost;
+- `keeping`: the folder in which results are kept;
+- `study`, `study_file`, `command`: what users write;
+- `showing`, `rerun`: what they look at.
 
 Names are imported when they are first asked for: the command line must answer at once.
 """
@@ -17,7 +16,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .distributions import (
+    from .recording.quantities import energy, loop_force, observed, position, reaction, state
+    from .recording.reductions import At, EventTime, Final, Integral, Max, Mean, Min
+    from .rerun import Rerun
+    from .sampling.distributions import (
         Choice,
         LogNormal,
         LogUniform,
@@ -26,12 +28,9 @@ if TYPE_CHECKING:
         TruncatedNormal,
         Uniform,
     )
-    from .quantities import energy, loop_force, observed, position, reaction, state
-    from .reductions import At, EventTime, Final, Integral, Max, Mean, Min
-    from .rerun import Rerun
-    from .running import Progress, StudyInterrupted
     from .starts import Assembled
     from .study import Study
+    from .working.running import Progress, StudyInterrupted
 
 __all__ = [
     "Assembled",
@@ -62,12 +61,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "distributions": (
+    "sampling.distributions": (
         ["Choice", "LogNormal", "LogUniform", "Normal", "Triangular", "TruncatedNormal", "Uniform"]
     ),
-    "quantities": ["energy", "loop_force", "observed", "position", "reaction", "state"],
-    "reductions": ["At", "EventTime", "Final", "Integral", "Max", "Mean", "Min"],
-    "running": ["Progress", "StudyInterrupted"],
+    "recording.quantities": ["energy", "loop_force", "observed", "position", "reaction", "state"],
+    "recording.reductions": ["At", "EventTime", "Final", "Integral", "Max", "Mean", "Min"],
+    "working.running": ["Progress", "StudyInterrupted"],
     "starts": ["Assembled"],
     "rerun": ["Rerun"],
     "study": ["Study"],

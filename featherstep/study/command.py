@@ -25,7 +25,7 @@ def _folder(arguments: argparse.Namespace) -> Path:
 
 def _study(arguments: argparse.Namespace, *, new: bool = False) -> Study:
     """The study of a file, or one that is kept in a folder."""
-    from .store import Store
+    from .keeping.store import Store
     from .study import Study
 
     folder = _folder(arguments)
@@ -52,7 +52,7 @@ def _executor(arguments: argparse.Namespace) -> Any:
 
 def _run(arguments: argparse.Namespace) -> int:
     """Run or resume."""
-    from .running import StudyInterrupted
+    from .working.running import StudyInterrupted
 
     study = _study(arguments, new=arguments.command == "run")
     folder = _folder(arguments)
@@ -78,8 +78,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def study_progress(folder: Path) -> Any:
     """How far a study in a folder is."""
-    from .running import Progress
-    from .store import Store
+    from .keeping.store import Store
+    from .working.running import Progress
 
     store = Store.open(folder)
     done, failed, _ = store.counts()
@@ -89,7 +89,7 @@ def study_progress(folder: Path) -> Any:
 def _tell(study: Study, folder: Path) -> int:
     """Say how a study stands; the exit code is 1 if no run succeeded."""
     from ..terminal import Screen
-    from .store import Store
+    from .keeping.store import Store
 
     screen, store = Screen(), Store.open(folder)
     done, failed, kinds = store.counts()

@@ -20,9 +20,9 @@ from multibody import Model, as_dae, as_ivp
 from multibody.runs.forces import takes_parameters, with_parameters
 
 from .code import fingerprint, name_of
-from .design import Design
-from .quantities import Seen
-from .reductions import EventTime, Reduction, Span
+from .recording.quantities import Seen
+from .recording.reductions import EventTime, Reduction, Span
+from .sampling.design import Design
 from .starts import Assembled, GivenState, Start
 from .subjects import Mechanism, Subject
 

@@ -11,10 +11,10 @@ import numpy as np
 from integrators import IVP, Solution
 from multibody import Model
 
-from .part import Part
+from .keeping.part import Part
 from .plan import Plan
-from .quantities import Seen
-from .sources import Source
+from .recording.quantities import Seen
+from .working.sources import Source
 
 __all__ = ["Rerun"]
 

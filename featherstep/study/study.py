@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .design import Design, design_of
-from .executors import executor_of
-from .part import OK
+from .keeping.part import OK
+from .keeping.store import FORMAT, Store, hash_of, versions
+from .keeping.trajectories import dataset
 from .plan import Plan, split_options
-from .quantities import state_units
-from .reductions import reduction_of
+from .recording.quantities import state_units
+from .recording.reductions import reduction_of
 from .rerun import Rerun
-from .running import Progress, StudyInterrupted, do_runs, in_flight, offer, retry_runs, work
-from .sources import Source, source_of
+from .sampling.design import Design, design_of
 from .span import is_problem, output_times, span_of
 from .starts import start_of
-from .store import FORMAT, Store, hash_of, versions
 from .subjects import subject_of
-from .trajectories import dataset
+from .working.executors import executor_of
+from .working.running import Progress, StudyInterrupted, do_runs, in_flight, offer, retry_runs, work
+from .working.sources import Source, source_of
 
 __all__ = ["Study"]
 
@@ -330,7 +330,7 @@ class Study:
     @staticmethod
     def _finish(store: Store) -> None:
         """Write the whole table, once all runs are done."""
-        from .tables import write_table
+        from .keeping.tables import write_table
 
         if sum(stop - first for first, stop in store.done()) == store.n:
             write_table(store)
@@ -360,7 +360,7 @@ class Study:
 
         Runs that are not done have the status "missing".
         """
-        from .tables import whole_table
+        from .keeping.tables import whole_table
 
         return whole_table(self._kept(None), self.design)
 
@@ -379,7 +379,7 @@ class Study:
 
     def export(self, path: str | Path) -> Path:
         """Write the table to one file: .csv, .parquet or .npz."""
-        from .tables import write_table
+        from .keeping.tables import write_table
 
         return write_table(self._kept(None), path)
 
@@ -429,7 +429,7 @@ class Study:
         dict
             The columns of the table for these runs.
         """
-        from .tables import table_of_part
+        from .keeping.tables import table_of_part
 
         names = self._runnable.design.names
         if set(parameters) != set(names):
@@ -460,27 +460,27 @@ class Study:
     def sobol(self, name: str) -> Any:
         """Sobol's indices of a recorded value: how much of its variance each parameter brings.
 
-        See :func:`featherstep.study.indices.sobol_indices`; for ``sampling="saltelli"``.
+        See :func:`featherstep.study.sampling.indices.sobol_indices`; for ``sampling="saltelli"``.
         """
-        from .indices import sobol_indices
+        from .sampling.indices import sobol_indices
 
         return sobol_indices(self, name)
 
     def plot(self, kind: str = "overview", **options: Any) -> Any:
-        """Draw the study; see :func:`featherstep.study.pictures.study_figure`.
+        """Draw the study; see :func:`featherstep.study.showing.pictures.study_figure`.
 
         Parameters
         ----------
         kind
             "overview", "marginals", "scatter", "sobol", "bands" or "worst".
         """
-        from .pictures import study_figure
+        from .showing.pictures import study_figure
 
         return study_figure(self, kind, **options)
 
     def report(self, path: str | Path, *, animations: int = 3) -> Path:
         """Write the study as one HTML file, with animations of its worst runs beside it."""
-        from .page import write_report
+        from .showing.page import write_report
 
         return write_report(self, path, animations)
 
@@ -501,6 +501,6 @@ def _reporting(progress: Any, title: str) -> Any:
         return nullcontext(progress)
     if not progress:
         return nullcontext(None)
-    from .bar import shown
+    from .showing.bar import shown
 
     return shown(title)

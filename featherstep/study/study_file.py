@@ -16,12 +16,12 @@ import numpy as np
 from integrators.errors import FileError, suggest
 from integrators.files import refuse_long_keys
 
-from .design import Design
-from .distributions import Distribution, distribution_of
+from .keeping.store import Store
 from .plan import Plan, option_names
-from .reductions import reduction_of
+from .recording.reductions import reduction_of
+from .sampling.design import Design
+from .sampling.distributions import Distribution, distribution_of
 from .starts import start_of
-from .store import Store
 from .subjects import MODEL_FILES, ModelFile, Subject, subject_of
 
 __all__ = ["design_from", "plan_from", "read_study"]

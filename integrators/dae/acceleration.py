@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import suggest
-from ..tracing.symbol import Symbol
+from ..tracing.symbols.symbol import Symbol
 from .partition import RANK_TOLERANCE, partition
 
 __all__ = [

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..tracing import Traced, traced
-from ..tracing.symbol import apply
+from ..tracing.symbols.symbol import apply
 from .switch import Piecewise, Signs
 
 __all__ = ["Kinks"]

@@ -5,7 +5,7 @@ Imports nothing else of this package.
 
 from .cache import cache_directory
 from .compiler import compiled, inline_kernel, interpreting, kernel
-from .tiers import OnArrays, OnWorkspace, address_of, compiled_first
+from .tiers.tiers import OnArrays, OnWorkspace, address_of, compiled_first
 
 __all__ = [
     "OnArrays",

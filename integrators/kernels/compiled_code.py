@@ -23,7 +23,7 @@ from numba.core.serialize import dumps
 from . import cache as disk
 from . import numba_types  # noqa: F401  (its overloads must exist before anything compiles)
 from .object_code import compiler_versions
-from .waiting import told
+from .tiers.waiting import told
 
 __all__ = ["KernelCache", "c_function", "dispatcher", "object_code_of"]
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..problem import IVP
-from ..runs.sensitivity import Sensitivities, _direction, with_sensitivities
-from ..runs.sensitivity_jumps import REMEDY, first_jump, reset_times
+from ..runs.sensitivities.forward import Sensitivities, _direction, with_sensitivities
+from ..runs.sensitivities.jumps import REMEDY, first_jump, reset_times
 from .results import ManySolutions
 
 __all__ = ["many_with_sensitivities"]

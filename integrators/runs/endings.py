@@ -92,7 +92,7 @@ def _about_jumps(engine: Any) -> str:
     f = engine.problem.f
     if not hasattr(f, "graph"):
         return "; if f jumps there (the sign of friction, an if), write it as integrators.Switch"
-    from ..tracing.dependence import has_kinks  # loaded by whoever traced f
+    from ..tracing.calculus.dependence import has_kinks  # loaded by whoever traced f
 
     known = f._program is not None and has_kinks(f.graph)
     return "; f has branches (sign, where, abs, …): kinks='locate' steps on them" if known else ""

@@ -20,13 +20,13 @@ from ..stepping.state import Status
 from .bounds import broken_bounds
 from .consistency import about_the_index, check_consistent
 from .endings import ending, remarks
-from .entry import at_the_start
-from .events import Tracker
-from .instants import Instant, Motion
+from .instants.entry import at_the_start
+from .instants.events import Tracker
+from .instants.instant import Instant, Motion
+from .instants.zeno import limit
 from .interrupts import Interrupts, quiet_interrupts
 from .mistakes import first_slope
 from .solution import DenseOutput, Solution, polynomials
-from .zeno import limit
 
 __all__ = ["Run"]
 

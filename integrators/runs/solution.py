@@ -17,7 +17,7 @@ from ..manifold import kept, lost
 from ..notebook_html import solution_table
 from ..stepping.state import Status
 from . import solution_file
-from .modes import ModeInterval, key_of, stays, totals, written, written_key
+from .hybrid.modes import ModeInterval, key_of, stays, totals, written, written_key
 from .quality import Quality
 from .solution_file import COUNTERS, TEXTS
 

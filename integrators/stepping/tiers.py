@@ -15,7 +15,7 @@ import numpy as np
 
 from ..kernels.as_python import interpret, uninterrupted
 from ..kernels.c_functions import STATUS, c_function
-from ..kernels.tiers import C_TYPES, Tier
+from ..kernels.tiers.tiers import C_TYPES, Tier
 from . import loop
 from .state import FUNCTION_RAISED
 from .workspace import Steps

@@ -4,9 +4,9 @@
 ``docs/tracing.md``.
 """
 
-from .arrays import where
 from .errors import GraphTooLargeError, TracingError
 from .function import Function, Jacobian, Series
+from .symbols.arrays import where
 from .trace import trace
 from .traced import Traced, traced
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .graph import FLOATS, Graph, Program
-from .symbol import Symbol, apply
+from .symbols.symbol import Symbol, apply
 from .trace import input_array, output_nodes, run
 
 __all__ = ["Decided", "Decisions", "assume"]

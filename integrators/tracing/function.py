@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..kernels.object_code import has_llvm
-from . import derivative, printing
 from . import entry as native
-from .arrays import SymbolArray
+from . import printing
+from .calculus import derivative
 from .errors import GraphTooLargeError
 from .graph import Program
-from .symbol import Symbol
+from .symbols.arrays import SymbolArray
+from .symbols.symbol import Symbol
 from .trace import program_on_symbols
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ class Function:
         lo, hi : array
             Bounds in the shape of the function's value.
         """
-        from .interval import bounds
+        from .calculus.interval import bounds
 
         if self.extra:
             raise TypeError("interval bounds are for functions of t, y and p only")
@@ -197,6 +198,42 @@ class Function:
             if (base := name.split("[")[0]) not in arguments:
                 arguments.append(base)
         return printing.to_python(self.graph, arguments=", ".join(arguments))
+
+    def to_c(self, name: str = "f", title: str = "") -> str:
+        """C source of one file without dependencies, to be compiled elsewhere.
+
+        Parameters
+        ----------
+        name
+            Name of the C function.
+        title
+            First line of the comment at the top of the file.
+
+        Returns
+        -------
+        str
+            A file that defines ``void f(double t, const double *y, const double *p, double *out)``;
+            further vectors follow the parameters in p, matrices are stored row by row.
+
+        Examples
+        --------
+        >>> from integrators import traced
+        >>> print(traced(lambda t, y: [y[1], -y[0]], n=2).to_c("oscillator").split("*/")[1].strip())
+        #include <math.h>
+        <BLANKLINE>
+        void oscillator(double t, const double *y, const double *p, double *out);
+        <BLANKLINE>
+        void oscillator(double t, const double *y, const double *p, double *out)
+        {
+            (void)t;
+            (void)p;
+            out[0] = y[1];
+            out[1] = -y[0];
+        }
+        """
+        from .c_source import to_c
+
+        return to_c(self.graph, self.n, self.k, name, title)
 
     def to_latex(self, largest: int = 200) -> str:
         """LaTeX formulas of the components, for small graphs."""
@@ -223,7 +260,7 @@ class Series(Function):
     LARGEST_UNROLLED = 12_000
 
     def __init__(self, rhs: Program, n: int, k: int, order: int) -> None:
-        from .series import unrolled_size
+        from .calculus.series import unrolled_size
 
         self.rhs = rhs
         self.order = order
@@ -235,7 +272,7 @@ class Series(Function):
 
     @functools.cached_property
     def _program(self) -> Program:
-        from .series import series_program
+        from .calculus.series import series_program
 
         return series_program(self.rhs, self.n, self.order)
 
@@ -247,7 +284,7 @@ class Series(Function):
     def _compile(self, lanes: int) -> MachineCode | InterpretedCode:
         if self.unrolled or not has_llvm():
             return super()._compile(lanes)
-        from .series_loop import compile_series
+        from .calculus.series_loop import compile_series
 
         return compile_series(self.rhs, self.n, self.order, lanes)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .symbol import Symbol, as_node
+from .symbols.symbol import Symbol, as_node
 
 __all__ = ["CALL", "RESULT", "call_outside"]
 

@@ -1,4 +1,4 @@
-r"""Programs as text: straight-line Python, and LaTeX for small ones.
+r"""Programs as text: straight-line Python, and LaTeX for small ones; C is in ``c_source``.
 
 A value that is used once and is short is written where it is used; every other value gets a
 name. The Python text, executed, does the same floating-point operations in the same order.
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
 
 from .graph import Program
 
-__all__ = ["to_latex", "to_python"]
+__all__ = ["Dialect", "statements", "to_latex", "to_python"]
 
 #: Longest expression that is written in place instead of getting a name.
 LONGEST_INLINE = 60
@@ -57,6 +59,68 @@ def _parenthesised(text: tuple[str, int], needed: int) -> str:
     return text[0] if text[1] >= needed else f"({text[0]})"
 
 
+class Dialect(NamedTuple):
+    """How a language writes what straight-line code is made of.
+
+    Attributes
+    ----------
+    number
+        Text and rank of a constant; `_ATOM` where it never needs brackets.
+    call
+        Text of a function by the name of its operation and the texts of its arguments.
+    line
+        A statement that names a value, with the places {name} and {value}.
+    negated
+        Rank that the operand of a minus sign needs: C reads two of them as another operator.
+    """
+
+    number: Callable[[float], tuple[str, int]]
+    call: Callable[[str, list[str]], str]
+    line: str
+    negated: int
+
+
+def statements(program: Program, dialect: Dialect) -> tuple[list[str], list[str]]:
+    """Lines that name values, and the texts of the outputs."""
+    uses: Counter[int] = Counter(program.outputs)
+    for op, args in zip(program.ops, program.args):
+        if op not in ("const", "input"):
+            uses.update(args)
+    text: list[tuple[str, int]] = []
+    lines: list[str] = []
+    for i, (op, a) in enumerate(zip(program.ops, program.args)):
+        if op == "const":
+            text.append(dialect.number(a[0]))
+            continue
+        if op == "input":
+            text.append((program.inputs[a[0]], _ATOM))
+            continue
+        if op in _INFIX:
+            sign, rank = _INFIX[op]
+            if op == "mul" and program.ops[a[1]] == "const":
+                a = (a[1], a[0])
+            left, right = _parenthesised(text[a[0]], rank), _parenthesised(text[a[1]], rank + 1)
+            new = (f"{left} {sign} {right}", rank)
+        elif op == "neg":
+            new = ("-" + _parenthesised(text[a[0]], dialect.negated), 3)
+        else:
+            new = (dialect.call(op, [text[j][0] for j in a]), _ATOM)
+        if uses[i] > 1 or len(new[0]) > LONGEST_INLINE:
+            name = f"x{len(lines)}"
+            lines.append(dialect.line.format(name=name, value=new[0]))
+            new = (name, _ATOM)
+        text.append(new)
+    return lines, [text[o][0] for o in program.outputs]
+
+
+_AS_PYTHON = Dialect(
+    number=_number,
+    call=lambda op, inner: f"{_PYTHON.get(op, 'np.' + op)}({', '.join(inner)})",
+    line="    {name} = {value}",
+    negated=3,
+)
+
+
 def to_python(program: Program, name: str = "f", arguments: str | None = None) -> str:
     """Readable Python source that computes the program's outputs.
 
@@ -78,37 +142,7 @@ def to_python(program: Program, name: str = "f", arguments: str | None = None) -
     """
     if arguments is None:
         arguments = ", ".join(dict.fromkeys(i.split("[")[0] for i in program.inputs))
-    uses: Counter[int] = Counter(program.outputs)
-    for op, args in zip(program.ops, program.args):
-        if op not in ("const", "input"):
-            uses.update(args)
-    text: list[tuple[str, int]] = []
-    lines: list[str] = []
-    named = 0
-    for i, (op, a) in enumerate(zip(program.ops, program.args)):
-        if op == "const":
-            text.append(_number(a[0]))
-            continue
-        if op == "input":
-            text.append((program.inputs[a[0]], _ATOM))
-            continue
-        if op in _INFIX:
-            sign, rank = _INFIX[op]
-            if op == "mul" and program.ops[a[1]] == "const":
-                a = (a[1], a[0])
-            left, right = _parenthesised(text[a[0]], rank), _parenthesised(text[a[1]], rank + 1)
-            new = (f"{left} {sign} {right}", rank)
-        elif op == "neg":
-            new = ("-" + _parenthesised(text[a[0]], 3), 3)
-        else:
-            inner = ", ".join(text[j][0] for j in a)
-            new = (f"{_PYTHON.get(op, 'np.' + op)}({inner})", _ATOM)
-        if uses[i] > 1 or len(new[0]) > LONGEST_INLINE:
-            lines.append(f"    x{named} = {new[0]}")
-            new = (f"x{named}", _ATOM)
-            named += 1
-        text.append(new)
-    results = [text[o][0] for o in program.outputs]
+    lines, results = statements(program, _AS_PYTHON)
     if program.shape == ():
         lines.append(f"    return {results[0]}")
     else:

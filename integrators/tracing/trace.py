@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from . import numpy_functions as functions  # noqa: F401 (own versions of NumPy's functions)
-from .arrays import SymbolArray, numpy_for_symbols
 from .errors import TracingError, user_location
 from .graph import Graph, Program
-from .symbol import PythonFloat, Symbol, apply, as_number
+from .symbols import numpy_functions as functions  # noqa: F401 (own versions of NumPy's functions)
+from .symbols.arrays import SymbolArray, numpy_for_symbols
+from .symbols.symbol import PythonFloat, Symbol, apply, as_number
 
 __all__ = ["input_array", "output_nodes", "program_on_symbols", "run", "trace"]
 

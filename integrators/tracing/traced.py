@@ -17,7 +17,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from . import derivative
+from .calculus import derivative
 from .errors import TracingError
 from .function import Function, Jacobian, Series
 from .graph import Graph, Program

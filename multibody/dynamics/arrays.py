@@ -88,7 +88,7 @@ class Tree:
         Bodies (counted from 0) whose joints are not to be taken as axial, though they are.
     every_element
         Whether every freedom has a row in the table of springs, dampers and stops, though none
-        has any: such tables of several models can be compared (``multibody.runs.family``).
+        has any: such tables of several models can be compared (``multibody.runs.families.family``).
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Tree:
         self._general = general
         bodies = model.bodies
         nb, nv = len(bodies), model.nv
-        symbols = is_symbolic(model)  # then the tables are of objects, see multibody.runs.family
+        symbols = is_symbolic(model)  # then tables of objects, see runs.families.family
         self.turn = np.array([joint_turn(b.joint, b.reverse) for b in bodies])  # C of each body
         self._kept: list[Any] = []  # callbacks and machine code must outlive their addresses
         self._local = threading.local()

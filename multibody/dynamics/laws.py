@@ -84,7 +84,7 @@ def _as_traced(x: Any) -> Any:
     """
     if x.dtype != object:
         return x
-    from integrators.tracing.arrays import SymbolArray
+    from integrators.tracing.symbols.arrays import SymbolArray
 
     return x.view(SymbolArray)
 

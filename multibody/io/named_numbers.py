@@ -2,7 +2,7 @@
 
 ``bodies.rod.inertia.mass`` is the mass in the inertia of the body named "rod"; a number of a list
 is named by its place, ``bodies.rod.placement.0``. So a file is a factory of models like any other
-function of keyword parameters (``multibody.runs.family``).
+function of keyword parameters (``multibody.runs.families.family``).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..runs.family import FamilyRows, ModelFamily, StructureError
-from ..runs.family_starts import Starts
+from ..runs.families.family import FamilyRows, ModelFamily, StructureError
+from ..runs.families.starts import Starts
 from . import registry  # noqa: F401  (tells families how to find a mechanism by its name)
 
 __all__ = ["FamilyRows", "ModelFamily", "Starts", "StructureError"]

@@ -20,7 +20,7 @@ from integrators.docstrings import documentation
 
 from ..checks import Array, ArrayLike
 from ..model import Model
-from ..runs.family import NAMED_FACTORIES
+from ..runs.families.family import NAMED_FACTORIES
 
 if TYPE_CHECKING:
     from integrators import IVP

@@ -27,13 +27,13 @@ from ..dynamics.motion import totals_along
 from ..model.rules import refuse_contacts
 from .closed import TRACED_CONSTRAINTS, Stabilisation, check_consistent
 from .forces import force_laws, forces_at
-from .observe import over_all_loops, with_reactions
-from .prescribed import drive_review
-from .prescribed_motion import PrescribedMotion
+from .observing.observe import over_all_loops, with_reactions
+from .observing.watched import mechanism_watch
+from .prescribing.jumps import drive_review
+from .prescribing.motion import PrescribedMotion
 from .recursions import Recursions, unit_quaternions
-from .singular import loop_review
+from .singularities.review import loop_review
 from .slopes import TRACED_BODIES, Slopes
-from .watched import mechanism_watch
 
 if TYPE_CHECKING:
     from integrators.dae import Formulation, Mechanical

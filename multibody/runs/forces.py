@@ -184,7 +184,7 @@ def _rows(model: Model, forces: Any) -> Any:
 
 def _numbers(value: Any, name: str) -> Any:
     """Finite numbers, or symbols of a function that is being traced."""
-    from integrators.tracing.symbol import Symbol
+    from integrators.tracing.symbols.symbol import Symbol
 
     try:
         array = np.asarray(value)

@@ -23,17 +23,17 @@ from ..dynamics.functions import FD, position_rate
 from ..dynamics.loading import ForcesLike
 from ..dynamics.loops.closed_loop import RANK_TOLERANCE
 from .closed import TRACED_CONSTRAINTS, check_consistent, gap_invariants
-from .conserved import invariants as conserved_quantities
 from .dae import closed_problem
 from .derivatives import FD_derivatives, ID_derivatives
 from .forces import driven_variables, force_laws, forces_at
-from .observe import observables
-from .prescribed import drive_review
-from .prescribed_motion import PrescribedMotion
+from .observing.conserved import invariants as conserved_quantities
+from .observing.observe import observables
+from .observing.watched import mechanism_watch
+from .prescribing.jumps import drive_review
+from .prescribing.motion import PrescribedMotion
 from .recursions import unit_quaternions
 from .slopes import TRACED_BODIES, Slopes
 from .traced import traced_fd, traced_id
-from .watched import mechanism_watch
 
 if TYPE_CHECKING:
     from integrators import IVP, Solution

@@ -20,8 +20,8 @@ from ..dynamics.loops.closed_loop import constraints
 from ..dynamics.loops.closure import LoopClosure
 from ..dynamics.motion import energy
 from ..model.rules import refuse_contacts
-from .observe import observables_of_states
-from .watched import mechanism_watch
+from .observing.observe import observables_of_states
+from .observing.watched import mechanism_watch
 
 if TYPE_CHECKING:
     from integrators import IVP

@@ -14,7 +14,7 @@ from featherstep.mechanism_study.reference import Measure, ReferenceMotion
 from featherstep.mechanism_study.table import KEYS, verdict
 from integrators import solve
 from multibody import as_ivp, as_mechanical, mechanisms
-from multibody.runs.observe import NEAR_SINGULAR, Observed, observe
+from multibody.runs.observing.observe import NEAR_SINGULAR, Observed, observe
 
 
 def parallelogram(t, n=2):

@@ -10,7 +10,7 @@ from featherstep.cli import main
 from integrators import Taylor, catalogue, solve, traced
 from integrators.kernels import OnWorkspace
 from integrators.kernels.c_functions import CFunction
-from integrators.kernels.tiers import gathered
+from integrators.kernels.tiers.tiers import gathered
 from multibody import as_dae, as_ivp, assemble, mechanisms
 
 

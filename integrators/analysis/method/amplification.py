@@ -31,10 +31,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...tableau import MAX_ORDER, Tableau
-from . import polynomial as poly
-from .polynomial import Polynomial
+from ..exact import polynomial as poly
+from ..exact.polynomial import Polynomial
+from ..exact.stability_coefficients import rational_coefficients, recognised, slacks
 from .reducibility import without_unused_stages
-from .stability_coefficients import rational_coefficients, recognised, slacks
 from .verdict import as_tableau
 
 __all__ = ["StabilityFunction", "as_stability_function", "stability_function"]

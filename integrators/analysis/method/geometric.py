@@ -24,8 +24,8 @@ import numpy as np
 
 from ...tableau import Tableau
 from ...tableau.exact import DIGITS, Number, parse, to_decimal, uncertainty
+from ..exact.arithmetic import minus, plus, times, total
 from .algebraic import nonlinear_matrix
-from .arithmetic import minus, plus, times, total
 from .reducibility import irreducible
 from .verdict import Verdict, as_tableau
 

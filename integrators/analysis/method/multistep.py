@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from ...methods.multistep import Multistep
 from ...methods.multistep.names import find_multistep, multistep
 from ...methods.multistep.root_condition import inside_circle
-from . import polynomial as poly
+from ..exact import polynomial as poly
 from .verdict import Measure, Verdict
 
 __all__ = [

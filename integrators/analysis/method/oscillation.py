@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..exact.polynomial import power
 from .amplification import StabilityFunction, as_stability_function
-from .polynomial import power
 
 __all__ = ["Dispersion", "dispersion"]
 

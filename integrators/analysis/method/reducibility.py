@@ -17,7 +17,7 @@ from typing import Any
 from ...tableau import Tableau
 from ...tableau.exact import DIGITS, Number, to_decimal, uncertainty
 from ...tableau.tableau import _vector
-from .arithmetic import total
+from ..exact.arithmetic import total
 from .verdict import as_tableau
 
 __all__ = ["irreducible", "without_unused_stages"]

@@ -10,12 +10,12 @@ from ...notebook_html import page_of_text
 from ...tableau import MAX_ORDER, OrderCondition, Tableau
 from ...tableau.tableau import _short, _sum
 from ...tableau.trees import rooted_trees
+from ..exact.polynomial import power
 from .algebraic import algebraic_stability, an_stability
 from .amplification import StabilityFunction, stability_function
 from .geometric import quadratic_invariants, symmetry, symplecticity
 from .order import FiguresOfMerit, failing_conditions, figures_of_merit, stage_order
 from .oscillation import Dispersion, dispersion
-from .polynomial import power
 from .ssp import ssp_coefficient
 from .stability import (
     a_alpha,

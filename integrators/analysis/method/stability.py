@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from . import polynomial as poly
+from ..exact import polynomial as poly
+from ..exact.polynomial import Polynomial
 from .amplification import StabilityFunction, as_stability_function
 from .multistep import a_alpha_of, a_stability_of, as_multistep, stability_interval_of
-from .polynomial import Polynomial
 from .verdict import Measure, Verdict, as_tableau
 
 __all__ = [

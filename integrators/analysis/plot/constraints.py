@@ -11,7 +11,7 @@ from .style import COLOURS, DASHES, labelled_axes, legend_beside, plain
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..study.drift import Drift
+    from ..dae.drift import Drift
 
 __all__ = ["drift"]
 

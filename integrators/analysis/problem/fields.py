@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from ...problem import IVP, accepts_params
 from ...tracing import Traced, TracingError, traced
+from ...tracing.calculus.interval import INTERVALS, Interval
 from ...tracing.graph import Program
-from ...tracing.interval import INTERVALS, Interval
 
 __all__ = ["Field", "as_box", "as_times", "doubts", "enclose", "lasting_doubts"]
 

@@ -9,7 +9,7 @@ One variable (notes, Eqs 1.4–1.6; the integral remainder with the correction E
 Several variables (notes, Eqs 1.8–1.11): the slice g(s) = f(x₀ + s h) is a function of one variable,
 g⁽ᵏ⁾(0)/k! = Σ_{|α|=k} ∂_α f(x₀) h^α/α!, and its remainders at s = 1 are those of f.
 
-Derivatives along a line come from the recurrences of :mod:`integrators.tracing.series`, mixed ones
+Derivatives along a line come from the recurrences of ``tracing.calculus.series``, mixed ones
 by differentiating the graph; on intervals both give guaranteed bounds of the remainder.
 """
 
@@ -25,10 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...tracing import Traced, TracingError, traced
-from ...tracing.derivative import jacobian
+from ...tracing.calculus.derivative import jacobian
+from ...tracing.calculus.interval import INTERVALS, Interval
+from ...tracing.calculus.series import Unrolled
 from ...tracing.graph import Program
-from ...tracing.interval import INTERVALS, Interval
-from ...tracing.series import Unrolled
 
 __all__ = ["Expansion", "multi_indices", "taylor"]
 

@@ -242,7 +242,7 @@ def _model(
 
 
 def _direction_p(problem: IVP, name: str) -> Array:
-    from ...runs.sensitivity import _direction
+    from ...runs.sensitivities.forward import _direction
 
     return _direction(problem, name)[0]
 
@@ -264,7 +264,7 @@ class _Values:
                 )
             self.start = np.array([known[name] for name in names])
             return
-        from ...runs.sensitivity import _direction
+        from ...runs.sensitivities.forward import _direction
 
         rows = [_direction(problem, name) for name in names]
         self.dp, self.dy0 = np.array([r[0] for r in rows]), np.array([r[1] for r in rows])

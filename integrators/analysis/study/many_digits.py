@@ -28,8 +28,8 @@ from ...methods.taylor import Taylor
 from ...problem import IVP
 from ...tableau import Tableau
 from ...tableau.exact import pi, to_decimal
+from ...tracing.calculus.series import Unrolled, lower
 from ...tracing.graph import CONDITIONS, evaluate
-from ...tracing.series import Unrolled, lower
 from ..problem.fields import Field
 
 __all__ = ["DIGITS", "ManyDigits", "NotAvailable"]

@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...tracing.derivative import sparse_jacobian
+from ...tracing.calculus.derivative import sparse_jacobian
 from ...tracing.function import Function
 from ...tracing.graph import Graph, Program
 from ...tracing.levels import Levels
-from ...tracing.symbol import Symbol
+from ...tracing.symbols.symbol import Symbol
 from ...tracing.trace import output_nodes
 from .equations import Key
 from .jacobian import Singularity, SystemJacobian
+from .pattern.structure import Structure
 from .prolongation import MIXED, Coefficients, Prepared, factorials, program_values, symbol_places
-from .structure import Structure
 
 __all__ = ["LARGEST_TRACED", "DerivativeArray", "Evaluated"]
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...tracing.symbol import Symbol
-from .blocks import Block
+from ...tracing.symbols.symbol import Symbol
+from .pattern.blocks import Block
 from .prolongation import MIXED
 
 __all__ = ["BlockSolver", "row_scales"]

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from ...problem import accepts_params
-from ...tracing.arrays import SymbolArray
-from ...tracing.derivative import jvp, replay
+from ...tracing.calculus.derivative import jvp, replay
 from ...tracing.errors import TracingError
 from ...tracing.graph import Graph, Program
-from ...tracing.symbol import PythonFloat, Symbol
+from ...tracing.symbols.arrays import SymbolArray
+from ...tracing.symbols.symbol import PythonFloat, Symbol
 from ...tracing.trace import output_nodes, run, twice
 
 __all__ = ["Builder", "Equations", "Key", "derivative_name", "trace_equations"]

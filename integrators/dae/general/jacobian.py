@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...tracing.derivative import sparse_jacobian
+from ...tracing.calculus.derivative import sparse_jacobian
 from ...tracing.graph import Program
-from .blocks import Block
 from .equations import Equations, Key
-from .signature import Offsets, Signature, occurring
+from .pattern.blocks import Block
+from .pattern.signature import Offsets, Signature, occurring
 
 __all__ = ["RANK_TOLERANCE", "Singularity", "SystemJacobian", "sample_points"]
 

@@ -26,9 +26,9 @@ from typing import Any
 
 import numpy as np
 
+from ...tracing.calculus.series import Lowered, Unrolled, coefficient, lower
 from ...tracing.graph import FLOATS, Program
-from ...tracing.series import Lowered, Unrolled, coefficient, lower
-from ...tracing.symbol import apply
+from ...tracing.symbols.symbol import apply
 from .equations import Equations, Key
 
 __all__ = ["MIXED", "Coefficients", "Prepared", "factorials"]

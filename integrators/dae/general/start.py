@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ...errors import suggest
 from .derivative_array import DerivativeArray
 from .equations import derivative_name
-from .structure import StructureError
+from .pattern.structure import StructureError
 
 __all__ = ["Start", "consistent", "nearest"]
 

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...problem import IVP
-from .conversion import converted
+from .converting.conversion import converted
 from .derivative_array import DerivativeArray
 from .equations import Equations, trace_equations
-from .problem import DAEProblem
+from .pattern.structure import Structure, StructureError
 from .prolongation import program_values
-from .roads import make_problem
+from .roads.problem import DAEProblem
+from .roads.table import make_problem
 from .start import Start, consistent
-from .structure import Structure, StructureError
 
 __all__ = ["DAE"]
 

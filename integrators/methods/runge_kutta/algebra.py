@@ -73,7 +73,7 @@ class JacobianSource:
         if engine.n <= LARGEST_OWN_LU and not sparse:
             return None
         from ...tracing import GraphTooLargeError
-        from ...tracing.dependence import dependence
+        from ...tracing.calculus.dependence import dependence
 
         traced: Any = f
         if self.pattern is None:

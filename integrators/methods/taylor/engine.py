@@ -20,7 +20,7 @@ from ...stepping import state as at
 from ...stepping.control import Controller
 from ...stepping.engine import Engine, Options, Stepper
 from ...stepping.workspace import Series
-from ...tracing.dependence import has_kinks
+from ...tracing.calculus.dependence import has_kinks
 from ..runge_kutta.divided import divided_by_mass, is_regular
 from ..runge_kutta.switching import Ladder
 from ..user.step import nothing

@@ -46,7 +46,7 @@ def fused_series_function(f: Any, order: int, k: int, max_norm: bool) -> Any:
 
 def _trace_step(f: Any, order: int, k: int, max_norm: bool) -> Any:
     from ...tracing import traced, where
-    from ...tracing.series import unrolled_size
+    from ...tracing.calculus.series import unrolled_size
 
     n = f.n
     series = f.series(order)

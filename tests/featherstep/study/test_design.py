@@ -15,8 +15,8 @@ from featherstep import (
     TruncatedNormal,
     Uniform,
 )
-from featherstep.study.design import design_of
-from featherstep.study.distributions import LAWS, distribution_of
+from featherstep.study.sampling.design import design_of
+from featherstep.study.sampling.distributions import LAWS, distribution_of
 
 U = np.array([1e-9, 0.03, 0.25, 0.5, 0.77, 0.999, 1 - 1e-9])
 

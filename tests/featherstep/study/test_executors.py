@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from featherstep import Final, Max, Study, Uniform
-from featherstep.study.executors import executor_of, pickled
+from featherstep.study.working.executors import executor_of, pickled
 
 from .models import decay, problem, same
 

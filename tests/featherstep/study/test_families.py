@@ -19,7 +19,7 @@ from featherstep import (
     position,
 )
 from featherstep.study.plan import RunFailed
-from featherstep.study.sources import OneByOne, Shared
+from featherstep.study.working.sources import OneByOne, Shared
 from multibody import mechanisms
 
 from .models import same
@@ -91,7 +91,7 @@ def test_starts_of_the_catalogue_and_given_ones():
 
 def test_the_other_branch_is_told():
     """The mirror image of a linkage closes as well, but is another one."""
-    from featherstep.study.suppliers import OfFamily
+    from featherstep.study.working.suppliers import OfFamily
 
     study = Study(
         "four_bar", {"crank": [1.0, 1.0, 1.0], "elbow": [-0.6, -0.7, 2.6]},

@@ -18,7 +18,7 @@ from featherstep import (
     position,
     reaction,
 )
-from featherstep.study.reductions import reduction_of
+from featherstep.study.recording.reductions import reduction_of
 from integrators import IVP, Event
 
 
@@ -150,7 +150,7 @@ def test_quantities_of_a_pendulum():
 
 @pytest.mark.parametrize("options", [{}, {"formulation": "ggl", "method": "RADAU5"}])
 def test_loop_forces_are_those_of_the_library(options):
-    from multibody.runs.reactions import reactions_along
+    from multibody.runs.observing.reactions import reactions_along
 
     record = {"pin": Max(loop_force("joint")), "x": Final(loop_force("joint", "fx"))}
     study = Study(

@@ -10,7 +10,7 @@ import pytest
 
 from featherstep import Assembled, At, EventTime, Final, LogUniform, Max, Normal, Study, Uniform
 from featherstep.study import StudyInterrupted
-from featherstep.study.store import Store, missing_ranges
+from featherstep.study.keeping.store import Store, missing_ranges
 from integrators import IVP
 from integrators.errors import FileError
 
@@ -255,7 +255,7 @@ def test_damaged_folders_are_refused(tmp_path):
 
 
 def test_retry_does_what_failed_again(tmp_path, monkeypatch):
-    from featherstep.study import sources
+    from featherstep.study.working import sources
 
     with monkeypatch.context() as patch:
         real = sources.OneByOne.made
@@ -298,8 +298,8 @@ def test_memory_does_not_grow_with_the_runs(tmp_path):
     study = lanes(n=20_000, outputs=50, record={"end": Final("y"), "half": At("y", 0.5)})
     study._source.run(0, study.design.rows(0, 64))  # whatever is loaded once
     store = study._open_or_create(tmp_path / "a.study", study._source, 1024)
-    from featherstep.study.executors import Here
-    from featherstep.study.running import do_runs
+    from featherstep.study.working.executors import Here
+    from featherstep.study.working.running import do_runs
 
     # Only what is kept and handed on: the runs themselves are replaced by the first ones.
     part = study._source.run(0, study.design.rows(0, 1024))

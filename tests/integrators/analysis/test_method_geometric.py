@@ -22,7 +22,7 @@ from integrators.analysis import (
     symmetry,
     symplecticity,
 )
-from integrators.analysis.method.arithmetic import plus
+from integrators.analysis.exact.arithmetic import plus
 from integrators.tableau.trees import rooted_trees
 
 ENTRIES = catalogue.entries()

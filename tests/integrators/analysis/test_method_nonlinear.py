@@ -15,7 +15,7 @@ from integrators.analysis import (
     ssp_coefficient,
     stability_function,
 )
-from integrators.analysis.method.arithmetic import minus
+from integrators.analysis.exact.arithmetic import minus
 
 ENTRIES = catalogue.entries()
 B_STABLE = {"Gauss", "RadauIA", "RadauIIA", "LobattoIIIC", "LobattoIIID"}

@@ -18,7 +18,7 @@ from integrators.analysis import (
     stability_function,
     stage_order,
 )
-from integrators.analysis.method.arithmetic import plus
+from integrators.analysis.exact.arithmetic import plus
 from integrators.tableau.trees import density, order, rooted_trees, symmetry
 
 ENTRIES = catalogue.entries()

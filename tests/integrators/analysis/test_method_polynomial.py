@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from integrators.analysis.method import polynomial as poly
+from integrators.analysis.exact import polynomial as poly
 
 fractions = st.fractions(min_value=-20, max_value=20, max_denominator=12)
 

@@ -20,8 +20,8 @@ from integrators.analysis import (
     stiff_accuracy,
     strong_a_stability,
 )
-from integrators.analysis.method import polynomial as poly
-from integrators.analysis.method.arithmetic import plus
+from integrators.analysis.exact import polynomial as poly
+from integrators.analysis.exact.arithmetic import plus
 
 ENTRIES = catalogue.entries()
 EXPLICIT = [e for e in ENTRIES if e.kind == "explicit"]

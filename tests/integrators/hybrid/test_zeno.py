@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from integrators import IVP, Event, Hybrid, Mode, Solution, Status, Transition, solve, traced
-from integrators.runs.zeno import accumulates, limit
+from integrators.runs.instants.zeno import accumulates, limit
 
 GRAVITY = 9.81
 FIRST = math.sqrt(2 / GRAVITY)  # s, to fall 1 m

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from integrators import solve
-from integrators.kernels import OnWorkspace, background, kernel
+from integrators.kernels import OnWorkspace, kernel
+from integrators.kernels.tiers import background
 from integrators.stepping.workspace import Steps
 
 
@@ -79,7 +80,7 @@ def test_a_short_run_starts_nothing(cold):
 # What the process beside is told is written to its log instead of being compiled.
 LISTENER = """
 import sys
-from integrators.kernels import builder
+from integrators.kernels.tiers import builder
 def note(requests):
     for line in requests:
         print(line.split("\\t")[2], file=sys.stderr, flush=True)
@@ -102,7 +103,7 @@ def started(arguments, **more):
 subprocess.Popen = started
 {script}
 import time
-from integrators.kernels import background
+from integrators.kernels.tiers import background
 while background._builder.process is not None and background._builder.process.poll() is None:
     time.sleep(0.02)
 """
@@ -111,7 +112,7 @@ while background._builder.process is not None and background._builder.process.po
 def test_the_second_run_has_its_kernels_compiled(cold):
     twice = SHORT + "solve(f, (0, 3), [1.0, 0.0], method='DOP853')\n"
     done, folder = cold(listening(twice))
-    assert done.stdout == "started ['-P', '-m', 'integrators.kernels.builder']\n"
+    assert done.stdout == "started ['-P', '-m', 'integrators.kernels.tiers.builder']\n"
     assert done.stderr == ""
     told = (folder / "builder.log").read_text().split()
     assert sorted(told) == sorted(
@@ -121,7 +122,7 @@ def test_the_second_run_has_its_kernels_compiled(cold):
 
 def test_a_long_run_has_its_kernels_compiled(cold):
     long = """
-from integrators.kernels import background
+from integrators.kernels.tiers import background
 background.ENOUGH_SECONDS = 0.1
 import numpy as np
 from integrators import solve
@@ -161,7 +162,7 @@ def test_nobody_starts_a_second_one(cold, tmp_path):
         assert is_locked(lock)
         done, _ = cold(listening(SHORT + SHORT))
         assert done.stdout == ""
-        beside = [sys.executable, "-m", "integrators.kernels.builder"]
+        beside = [sys.executable, "-m", "integrators.kernels.tiers.builder"]
         environment = {**os.environ, "FEATHERSTEP_CACHE": str(tmp_path / "cache")}
         assert subprocess.run(beside, env=environment, check=False).returncode == background.BUSY
     finally:
@@ -231,7 +232,7 @@ def test_an_embedded_python_starts_nothing(monkeypatch):
 # In earnest, with a kernel that is compiled in a moment.
 ASKED = """
 import os, sys, time
-from integrators.kernels import background
+from integrators.kernels.tiers import background
 from tests.integrators.kernels.tiny import run_double, workspace
 background.demand.runs = 2
 background.PAUSE = 0.0
@@ -321,7 +322,7 @@ def test_where_nothing_can_be_kept_kernels_are_compiled_here(monkeypatch):
 
 
 def test_a_word_to_who_waits(monkeypatch, capsys):
-    from integrators.kernels import waiting
+    from integrators.kernels.tiers import waiting
 
     monkeypatch.setattr(waiting, "_waited", False)
     monkeypatch.setattr(waiting, "PATIENCE", 0.01)

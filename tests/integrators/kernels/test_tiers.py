@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from integrators import Event, Status, Taylor, problems, solve, solve_many, traced
-from integrators.kernels import OnArrays, OnWorkspace, background, kernel
-from integrators.kernels.tiers import Tier
+from integrators.kernels import OnArrays, OnWorkspace, kernel
+from integrators.kernels.tiers.tiers import Tier, background
 from integrators.stepping import tiers as loop_tiers
 from integrators.stepping.workspace import Steps
 from multibody import as_ivp, assemble, mechanisms

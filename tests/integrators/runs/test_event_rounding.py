@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from integrators.runs.events import _zeros
+from integrators.runs.instants.events import _zeros
 
 
 def test_a_start_on_the_other_side_than_dense_output():

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from integrators import solve
-from integrators.tracing import GraphTooLargeError, TracingError, symbol, traced, where
+from integrators.tracing import GraphTooLargeError, TracingError, traced, where
 from integrators.tracing.llvm.codegen import LARGEST_GRAPH
+from integrators.tracing.symbols import symbol
 
 # Fused multiply-adds round once instead of twice: an ulp of the largest term, a few times over.
 FEW_ULP = 1e-14

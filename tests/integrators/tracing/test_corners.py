@@ -9,8 +9,8 @@ import pytest
 
 from integrators import solve, traced, where
 from integrators.tracing import trace
+from integrators.tracing.calculus.interval import INTERVALS
 from integrators.tracing.graph import CONDITIONS, UNARY
-from integrators.tracing.interval import INTERVALS
 from tests.integrators.tracing.test_derivatives import differences
 
 # Two exact derivatives differ by rounding only.

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, seed, settings
 
 from integrators.tracing import trace, traced
+from integrators.tracing.calculus.interval import INTERVALS, bounds
 from integrators.tracing.graph import UNARY
-from integrators.tracing.interval import INTERVALS, bounds
 from tests.integrators.tracing.random_programs import N, function, states, steps
 
 

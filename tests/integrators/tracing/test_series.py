@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, seed, settings
 
 from integrators.tracing import traced
-from integrators.tracing.series import Unrolled
-from integrators.tracing.series_loop import compile_series
+from integrators.tracing.calculus.series import Unrolled
+from integrators.tracing.calculus.series_loop import compile_series
 from tests.integrators.tracing.random_programs import ELEMENTARY, N, function, states, steps
 from tests.integrators.tracing.test_derivatives import MP
 

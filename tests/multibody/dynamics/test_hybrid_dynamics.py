@@ -13,7 +13,7 @@ import pytest
 import multibody as mb
 from integrators import traced
 from integrators.kernels import compiled_first
-from integrators.kernels.tiers import interpret
+from integrators.kernels.tiers.tiers import interpret
 from multibody import hybrid_dynamics
 from multibody.dynamics.functions import SingularModelError
 from multibody.dynamics.hybrid.articulated import hybrid_articulated

@@ -23,8 +23,8 @@ from multibody import (
 )
 from multibody.runs.dae import independent_rows
 from multibody.runs.minimal import as_ivp_minimal
-from multibody.runs.singular import singular_positions, singular_value_ratios
-from multibody.runs.singular_places import HIDDEN, _closing
+from multibody.runs.singularities.places import HIDDEN, _closing
+from multibody.runs.singularities.review import singular_positions, singular_value_ratios
 
 PARALLEL = np.array([1.0, 1.0, -1.0])
 LOOSE = {"rtol": 1e-4, "atol": 1e-6}

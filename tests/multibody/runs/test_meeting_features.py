@@ -9,7 +9,7 @@ import multibody as mb
 from integrators import solve
 from multibody.pictures import plot
 from multibody.runs.minimal import as_ivp_minimal
-from multibody.runs.prescribed import velocity_jumps
+from multibody.runs.prescribing.jumps import velocity_jumps
 
 RADIUS = 0.3
 

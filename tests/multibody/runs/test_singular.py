@@ -10,7 +10,7 @@ import multibody as mb
 from integrators import IVP, Event, IntegrationError, Status, solve
 from multibody import as_ivp, constrained_accelerations, mechanisms
 from multibody.dynamics.loops.closed_loop import independence
-from multibody.runs.singular import singular_positions
+from multibody.runs.singularities.review import singular_positions
 
 # Tip of the first vertical of the double four-bar at 10 s, by elliptic functions.
 A02 = np.array([0.3284581115408154, 0.944518538178601])

@@ -1,0 +1,102 @@
+"""Derivatives that occur in an equation and cancel there.
+
+A graph is no normal form: (ẋ + z)² − ẋ² − 2ẋz contains ẋ and does not depend on it. Such
+derivatives are found numerically, at random points (what is left of terms that cancel jumps about
+when the point is moved by rounding errors, a derivative does not), and replaced by constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ....tracing.calculus.derivative import replay, sparse_jacobian
+from ....tracing.graph import Program
+from ..equations import Builder, Equations, Key
+from ..jacobian import sample_points
+from ..pattern.signature import occurring
+
+__all__ = ["cancelled", "pruned", "single", "with_nodes"]
+
+CANCELLED = 1e-10  # relative to the gradient: what may be rounding errors of terms that cancel
+ROUNDED = 1e-14  # relative to other constant coefficients: what is left of one that cancelled
+NUDGE = 1e-12  # relative shifts of a point under which rounding errors change, and nothing else
+
+
+def with_nodes(builder: Builder, equations: Equations, i: int, put: dict[Key, int]) -> int:
+    """Copy equation i into a graph, with some derivatives replaced by nodes."""
+    own = [builder.graph.input(0)]
+    own += [put.get((j, k), builder.input(j, k)) if put else builder.input(j, k)
+            for j, k in equations.symbols]  # fmt: skip
+    own += [builder.graph.input(1 + p) for p in range(builder.k)]
+    one = single(equations.program, i)
+    return replay(builder.graph, one, own)[one.outputs[0]]
+
+
+def single(program: Program, i: int) -> Program:
+    """Return the program of one output."""
+    return Program(program.ops, program.args, program.inputs, (program.outputs[i],), (1,))
+
+
+def pruned(
+    equations: Equations, gone: Mapping[int, set[Key]], parameters: Sequence[float] | None
+) -> Equations:
+    """Put constants for derivatives with respect to which equations do not change.
+
+    `gone` has them for each equation; those that do not occur there do not matter.
+    """
+    builder = Builder(equations.n, equations.parameters)
+    residuals = []
+    for i in range(equations.m):
+        keys = gone.get(i, set()).intersection(equations.symbols)
+        node = builder.graph.const(_harmless(equations, i, keys, parameters) if keys else 0.0)
+        residuals.append(with_nodes(builder, equations, i, dict.fromkeys(keys, node)))
+    return builder.finish(residuals, equations.unknowns, equations.names)
+
+
+def cancelled(one: Program, symbols: Sequence[Key], parameters: Sequence[float] | None) -> set[Key]:
+    """Derivatives in an equation on which its value does not depend, from the highest down."""
+    inside = set(occurring(one, len(symbols))[0])
+    gradient, _, columns = sparse_jacobian(one, range(1, 1 + len(symbols)))
+    flat = {symbols[c] for c in inside.difference(columns)}
+    noise = np.ones(len(columns), dtype=bool)
+    tried = 0
+    rng = np.random.default_rng(7)
+    for point in sample_points(gradient, parameters, 3):
+        shifted = [
+            np.array(point) * (1.0 + NUDGE * rng.uniform(-1.0, 1.0, len(point))) for _ in range(5)
+        ]
+        values = np.array([gradient.evaluate(list(x)) for x in shifted], dtype=float)
+        size = np.abs(values).max(axis=0)
+        spread = np.ptp(values, axis=0)
+        # What is left of terms that cancel jumps about; a derivative hardly changes.
+        largest = size.max(initial=0.0)
+        constant = spread == 0.0
+        rounding = constant & (size <= ROUNDED * size[constant].max(initial=0.0))
+        noise &= rounding | ((spread > 0.05 * size) & (size <= CANCELLED * largest))
+        tried += 1
+    if tried:
+        flat |= {symbols[c] for c, gone in zip(columns, noise) if gone}
+    highest: dict[int, int] = {}
+    for c in columns:
+        j, order = symbols[c]
+        if (j, order) not in flat:
+            highest[j] = max(order, highest.get(j, -1))
+    return {(j, order) for j, order in flat if order > highest.get(j, -1)}
+
+
+def _harmless(
+    equations: Equations, i: int, keys: set[Key], parameters: Sequence[float] | None
+) -> float:
+    """A constant that keeps equation i finite in place of derivatives that cancel."""
+    one = single(equations.program, i)
+    places = [1 + equations.symbols.index(key) for key in keys]
+    for value in (0.0, 1.0, 0.5):
+        for point in sample_points(one, parameters, 1):
+            changed = list(point)
+            for place in places:
+                changed[place] = value
+            if np.isfinite(one.evaluate(changed)[0]):
+                return value
+    return 0.0

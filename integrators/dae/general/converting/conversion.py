@@ -1,0 +1,460 @@
+r"""Equations whose structure lies, rewritten so that it does not.
+
+Where the system Jacobian J is singular although there is a transversal, the pattern counts
+derivatives that cancel. Two conversions make a system with the same solutions and a transversal of
+smaller value (Tan, Nedialkov & Pryce, *Conversion methods for improving structural analysis of
+differential-algebraic equation systems*, BIT 57 (2017) 845–865):
+
+- **linear combination**: with uᵀJ = 0, the equation with the smallest c among those with u_i ≠ 0 is
+  replaced by Σ u_i f_i^(c_i − c_min), in which the leading derivatives cancel. u may contain
+  derivatives of y_j below d_j − c_min only;
+- **expression substitution**: with J v = 0 and C the largest c of the equations that contain the
+  leading derivatives of the unknowns with v_j ≠ 0, a new unknown stands for
+  y_j^(d_j − C) − (v_j/v_l) y_l^(d_l − C), and y_j is replaced in the leading places.
+
+u and v come from elimination on the graph of J, in the order of pivots found at a random point.
+A graph is no normal form: what cancels is still there. So the derivatives that a conversion removes
+are replaced by constants, as is, before anything else is tried, a derivative with respect to which
+an equation as given does not change; that is decided numerically, at random points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....tracing.calculus.derivative import replay
+from ....tracing.graph import Graph, Program
+from ....tracing.simplify import add, div, mul, neg, sub
+from ..equations import Builder, Equations, Key
+from ..jacobian import Singularity, SystemJacobian, balanced, sample_points
+from ..pattern.blocks import blocks_in_order
+from ..pattern.signature import Offsets, Signature, occurring, offsets, signature
+from .cancellation import cancelled, pruned, single, with_nodes
+from .constant_combination import SIZES, constant_null_vector
+
+__all__ = ["Conversion", "converted"]
+
+Array = NDArray[np.float64]
+
+NEGLIGIBLE = 1e-9  # relative to the largest: an entry of a null vector
+MOST_CONVERSIONS = 30
+LARGEST = 300  # unknowns of a system that is converted
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What was done to the equations.
+
+    Attributes
+    ----------
+    kind, text
+        In words.
+    replaced, times
+        For a linear combination: the equation replaced, and how often each equation in the
+        combination is differentiated there.
+    """
+
+    kind: str
+    text: str
+    replaced: int = -1
+    times: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Converted:
+    """Equations with their structure, after as many conversions as were possible."""
+
+    equations: Equations
+    sigma: Signature
+    offsets: Offsets | None
+    done: tuple[Conversion, ...]
+    singular: Singularity | None = None
+
+    @property
+    def index(self) -> int:
+        """The structural index of the equations as they were given.
+
+        What is differentiated once it has been combined was differentiated before, perhaps.
+        """
+        assert self.offsets is not None
+        c = self.offsets.c.tolist()
+        inside: list[dict[int, int]] = [{i: 0} for i in range(len(c))]
+        for conversion in self.done:
+            merged: dict[int, int] = {}
+            for i, times in conversion.times.items():
+                for given, before in inside[i].items():
+                    merged[given] = max(merged.get(given, 0), before + times)
+            if conversion.replaced >= 0:
+                inside[conversion.replaced] = merged
+        deepest = max(
+            (before + c[i] for i, parts in enumerate(inside) for before in parts.values()),
+            default=0,
+        )
+        return deepest + int(self.offsets.d.min(initial=1) == 0)
+
+
+def converted(equations: Equations, parameters: Sequence[float] | None) -> Converted:
+    """Convert equations until their system Jacobian is regular at random points, if that helps.
+
+    Examples
+    --------
+    ẋ + ż = x and ẋ + ż = z − sin x: the derivatives in both are the same combination.
+
+    >>> from integrators.dae.general.equations import trace_equations
+    >>> pair = trace_equations(
+    ...     lambda t, y, d: [d[0] + d[1] - y[0], d[0] + d[1] - y[1] + np.sin(y[0])],
+    ...     ["x", "z"], None, 0)
+    >>> result = converted(pair, None)
+    >>> result.done[0].text
+    'f1 was replaced by f0 - f1, in which the leading derivatives cancel'
+    >>> result.offsets.index, result.offsets.value
+    (1, 1)
+    """
+    sigma = signature(equations)
+    found = offsets(sigma)
+    done: list[Conversion] = []
+    singular = None
+    while found is not None and len(done) < MOST_CONVERSIONS:
+        step, singular = _improved(equations, sigma, found, parameters)
+        if step is None:
+            break
+        new, conversion = step
+        new_sigma = signature(new)
+        new_offsets = offsets(new_sigma)
+        if new_offsets is not None and new_offsets.value >= found.value:
+            break  # no progress
+        equations, sigma, found, singular = new, new_sigma, new_offsets, None
+        done.append(conversion)
+    return Converted(equations, sigma, found, tuple(done), singular)
+
+
+def _improved(
+    equations: Equations, sigma: Signature, found: Offsets, parameters: Sequence[float] | None
+) -> tuple[tuple[Equations, Conversion] | None, Singularity | None]:
+    """Return equations after one conversion, and where J is singular; None if it is not."""
+    jacobian = SystemJacobian(equations, sigma, found)
+    mask = found.leading(sigma)
+    blocks = blocks_in_order(sigma.rows[mask], sigma.columns[mask], found.partner)
+    numeric = lost = None
+    for point in sample_points(jacobian.program, parameters, 3):
+        entries = np.array(jacobian.program.evaluate(point), dtype=float)
+        lost = jacobian.singular(entries, blocks)
+        if lost is None:
+            return None, None
+        numeric = jacobian.dense(entries) if equations.n <= LARGEST else None
+    if numeric is None:
+        return None, lost
+    better = (
+        _without_cancelled(equations, parameters)
+        or _combined(equations, found, jacobian, numeric, parameters)
+        or _substituted(equations, sigma, found, jacobian, numeric, parameters)
+    )
+    if better is None:
+        # Of several exponentials the steepest may have drowned the others: look at small values.
+        for point in sample_points(jacobian.program, parameters, len(SIZES), sizes=SIZES):
+            entries = np.array(jacobian.program.evaluate(point), dtype=float)
+            if jacobian.singular(entries, blocks) is None:
+                return None, None
+    return better, lost
+
+
+# ---------------------------------------------------------------- null vectors on the graph
+
+
+@dataclass
+class _NullVector:
+    """A null vector: nodes of a builder's graph by number of equation or unknown."""
+
+    nodes: dict[int, int]
+
+
+def _null_vector(builder: Builder, jacobian: SystemJacobian, numeric: Array) -> _NullVector | None:
+    """u with uᵀ J = 0 for J given numerically and as a program, supported on few rows.
+
+    Use the transpose (rows and columns of `jacobian` exchanged) for v with J v = 0.
+    """
+    from scipy.linalg import qr
+
+    A, _, _ = balanced(numeric)
+    _, R, order = qr(A.T, pivoting=True)
+    diagonal = np.abs(np.diag(R))
+    rank = int(np.sum(diagonal > NEGLIGIBLE * max(diagonal[0], 1e-300)))
+    if rank == len(A):
+        return None
+    independent, dependent = list(order[:rank]), int(order[rank])
+    weights = np.linalg.lstsq(A[independent].T, A[dependent], rcond=None)[0]
+    largest = np.abs(weights).max(initial=0.0)
+    rows = [int(i) for i, w in zip(independent, weights) if abs(w) > NEGLIGIBLE * largest]
+    nodes = _entries_on(builder, jacobian)
+    columns = _simplest_columns(builder, nodes, A[rows], rows, dependent)
+    zero = builder.graph.const(0.0)
+    M = [[nodes.get((i, j), zero) for i in rows] for j in columns]  # transposed
+    b = [nodes.get((dependent, j), zero) for j in columns]
+    pivots = A[np.ix_(rows, columns)].T
+    w = _eliminate(builder.graph, M, b, pivots)
+    result = {dependent: builder.graph.const(1.0)}
+    for i, x in zip(rows, w):
+        result[i] = neg(builder.graph, x)
+    return _NullVector(result)
+
+
+def _simplest_columns(
+    builder: Builder,
+    nodes: dict[tuple[int, int], int],
+    A: Array,
+    rows: Sequence[int],
+    dependent: int,
+) -> list[int]:
+    """As many independent columns as there are rows, with entries of low derivatives first."""
+
+    def height(j: int) -> int:
+        entries = [nodes[i, j] for i in (*rows, dependent) if (i, j) in nodes]
+        return max(_orders_in(builder, entries).values(), default=-1)
+
+    chosen: list[int] = []
+    for j in sorted(range(A.shape[1]), key=height):
+        trial = [*chosen, j]
+        if np.linalg.matrix_rank(A[:, trial], tol=NEGLIGIBLE) == len(trial):
+            chosen = trial
+        if len(chosen) == len(rows):
+            break
+    return chosen
+
+
+def _entries_on(builder: Builder, jacobian: SystemJacobian) -> dict[tuple[int, int], int]:
+    """Entries of J as nodes of a builder's graph."""
+    g, equations = builder.graph, jacobian.equations
+    own = [g.input(0), *(builder.input(j, k) for j, k in equations.symbols)]
+    own += [g.input(1 + i) for i in range(builder.k)]
+    copied = replay(g, jacobian.program, own)
+    return {
+        (int(i), int(j)): copied[o]
+        for i, j, o in zip(jacobian.rows, jacobian.columns, jacobian.program.outputs)
+    }
+
+
+def _eliminate(g: Graph, M: list[list[int]], b: list[int], numeric: Array) -> list[int]:
+    """Solve M x = b on the graph, with the pivots that suit the numeric values."""
+    n = len(b)
+    A = numeric.copy()
+    M, b = [list(row) for row in M], list(b)
+    for k in range(n):
+        pivot = k + int(np.argmax(np.abs(A[k:, k])))
+        M[k], M[pivot] = M[pivot], M[k]
+        b[k], b[pivot] = b[pivot], b[k]
+        A[[k, pivot]] = A[[pivot, k]]
+        for i in range(k + 1, n):
+            factor = div(g, M[i][k], M[k][k])
+            if g.values[factor] == 0.0:
+                continue
+            for j in range(k + 1, n):
+                M[i][j] = sub(g, M[i][j], mul(g, factor, M[k][j]))
+            b[i] = sub(g, b[i], mul(g, factor, b[k]))
+            A[i] -= A[i, k] / A[k, k] * A[k]
+    x = [0] * n
+    for k in range(n - 1, -1, -1):
+        total = b[k]
+        for j in range(k + 1, n):
+            total = sub(g, total, mul(g, M[k][j], x[j]))
+        x[k] = div(g, total, M[k][k])
+    return x
+
+
+def _orders_in(builder: Builder, nodes: Sequence[int]) -> dict[int, int]:
+    """Highest derivative of each unknown in some nodes."""
+    names = [""] * (1 + builder.k + len(builder.keys))
+    program = Program.from_graph(builder.graph, nodes, names)
+    highest: dict[int, int] = {}
+    for used in occurring(program, len(names) - 1):
+        for place in used:
+            if place >= builder.k:
+                j, order = builder.keys[place - builder.k]
+                highest[j] = max(order, highest.get(j, 0))
+    return highest
+
+
+# ---------------------------------------------------------------- the two conversions
+
+
+def _combined(
+    equations: Equations,
+    found: Offsets,
+    jacobian: SystemJacobian,
+    numeric: Array,
+    parameters: Sequence[float] | None,
+) -> tuple[Equations, Conversion] | None:
+    """Replace an equation by a linear combination, if the conditions hold."""
+    builder = Builder(equations.n, equations.parameters)
+    points = sample_points(jacobian.program, parameters, len(SIZES), sizes=SIZES)
+    values = [jacobian.dense(np.array(jacobian.program.evaluate(x), dtype=float)) for x in points]
+    constant = constant_null_vector(values)
+    if constant is not None:
+        nodes = {i: builder.graph.const(x) for i, x in constant.items()}
+    u = _null_vector(builder, jacobian, numeric) if constant is None else _NullVector(nodes)
+    if u is None:
+        return None
+    lowest = min(int(found.c[i]) for i in u.nodes)
+    for j, order in _orders_in(builder, list(u.nodes.values())).items():
+        if order >= found.d[j] - lowest:
+            return None
+    residuals = builder.load(equations)
+    g = builder.graph
+    total = g.const(0.0)
+    for i in sorted(u.nodes):
+        term = residuals[i]
+        for _ in range(int(found.c[i]) - lowest):
+            term = builder.rate(term)
+        total = add(g, total, mul(g, u.nodes[i], term))
+    replaced = max(i for i in u.nodes if found.c[i] == lowest)
+    if (g.values[u.nodes[min(u.nodes)]] or 0.0) < 0:
+        total = neg(g, total)
+    text = _combination(equations, u, found, lowest, g)
+    residuals[replaced] = total
+    new = builder.finish(residuals, equations.unknowns, equations.names)
+    leading = {(j, int(found.d[j]) - lowest) for j in range(equations.n)}
+    new = pruned(new, {replaced: leading}, parameters)
+    more = cancelled(single(new.program, replaced), new.symbols, parameters)
+    new = pruned(new, {replaced: more}, parameters) if more else new
+    return new, Conversion(
+        "linear combination",
+        f"{equations.names[replaced]} was replaced by {text}, in which the leading derivatives "
+        "cancel",
+        replaced,
+        {i: int(found.c[i]) - lowest for i in u.nodes},
+    )
+
+
+def _combination(
+    equations: Equations, u: _NullVector, found: Offsets, lowest: int, g: Graph
+) -> str:
+    """Σ u_i f_i^(c_i − c_min) in words."""
+    parts = []
+    numbers = [g.values[u.nodes[i]] for i in sorted(u.nodes)]
+    flip = -1.0 if numbers[0] is not None and numbers[0] < 0 else 1.0
+    for i, number in zip(sorted(u.nodes), numbers):
+        times = int(found.c[i]) - lowest
+        name = equations.names[i] + "'" * times
+        if number is None:
+            parts.append(f"+ u{i}·{name}")
+            continue
+        number *= flip
+        factor = "" if abs(number) == 1.0 else f"{abs(number):.4g}·"
+        parts.append(f"{'-' if number < 0 else '+'} {factor}{name}")
+    text = " ".join(parts).removeprefix("+ ")
+    return text + (" with factors that depend on the state" if None in numbers else "")
+
+
+def _substituted(
+    equations: Equations,
+    sigma: Signature,
+    found: Offsets,
+    jacobian: SystemJacobian,
+    numeric: Array,
+    parameters: Sequence[float] | None,
+) -> tuple[Equations, Conversion] | None:
+    """Introduce unknowns for expressions, if the conditions hold."""
+    flipped = _transposed(jacobian)
+    builder = Builder(equations.n, equations.parameters)
+    v = _null_vector(builder, flipped, numeric.T.copy())
+    if v is None or len(v.nodes) < 2:
+        return None
+    support = sorted(v.nodes)
+    leading = found.leading(sigma)
+    touched = sorted({int(i) for i, j in zip(sigma.rows[leading], sigma.columns[leading])
+                      if int(j) in v.nodes})  # fmt: skip
+    C = max(int(found.c[i]) for i in touched)
+    if any(found.d[j] - C < 0 for j in support):
+        return None
+    for j, order in _orders_in(builder, list(v.nodes.values())).items():
+        if order > found.d[j] - C - (1 if j in v.nodes else 0):
+            return None
+    pivot = support[0]
+    n, others = equations.n, [j for j in support if j != pivot]
+    bigger = Builder(n + len(others), equations.parameters)
+    ratios = _ratios(builder, bigger, v, pivot, others)
+    g = bigger.graph
+    base = bigger.input(pivot, int(found.d[pivot]) - C)
+    expression = {}
+    for new, j in enumerate(others):
+        expression[j] = add(g, bigger.input(n + new, 0), mul(g, ratios[j], base))
+    residuals = []
+    for i in range(equations.m):
+        put: dict[Key, int] = {}
+        if i in touched:
+            for j in others:
+                if sigma.order(i, j) == found.d[j] - found.c[i]:
+                    node = expression[j]
+                    for _ in range(C - int(found.c[i])):
+                        node = bigger.rate(node)
+                    put[j, int(found.d[j] - found.c[i])] = node
+        residuals.append(with_nodes(bigger, equations, i, put))
+    added, names = [], []
+    for new, j in enumerate(others):
+        own = bigger.input(j, int(found.d[j]) - C)
+        residuals.append(sub(g, own, expression[j]))
+        added.append(f"{equations.unknowns[j]}~{new}")
+        names.append(f"definition of {added[-1]}")
+    made = bigger.finish(residuals, [*equations.unknowns, *added], [*equations.names, *names])
+    gone = {i: {(pivot, int(found.d[pivot] - found.c[i]))} for i in touched}
+    made = pruned(made, gone, parameters)
+    from ..equations import derivative_name
+
+    what = ", ".join(
+        f"{name} = {derivative_name(equations.unknowns[j], int(found.d[j]) - C)} − "
+        f"r·{derivative_name(equations.unknowns[pivot], int(found.d[pivot]) - C)}"
+        for name, j in zip(added, others)
+    )
+    return made, Conversion(
+        "expression substitution",
+        f"new unknowns were introduced, {what}, with r such that leading derivatives cancel",
+    )
+
+
+def _transposed(jacobian: SystemJacobian) -> SystemJacobian:
+    other = object.__new__(SystemJacobian)
+    other.equations, other.program, other.n = jacobian.equations, jacobian.program, jacobian.n
+    other.rows, other.columns = jacobian.columns, jacobian.rows
+    return other
+
+
+def _ratios(
+    builder: Builder, bigger: Builder, v: _NullVector, pivot: int, others: Sequence[int]
+) -> dict[int, int]:
+    """v_j/v_l as nodes of the bigger graph."""
+    g = builder.graph
+    nodes = [div(g, v.nodes[j], v.nodes[pivot]) for j in others]
+    names = [""] * (1 + builder.k + len(builder.keys))
+    program = Program.from_graph(g, nodes, names)
+    own = [bigger.graph.input(i) for i in range(1 + builder.k)]
+    own += [bigger.input(j, k) for j, k in builder.keys]
+    copied = replay(bigger.graph, program, own)
+    return {j: copied[o] for j, o in zip(others, program.outputs)}
+
+
+def _without_cancelled(
+    equations: Equations, parameters: Sequence[float] | None
+) -> tuple[Equations, Conversion] | None:
+    """Replace derivatives that occur in an equation but cancel there."""
+    gone = {
+        i: cancelled(single(equations.program, i), equations.symbols, parameters)
+        for i in range(equations.m)
+    }
+    if not any(gone.values()):
+        return None
+    made = pruned(equations, gone, parameters)
+    changed = [
+        name
+        for name, before, after in zip(
+            equations.names,
+            occurring(equations.program, len(equations.symbols)),
+            occurring(made.program, len(made.symbols)),
+        )
+        if len(before) != len(after)
+    ]
+    return made, Conversion(
+        "cancellation", f"derivatives that cancel were removed from {', '.join(changed)}"
+    )

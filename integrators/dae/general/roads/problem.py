@@ -1,0 +1,321 @@
+"""A DAE made ready for ``solve``: one road to its solution, with what runs show of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....problem import IVP, Event
+from ....runs.quality import samples, watched_invariants
+from ..derivative_array import DerivativeArray
+from ..pattern.structure import StructureError
+from ..start import nearest
+from .projection import Projection
+
+__all__ = ["DAEProblem", "Residuals", "with_consistent_resets"]
+
+Array = NDArray[np.float64]
+
+MOVED = 1e-4  # a start given to so many digits is meant to be consistent, and made so
+LOST = 1e-5  # so small a part of its smallest singular value at the start makes J nearly singular
+LARGEST_REVIEW = 200  # unknowns of a system whose Jacobian is looked at after a run
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DAEProblem(IVP):
+    """An initial value problem that knows the DAE behind it.
+
+    The first components of a state are the unknowns, whatever the road; their derivatives follow.
+
+    Attributes
+    ----------
+    system
+        The :class:`~integrators.DAE`.
+    road
+        Which road was taken.
+    derivatives
+        ``derivatives(t, y, p)`` returns all derivatives of the unknowns at a state.
+    complete
+        ``complete(t, y, p)`` returns the consistent state nearest to y.
+    chosen_from
+        The first component that a run chooses for itself, if there are any.
+    """
+
+    system: Any = None
+    road: str = ""
+    derivatives: Callable[..., Any] | None = None
+    complete: Callable[..., Any] | None = None
+    chosen_from: int | None = None
+
+    @property
+    def compared(self) -> int:
+        """How many components of a state mean something on every run: not the chosen states."""
+        return int(self.held.size)
+
+    def jumped(self, before: Array, after: Array) -> bool:
+        """Whether a projection did more than correct a state: it chose other states."""
+        first = self.chosen_from
+        return first is not None and not np.array_equal(before[first:], after[first:])
+
+    def with_(self, **changes: Any) -> IVP:
+        """Return a copy with some fields replaced; its start is consistent, or it is refused.
+
+        With other parameters and no other start, the start becomes the nearest consistent one.
+        """
+        assert self.complete is not None
+        if "events" in changes:
+            n, k = self.array.n, self.array.k
+            events = with_consistent_resets(changes["events"], self.complete, n, k)
+            changes = {**changes, "events": events}
+        new: Any = super().with_(**changes)
+        same_start = np.array_equal(new.y0, self.y0)
+        same_params = np.array_equal(new.params, self.params)
+        if same_start and same_params and new.t_span[0] == self.t_span[0]:
+            return new
+        t0 = new.t_span[0]
+        y0 = self.complete(t0, new.y0, new.params)
+        moved = np.abs(y0 - new.y0)[: self.compared]
+        varied = same_start and new.t_span[0] == self.t_span[0]
+        if not varied and moved.max() > MOVED * max(1.0, float(np.abs(y0).max())):
+            worst = int(np.argmax(moved))
+            raise ValueError(
+                f"the start is not consistent at t = {t0:g}: the nearest state that satisfies all "
+                f"constraints has {self.state_names[worst]} = {y0[worst]:.9g}, not "
+                f"{new.y0[worst]:.9g}; find a start by system.consistent(...), or make a state "
+                "consistent by problem.complete(t, y)"
+            )
+        return replace(new, y0=y0)
+
+    @property
+    def array(self) -> DerivativeArray:
+        """The equations with their derivatives."""
+        return self.system.array
+
+    def all_derivatives(self, t: float, y: Any) -> dict[str, float]:
+        """Return the derivatives of all unknowns up to the leading ones, by name."""
+        assert self.derivatives is not None
+        X = self.derivatives(t, np.asarray(y, dtype=float), self.params)
+        return {name: float(x) for name, x in zip(self.array.names, X)}
+
+    def residuals(self, t: float, y: Any) -> dict[str, float]:
+        """Return what a state leaves of every constraint, open and hidden, by name."""
+        values = self.array.residuals(t, self.lower_derivatives(y), self.params)
+        return {self.array.row_names[r]: float(values[r]) for r in self.checked}
+
+    @cached_property
+    def held(self) -> NDArray[np.int64]:
+        """Where the leading components of a state are in X."""
+        place = {name: i for i, name in enumerate(self.array.names)}
+        known = [place[name] for name in self.state_names if name in place]
+        return np.array(known, dtype=np.int64)
+
+    @cached_property
+    def checked(self) -> list[int]:
+        """Constraints, open and hidden, that a state determines: numbers of residuals."""
+        array, sigma = self.array, self.array.structure.sigma
+        keys = {array.keys[place] for place in self.held}
+        known = [-1] * array.n  # how far the derivatives of an unknown are part of a state
+        for j in range(array.n):
+            while (j, known[j] + 1) in keys:
+                known[j] += 1
+        need: list[list[tuple[int, int]]] = [[] for _ in range(array.n)]
+        for i, j, order in zip(sigma.rows, sigma.columns, sigma.orders):
+            need[int(i)].append((int(j), int(order)))
+        return [
+            r
+            for r, (i, q) in enumerate(array.rows)
+            if q < array.c[i] and all(order + q <= known[j] for j, order in need[i])
+        ]
+
+    def lower_derivatives(self, y: Any) -> Array:
+        """Return X with the entries that are part of a state; others are 0."""
+        X = np.zeros(self.array.size)
+        X[self.held] = np.asarray(y, dtype=float)[: self.held.size]
+        return X
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """What a run leaves of the constraints: ``solution.observed`` of a DAE.
+
+    Attributes
+    ----------
+    t
+        Times.
+    constraints
+        Residuals of every constraint, open and hidden, by name.
+    """
+
+    t: Array
+    constraints: Mapping[str, Array] = field(default_factory=dict)
+
+    @property
+    def largest(self) -> float:
+        """The largest of all."""
+        return max((float(np.abs(x).max()) for x in self.constraints.values()), default=0.0)
+
+    def __str__(self) -> str:
+        lines = [f"{name}: {np.abs(x).max():.2e}" for name, x in self.constraints.items()]
+        return "largest residuals of the constraints\n" + "\n".join(f"  {x}" for x in lines)
+
+
+def observe(solution: Any) -> Residuals:
+    """Return the residuals of the constraints along a run."""
+    problem = solution.problem
+    found: dict[str, list[float]] = {}
+    for t, y in zip(solution.t, solution.y.T):
+        for name, x in problem.residuals(float(t), y).items():
+            found.setdefault(name, []).append(x)
+    return Residuals(solution.t, {name: np.array(x) for name, x in found.items()})
+
+
+def watch(problem: Any, t: Array, y: Array) -> Mapping[str, Any]:
+    """Let the quality of a run include the constraints, compared with the terms in them."""
+    array = problem.array
+    some = samples(t)
+    worst, rows = [], problem.checked
+    if not rows:
+        return watched_invariants(problem, t, y)
+    for k in some:
+        X = problem.lower_derivatives(y[:, k])
+        worst.append(float(np.abs(array.residuals(float(t[k]), X, problem.params)[rows]).max()))
+    last = problem.lower_derivatives(y[:, -1])
+    A = abs(array.full_jacobian(float(t[-1]), last, problem.params))
+    size = float((A @ np.abs(last))[rows].max()) or 1.0
+    return {
+        **watched_invariants(problem, t, y),
+        "the constraints": (t[some], np.array(worst), size, 5.0),
+    }
+
+
+def review(problem: Any, t: Array, y: Array, rtol: float | None) -> tuple[None, str] | None:
+    """Tell where the system Jacobian came near to a singular one along a run."""
+    array = problem.array
+    if array.n > LARGEST_REVIEW or len(t) < 2:
+        return None
+    values = []
+    some = np.union1d(samples(t), [len(t) - 1])
+    for k in some:
+        X = problem.lower_derivatives(y[:, k])
+        J = array.system_jacobian.dense(array.entries(float(t[k]), X, problem.params))
+        if not np.isfinite(J).all():
+            return None
+        values.append(float(np.linalg.svd(J, compute_uv=False)[-1]))
+    worst = int(np.argmin(values))
+    if values[worst] > LOST * values[0]:
+        return None
+    k = int(some[worst])
+    X = problem.lower_derivatives(y[:, k])
+    J = array.system_jacobian.dense(array.entries(float(t[k]), X, problem.params))
+    U, _, Vt = np.linalg.svd(J)
+    equations = [i for i, x in enumerate(np.abs(U[:, -1])) if x > 0.1]
+    unknowns = [j for j, x in enumerate(np.abs(Vt[-1])) if x > 0.1]
+    return None, (
+        f"near t = {t[k]:.6g} the system Jacobian is nearly singular: the equations "
+        f"{array.structure.equation_names(equations)} hardly determine the leading derivatives of "
+        f"{array.structure.unknown_names(unknowns)} there"
+    )
+
+
+class _Reset:
+    """A user's reset, followed by the way back onto the constraints."""
+
+    def __init__(
+        self, reset: Callable[..., Any], complete: Callable[..., Any], n: int, takes_p: bool
+    ) -> None:
+        self.reset, self.complete, self.n, self.takes_p = reset, complete, n, takes_p
+
+    def __call__(self, t: float, y: Any, p: Any = ()) -> Any:
+        """Return the consistent state nearest to what the reset returned."""
+        arguments = (p,) if self.takes_p else ()
+        new = np.asarray(self.reset(t, y, *arguments), dtype=float).ravel()
+        if new.size == self.n:  # the unknowns alone: their derivatives stay
+            new = np.concatenate([new, np.asarray(y, dtype=float)[self.n :]])
+        if new.shape != np.shape(y):
+            raise ValueError(
+                f"a reset must return {self.n} unknowns or a whole state of {np.size(y)} values, "
+                f"got {new.size}"
+            )
+        return self.complete(t, new, p)
+
+
+def with_consistent_resets(
+    events: Any, complete: Callable[..., Any], n: int, parameters: int
+) -> tuple[Event, ...]:
+    """Return events whose resets are followed by a projection onto the constraints."""
+    from ....problem import accepts_params
+
+    if callable(events) or isinstance(events, Event):
+        events = (events,)
+    out = []
+    for event in (Event.of(e) for e in events or ()):
+        if event.reset is not None and not isinstance(event.reset, _Reset):
+            takes = parameters > 0 and accepts_params(event.reset)
+            event = replace(event, reset=_Reset(event.reset, complete, n, takes))
+        out.append(event)
+    return tuple(out)
+
+
+class Completed:
+    """A state after a jump, made consistent again.
+
+    Stage by stage, so that what a jump left consistent stays: a jump of velocities moves no
+    positions. Where the state lacks derivatives, or that fails, by weighted least change of all.
+
+    Parameters
+    ----------
+    array
+        The equations with their derivatives.
+    held
+        Where the leading components of a state are in X.
+    state
+        ``state(t, X, p)`` makes a state of all derivatives.
+    """
+
+    def __init__(
+        self, array: DerivativeArray, held: NDArray[np.int64], state: Callable[..., Array]
+    ) -> None:
+        self.array, self.held, self.state = array, held, state
+        self.projection = Projection(array)
+
+    def derivatives(self, t: float, y: Any, p: Any = ()) -> Array:
+        """Return all derivatives at the consistent state nearest to y."""
+        X = np.zeros(self.array.size)
+        X[self.held] = np.asarray(y, dtype=float)[: self.held.size]
+        if np.isin(self.array.state_places, self.held).all():
+            with contextlib.suppress(StructureError):
+                return self.projection.all_derivatives(t, X[self.array.state_places], p)
+        loose = np.setdiff1d(np.arange(self.array.size), self.held)
+        return nearest(self.array, t, X, np.asarray(p, dtype=float), loose)
+
+    def __call__(self, t: float, y: Any, p: Any = ()) -> Array:
+        """Return the consistent state nearest to y."""
+        return self.state(t, self.derivatives(t, y, p), p)
+
+
+def common_fields(
+    system: Any, events: Any, complete: Callable[..., Any], more: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Fields that all roads share."""
+    array: DerivativeArray = system.array
+    return {
+        "events": with_consistent_resets(events, complete, array.n, array.k),
+        "name": system.name,
+        "observe": observe,
+        "watch": watch,
+        "review": review,
+        "complete": complete,
+        "system": system,
+        **more,
+    }
+
+
+def state_names(array: DerivativeArray, keys: Sequence[Any]) -> list[str]:
+    """Names of the components of a state."""
+    return [array.equations.symbol_name(key) for key in keys]

@@ -1,0 +1,515 @@
+"""Where the energy of a run comes from and goes to: powers, work, and whether the books balance.
+
+With kinetic energy T and potential V (gravity, springs, stops) the mechanism obeys
+
+    d(T + V)/dt = Σ powers:   actuators τᵀv, dampers −d v², drives, external forces, loops.
+
+A drive is a joint that time moves. It forces the velocity σ on its body; its power is fᵀσ with the
+force f that the joint passes on, and λᵀν where it closes a loop. Constraint forces of other loops
+do no work: λᵀ(Kv − ν) is what remains of that where loops are not quite closed. Friction at
+contacts takes fᵀ(slip) all the time, and impacts take what their law says, at instants.
+
+Powers are evaluated at states of the run and integrated; the balance E(t) − E(0) − W(t) then shows
+the error of the integration, of the quadrature, and anything that is missing in the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...checks import Array
+from ...dynamics.functions import FD, position_rate, tree_joint_forces
+from ...dynamics.loading import load
+from ...dynamics.loops.closed_loop import constrained_accelerations, constraints
+from ...dynamics.loops.forces import loop_forces
+from ...dynamics.loops.joints import LoopElement, acting_elements, placed
+from ...dynamics.loops.stated import point_forces
+from ...dynamics.motion import Kinematics, energy, kinematics, run_forward
+from ..contact.loads import ContactLoad, is_rigid, lost_at_impacts, stays_of
+from ..forces import external_force_law, joint_force_law
+
+if TYPE_CHECKING:
+    from ...model import Model
+
+__all__ = ["EnergyLedger", "energy_ledger"]
+
+#: Entries of `EnergyLedger.power` and `EnergyLedger.work`; constraints are the last.
+ENTRIES = (
+    "actuators", "loop actuators", "dampers", "loop dampers", "drives", "external", "friction",
+    "impacts", "constraints",
+)  # fmt: skip
+
+#: Lobatto's rule with five points on (0, 1), exact for polynomials of degree 7; the ends are shared
+#: by neighbouring intervals.
+INSIDE = np.array([0.5 - np.sqrt(21.0) / 14.0, 0.5, 0.5 + np.sqrt(21.0) / 14.0])
+LOBATTO = np.array([1.0 / 20.0, 49.0 / 180.0, 16.0 / 45.0, 49.0 / 180.0, 1.0 / 20.0])
+
+#: Simpson's rule on three of these points, and how far it may be from Lobatto's, in parts of the
+#: range of the power: further apart, the power has a kink or a jump in the interval (a stop that is
+#: touched, a motor that is switched), and their distance is what the work may be wrong by.
+SIMPSON = np.array([1.0, 0.0, 4.0, 0.0, 1.0]) / 6.0
+ROUGH = 1e-3
+
+#: Between states without dense output cubic polynomials are used: errors fall with this power.
+ORDER = 4
+
+
+@dataclass(frozen=True)
+class EnergyLedger:
+    """Energies, powers and work along a run; arrays have an entry for each time.
+
+    Attributes
+    ----------
+    t : (m,)
+        Times of the solution, in s.
+    kinetic : (m,)
+        In J.
+    potential
+        In J, by "gravity", "joint springs" (stops included), "point springs", "loop springs".
+    power, work
+        In W, and in J since the start, by "actuators" (τ), "loop actuators", "dampers" (of joints,
+        stops and point springs), "loop dampers", "drives" (in the tree and in loops), "external",
+        "friction" (of contacts), "impacts" (what their law says, summed; no power) and
+        "constraints" (of loops; zero where they are closed). Positive: energy comes in.
+    drives
+        Power of each drive, by the name of its body or loop, in W.
+    quadrature_error
+        Estimated error of the work, in J: from twice as long intervals, by Richardson, and where
+        powers have kinks or jumps between two times, from two rules. NaN for fewer than three
+        times.
+    """
+
+    t: Array
+    kinetic: Array
+    potential: dict[str, Array]
+    power: dict[str, Array]
+    work: dict[str, Array]
+    drives: dict[str, Array]
+    quadrature_error: float
+
+    @property
+    def energy(self) -> Array:
+        """T + V."""
+        return np.asarray(self.kinetic + sum(self.potential.values()))
+
+    @property
+    def balance(self) -> Array:
+        """E(t) − E(0) − work: zero if nothing is missing and nothing is wrong."""
+        energy = self.energy
+        return np.asarray(energy - energy[0] - sum(self.work.values()))
+
+    def summary(self) -> str:
+        """Entries that are not zero at the end, one in each line.
+
+        Examples
+        --------
+        >>> from multibody import mechanisms, simulate
+        >>> model = mechanisms.pendulum()
+        >>> print(energy_ledger(model, simulate(model, [0.0], [1.0], T=1.0)).summary())
+        energy at the start       -9.31 J
+        energy at the end         -9.31 J
+        balance                       0 J
+        """
+        change = {name: x[-1] for name, x in self.work.items() if np.abs(x).max() > 0.0}
+        rows = {"energy at the start": self.energy[0]}
+        rows |= {f"work of {name}": value for name, value in change.items()}
+        rows |= {"energy at the end": self.energy[-1], "balance": self.balance[-1]}
+        size = max(float(np.abs(self.kinetic).max()), *(abs(x) for x in rows.values()))
+        return "\n".join(
+            f"{name:<22} {0.0 if abs(x) < 1e-6 * size else x:>8.4g} J" for name, x in rows.items()
+        )
+
+
+def energy_ledger(
+    model: Model,
+    solution: Any,
+    tau: Any = None,
+    f_ext: Any = None,
+    elements: Sequence[LoopElement] = (),
+) -> EnergyLedger:
+    """Energies, powers and work along a solution, and their balance.
+
+    Parameters
+    ----------
+    model
+        With or without loops.
+    solution
+        Of :func:`~multibody.as_ivp`, :func:`~multibody.as_dae` or :func:`~multibody.runs.simulate`.
+    tau, f_ext
+        The joint forces and external forces that acted, as in :func:`~multibody.as_ivp`; `tau`
+        without those of `elements`.
+    elements
+        Springs, dampers and actuators in loop joints whose law was a part of the joint forces, see
+        :func:`~multibody.dynamics.loops.joints.loop_elements`.
+
+    Returns
+    -------
+    EnergyLedger
+
+    Notes
+    -----
+    Work is integrated by Lobatto's rule with five points between neighbouring times. With
+    ``dense_output=True`` the states there are those of the method's own interpolant; otherwise
+    they are cubic polynomials through states and derivatives, whose error is of the fourth order
+    in the distance of the times: ask for closer times if `quadrature_error` is too large. (The work
+    of constraints is then integrated by the trapezoidal rule, from the states themselves.) Forces
+    that stabilise a loop (Baumgarte) are not in the books; their work is as small as the drift.
+
+    Examples
+    --------
+    A motor turns a pendulum upwards against gravity, at a constant speed:
+
+    >>> from multibody import Driven, ModelBuilder, Revolute, point_mass, simulate
+    >>> b = ModelBuilder(name="crane")
+    >>> motor = Driven(Revolute("y"), lambda t: [0.5 * t])
+    >>> _ = b.add_body("arm", 0, motor, inertia=point_mass(2.0, (0, 0, -1)))
+    >>> _ = b.add_body("fly", "arm", Revolute("y"), inertia=point_mass(0.1, (0.1, 0, 0)))
+    >>> crane = b.build()
+    >>> ledger = energy_ledger(crane, simulate(crane, T=2.0, dense_output=True))
+    >>> bool(np.abs(ledger.balance).max() < 1e-6 < ledger.work["drives"][-1])
+    True
+    """
+    books = _Books(model, tau, f_ext, elements)
+    if is_rigid(model):
+        parts = [
+            _ledger(_Books(model, tau, f_ext, elements, stay.load), stay.t, stay.y, stay.sol)
+            for stay in stays_of(model, solution)
+        ]
+        return _joined(parts, lost_at_impacts(model, solution))
+    return _ledger(books, *_run(model, solution))
+
+
+def _ledger(
+    books: _Books, t: Array, states: Array, dense: Callable[..., Array] | None
+) -> EnergyLedger:
+    """Books of a run without instants."""
+    breaks, at = _breaks(t, dense)
+    if dense is not None:
+        states = dense(breaks)
+    account = [books.account(float(s), x) for s, x in zip(breaks, states.T)]
+    work, rough = _work(books, breaks, states, account, dense)
+    coarse, _ = _work(books, breaks[::2], states[:, ::2], account[::2], dense)
+    error = float("nan")
+    if len(breaks) > 2:
+        error = float(np.abs(work[::2] - coarse).max()) / (2**ORDER - 1) + rough
+    here = [account[k] for k in at]
+    return EnergyLedger(
+        t=t,
+        kinetic=np.array([a.energies["kinetic"] for a in here]),
+        potential={
+            name: np.array([a.energies[name] for a in here]) for name in (*_PARTS, "loop springs")
+        },
+        power={name: np.array([a.powers[k] for a in here]) for k, name in enumerate(ENTRIES)},
+        work={name: work[at, k] for k, name in enumerate(ENTRIES)},
+        drives={name: np.array([a.drives[name] for a in here]) for name in books.driven},
+        quadrature_error=error,
+    )
+
+
+def _joined(parts: list[EnergyLedger], lost: list[float]) -> EnergyLedger:
+    """Books of stays in modes one after the other; `lost` has the energy lost after each."""
+    work: dict[str, list[Array]] = {name: [] for name in ENTRIES}
+    so_far = dict.fromkeys(ENTRIES, 0.0)
+    for part, loss in zip(parts, lost):
+        for name in ENTRIES:
+            work[name].append(so_far[name] + part.work[name])
+            so_far[name] = float(work[name][-1][-1])
+        so_far["impacts"] -= loss
+
+    def along(entry: str) -> Array:
+        return np.concatenate([getattr(part, entry) for part in parts])
+
+    def each(entry: str) -> dict[str, Array]:
+        given = [getattr(part, entry) for part in parts]
+        return {name: np.concatenate([part[name] for part in given]) for name in given[0]}
+
+    return EnergyLedger(
+        t=along("t"),
+        kinetic=along("kinetic"),
+        potential=each("potential"),
+        power=each("power"),
+        work={name: np.concatenate(pieces) for name, pieces in work.items()},
+        drives=each("drives"),
+        quadrature_error=float(np.nansum([part.quadrature_error for part in parts])),
+    )
+
+
+# ---------------------------------------------------------------------- states and quadrature
+
+
+def _run(model: Model, solution: Any) -> tuple[Array, Array, Callable[..., Array] | None]:
+    """Times, states [q; v] in columns, and the dense output if there is one of such states."""
+    if not (hasattr(solution, "t") and hasattr(solution, "y")):
+        raise TypeError(f"expected a Solution, such as solve() returns, received {solution!r:.80}")
+    t, y = np.atleast_1d(np.asarray(solution.t, float)), np.asarray(solution.y, dtype=float)
+    rows = model.nq + model.nv
+    if y.shape == (rows, len(t)):
+        return t, y, getattr(solution, "sol", None)
+    seen = getattr(solution, "observed", None)
+    if seen is None or len(seen.q) + len(seen.v) != rows:
+        raise ValueError(
+            f"the solution's states have shape {y.shape}, expected nq + nv = {rows} rows for this "
+            f"model and {len(t)} columns; is it a solution of another model?"
+        )
+    return t, np.vstack([seen.q, seen.v]), None
+
+
+def _breaks(t: Array, dense: Any) -> tuple[Array, Array]:
+    """Ends of the intervals, and where among them the times of the solution are.
+
+    With dense output the steps are ends, too, because polynomials change there.
+    """
+    if dense is None or not hasattr(dense, "t") or len(t) < 2:
+        return t, np.arange(len(t))
+    low, high = min(t[0], t[-1]), max(t[0], t[-1])
+    inner = dense.t[(dense.t > low) & (dense.t < high)]
+    breaks = np.unique(np.concatenate([t, inner]))
+    if t[-1] < t[0]:
+        breaks = breaks[::-1]
+    place = {float(s): k for k, s in enumerate(breaks)}
+    return breaks, np.array([place[float(s)] for s in t])
+
+
+def _work(
+    books: _Books, t: Array, x: Array, account: list[_Account], dense: Callable[..., Array] | None
+) -> tuple[Array, float]:
+    """Work of every entry up to each time, in rows, and its error where powers are not smooth."""
+    total, rough = np.zeros((len(t), len(ENTRIES))), 0.0
+    for k, h in enumerate(np.diff(t)):
+        powers = [account[k].powers]
+        for theta in INSIDE:
+            time = float(t[k] + theta * h)
+            if dense is not None:
+                state = dense(time)
+            else:
+                slopes = (account[k].slope, account[k + 1].slope)
+                state = _hermite(theta, h, x[:, k], x[:, k + 1], *slopes)
+            powers.append(books.account(time, state).powers)
+        along = np.array([*powers, account[k + 1].powers])
+        gain = LOBATTO @ along
+        apart = np.abs(gain - SIMPSON @ along)
+        if dense is None:  # polynomials between closed states leave the loops a little open
+            gain[-1], apart[-1] = 0.5 * (along[0, -1] + along[-1, -1]), 0.0
+        rough += abs(h) * float(apart[apart > ROUGH * np.ptp(along, axis=0)].sum())
+        total[k + 1] = total[k] + h * gain
+    return total, rough
+
+
+def _hermite(s: float, h: float, x0: Array, x1: Array, d0: Array, d1: Array) -> Array:
+    """Cubic polynomial through both states with both slopes."""
+    r = 1.0 - s
+    ends = r * r * (1.0 + 2.0 * s) * x0 + s * s * (3.0 - 2.0 * s) * x1
+    return np.asarray(ends + h * s * r * (r * d0 - s * d1))
+
+
+# ---------------------------------------------------------------------- the books
+
+
+@dataclass(frozen=True)
+class _Account:
+    """Everything at one state."""
+
+    energies: dict[str, float]
+    powers: Array
+    drives: dict[str, float]
+    slope: Array
+
+
+def _without_loops(model: Model, keep: str) -> Model:
+    """Return a model whose potential is that of one part alone."""
+    no_stops = np.array([-np.inf, np.inf, 0.0, 0.0])
+    bodies = model.bodies
+    if keep != "joint springs":
+        bodies = tuple(
+            replace(b, stiffness=np.zeros(b.joint.nv), limits=np.tile(no_stops, (b.joint.nv, 1)))
+            for b in bodies
+        )
+    return replace(
+        model,
+        bodies=bodies,
+        loops=(),
+        springs=model.springs if keep == "point springs" else (),
+        gravity=model.gravity if keep == "gravity" else np.zeros(3),
+    )
+
+
+#: Potentials that belong to the model itself.
+_PARTS = ("gravity", "joint springs", "point springs")
+
+
+class _Books:
+    """A model, and the forces that act on it."""
+
+    def __init__(
+        self,
+        model: Model,
+        tau: Any,
+        f_ext: Any,
+        elements: Sequence[LoopElement],
+        contact: Callable[[float, Array], ContactLoad] | None = None,
+    ) -> None:
+        self.model, self.contact = model, contact
+        self.tau_law, self.params = joint_force_law(model, tau)
+        self.force_law = external_force_law(model, f_ext)
+        self.elements = acting_elements(model, elements)
+        self.parts = {name: _without_loops(model, name) for name in _PARTS}
+        self.tree_drives = [i for i, b in enumerate(model.bodies) if b.joint.is_rheonomic]
+        self.loop_drives = [k for k, c in enumerate(model.loops) if c.joint.is_rheonomic]
+        self.driven = [model.bodies[i].name for i in self.tree_drives]
+        self.driven += [model.loops[k].name for k in self.loop_drives]
+        self.driven += [c.name for c in model.constraints if c.is_rheonomic]
+
+    def account(self, t: float, x: Array) -> _Account:
+        """Energies, powers and ẋ at one state."""
+        model = self.model
+        q, v = model.normalise(x[: model.nq]), np.ascontiguousarray(x[model.nq :])
+        tau = np.zeros(model.nv)
+        if self.tau_law is not None:
+            tau = np.asarray(self.tau_law(t, q, v, self.params), dtype=float)
+        outside = np.zeros((model.n_bodies, 6))
+        if self.force_law is not None:
+            outside = np.asarray(self.force_law(t, q, v), dtype=float)
+        moving = kinematics(model, q, v, t=t)
+        velocities = _in_base(moving)
+        drives = dict.fromkeys(self.driven, 0.0)
+        power = dict.fromkeys(ENTRIES, 0.0)
+        power["actuators"] = float(tau @ v)
+        power["external"] = float(np.sum(outside * velocities[1:]))
+        power["dampers"] = self._dampers(q, v, moving)
+        forces, stored = self._elements(t, q, v, power, drives)
+        forces = forces + outside
+        if self.contact is not None:
+            touch = self.contact(t, np.concatenate([q, v]))
+            power["friction"] = touch.power
+            forces, tau = forces + touch.wrenches, tau + touch.joint_forces
+        if model.bonds:
+            found = constrained_accelerations(model, q, v, tau, forces, t=t)
+            a = found.accelerations
+            reactions = loop_forces(model, q, found.multipliers, t=t)
+            self._loops(t, q, v, found.multipliers, reactions, velocities, power, drives)
+            for loop in model.loops:
+                _add(forces, loop, reactions[loop.name])
+            forces = forces + point_forces(model, q, found.multipliers, t)
+        else:
+            a = FD(model, q, v, tau, forces, t=t)
+        self._tree_drives(t, q, v, a, forces, drives)
+        power["drives"] = sum(drives.values())
+        energies = {name: energy(part, q, t=t).potential for name, part in self.parts.items()}
+        energies |= {"kinetic": energy(model, q, v, t=t).kinetic, "loop springs": stored}
+        slope = np.concatenate([position_rate(model, q, v, t=t), a])
+        return _Account(energies, np.array([power[name] for name in ENTRIES]), drives, slope)
+
+    def _dampers(self, q: Array, v: Array, moving: Kinematics) -> float:
+        """Power of dampers in joints, in stops that are touched, and between points."""
+        model, total = self.model, 0.0
+        for body, iq, iv in zip(model.bodies, model.q_index, model.v_index):
+            total -= float(np.sum(body.damping * v[iv] ** 2))
+            if body.limits[:, 3].any():
+                total += _stop_dampers(body.limits, q[iq], v[iv])
+        for spring in model.springs:
+            if spring.damping == 0.0:
+                continue
+            ends = []
+            for i, point in ((spring.body_a, spring.point_a), (spring.body_b, spring.point_b)):
+                R, turn = moving.poses[i].R, moving.velocities[i]
+                place = R @ point + moving.poses[i].p
+                ends.append((place, R @ (turn[3:] + np.cross(turn[:3], point))))
+            along, speed = ends[1][0] - ends[0][0], ends[1][1] - ends[0][1]
+            total -= spring.damping * float(along @ speed) ** 2 / float(along @ along)
+        return total
+
+    def _elements(
+        self, t: float, q: Array, v: Array, power: dict[str, float], drives: dict[str, float]
+    ) -> tuple[Array, float]:
+        """Wrenches of the elements on the bodies, and the energy of their springs."""
+        forces, stored = np.zeros((self.model.n_bodies, 6)), 0.0
+        if not self.elements:
+            return forces, stored
+        w = placed(self.model, q, v, t)
+        for element in self.elements:
+            action, loop = element.at(w), self.model.loops[element.number]
+            speed, force = action.velocity, action.force
+            power["loop actuators"] += float(np.dot(action.actuator, speed))
+            power["loop dampers"] += float(np.dot(action.damper, speed))
+            if loop.joint.is_rheonomic:
+                drives[loop.name] += float(np.dot(force, action.bias))
+            stored += float(action.energy)
+            _add(forces, loop, action.wrench(force).astype(float))
+        return forces, stored
+
+    def _loops(
+        self,
+        t: float,
+        q: Array,
+        v: Array,
+        multipliers: Array,
+        reactions: dict[str, Array],
+        velocities: Array,
+        power: dict[str, float],
+        drives: dict[str, float],
+    ) -> None:
+        """Power of the loops' constraint forces: of drives λᵀν, the rest λᵀ(Kv − ν)."""
+        c = constraints(self.model, q, v, t=t)
+        gap_rate = multipliers * (c.K @ v - c.nu)
+        at = self.model.tree.arrays["loop_at"]
+        for k, loop in enumerate(self.model.loops):
+            relative = velocities[loop.successor] - velocities[loop.predecessor]
+            total = float(reactions[loop.name] @ relative)
+            rest = float(gap_rate[at[k] : at[k + 1]].sum()) if k in self.loop_drives else total
+            power["constraints"] += rest
+            if k in self.loop_drives:
+                drives[loop.name] += total - rest
+        for k, stated in enumerate(self.model.constraints, len(self.model.loops)):
+            rows = slice(at[k], at[k + 1])
+            power["constraints"] += float(gap_rate[rows].sum())
+            if stated.is_rheonomic:
+                drives[stated.name] += float(multipliers[rows] @ c.nu[rows])
+
+    def _tree_drives(
+        self, t: float, q: Array, v: Array, a: Array, forces: Array, drives: dict[str, float]
+    ) -> None:
+        """Force that a driven joint passes on, times the velocity that time gives it."""
+        if not self.tree_drives:
+            return
+        passed = tree_joint_forces(self.model, load(self.model, q, v, t), a, forces)
+        w = load(self.model, q, None, t)
+        run_forward(w)
+        given = self.model.tree.to_body(w.v_J)
+        for i in self.tree_drives:
+            drives[self.model.bodies[i].name] += float(passed[i] @ given[i])
+
+
+def _stop_dampers(limits: Array, q: Array, v: Array) -> float:
+    """Power of the dampers in stops: of what these push, all but the springs' part.
+
+    A stop that the joint leaves faster than it can follow pushes with nothing; what its spring then
+    gives back stays in its damper.
+    """
+    lower, upper, stiffness, damping = limits.T
+    total = 0.0
+    for depth, speed in ((lower - q, -v), (q - upper, v)):
+        spring = stiffness * np.maximum(depth, 0.0)
+        push = np.where(depth > 0.0, np.maximum(spring + damping * speed, 0.0), 0.0)
+        total += float(np.sum((spring - push) * speed))
+    return total
+
+
+def _in_base(moving: Kinematics) -> Array:
+    """Spatial velocities in base coordinates, a row for each body; the base is row 0."""
+    rows = []
+    for pose, velocity in zip(moving.poses, moving.velocities):
+        angular = pose.R @ velocity[:3]
+        rows.append(np.concatenate([angular, pose.R @ velocity[3:] + np.cross(pose.p, angular)]))
+    return np.array(rows)
+
+
+def _add(forces: Array, loop: Any, wrench: Array) -> None:
+    """Add a wrench on the successor of a loop joint, and the opposite on its predecessor."""
+    if loop.successor:
+        forces[loop.successor - 1] += wrench
+    if loop.predecessor:
+        forces[loop.predecessor - 1] -= wrench

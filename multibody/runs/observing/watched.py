@@ -1,0 +1,121 @@
+"""What a mechanism keeps along a run: closed loops, energy or its balance, components of momentum.
+
+For :attr:`integrators.Solution.quality`. Scales are those of the mechanism: a gap is compared with
+the levers on which coordinates move it, energy with what moves (the largest kinetic energy, the
+range of the potential one, the work that is done). Where forces act, the books of the energy
+(``ledger``) take the place of the energy; what their quadrature may be wrong by does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from integrators.runs.quality import samples, watched_invariants
+
+from ...checks import Array
+from ...dynamics.loops.closed_loop import constraints
+from ...dynamics.motion import energy
+from .ledger import energy_ledger
+
+if TYPE_CHECKING:
+    from ...model import Model
+
+__all__ = ["mechanism_watch"]
+
+#: Steps for which the books are kept: they take longer than the run.
+MOST_BOOKED = 400
+
+#: Rates of gaps may be larger than gaps: many formulations keep positions only.
+RATES = 5.0
+
+#: Quadrature errors that do not count as drift; their estimate is no bound.
+QUADRATURE = 4.0
+
+TINY = float(np.finfo(float).tiny)
+#: Speed (rad/s, m/s) below which a mechanism counts as at rest: what changes then is rounding.
+STILL = 1e-6
+
+LOOKED_AT = ("energy", "loop gap", "loop gap rate")
+
+
+def mechanism_watch(
+    model: Model,
+    tau: Any = None,
+    f_ext: Any = None,
+    states: Callable[..., tuple[Array, Array]] | None = None,
+) -> Callable[..., Any]:
+    """Return what :class:`integrators.IVP` takes as ``watch``.
+
+    Parameters
+    ----------
+    model
+        With or without loops.
+    tau, f_ext
+        Forces that act, as in :func:`~multibody.as_ivp`.
+    states
+        ``states(problem, t, y)`` gives positions and velocities, in columns; by default y is
+        [q; v].
+    """
+    undisturbed = tau is None and f_ext is None
+    conservative = undisturbed and not model.is_rheonomic and not model.is_damped
+
+    def watch(problem: Any, t: Array, y: Array) -> dict[str, Any]:
+        finite = np.isfinite(y).all(axis=0)
+        t, y = t[finite], y[:, finite]
+        if not t.size:
+            return {}
+        every = len(t) <= MOST_BOOKED
+        some = np.arange(len(t)) if every and not conservative else samples(t)
+        if states is None:
+            q, v = y[: model.nq, some], y[model.nq : model.nq + model.nv, some]
+        else:
+            q, v = states(problem, t[some], y[:, some])
+        found = _loops(model, t[some], q, v) if model.bonds else {}
+        if conservative:
+            found["energy"] = _energy(model, t[some], q, v)
+        elif every and len(t) > 2:
+            forces = problem.params if isinstance(tau, list | tuple | np.ndarray) else tau
+            forces = tau if np.size(forces) == 0 else forces
+            found["balance of the energy"] = _balance(model, t, q, v, forces, f_ext)
+        if states is None:
+            found |= watched_invariants(problem, t, y, LOOKED_AT)
+        return found
+
+    return watch
+
+
+def _loops(model: Model, t: Array, q: Array, v: Array) -> dict[str, Any]:
+    """Largest gap and largest rate, at some states."""
+    gap, rate, lever = np.zeros(len(t)), np.zeros(len(t)), TINY
+    for k in samples(t):
+        c = constraints(model, q[:, k], v[:, k], t=float(t[k]))
+        gap[k] = np.abs(c.delta).max(initial=0.0)
+        rate[k] = np.abs(c.K @ v[:, k] - c.nu).max(initial=0.0)
+        lever = max(lever, float(np.sqrt((c.K**2).sum(axis=1).max(initial=0.0))))
+    speed = float(np.abs(v).max(initial=0.0))
+    return {
+        "the gap of the loops": (t, gap, lever, 1.0),
+        "the rate of the gap": (t, rate, lever * max(speed, STILL), RATES),
+    }
+
+
+def _energy(model: Model, t: Array, q: Array, v: Array) -> Any:
+    along = [energy(model, x, u, t=float(s)) for s, x, u in zip(t, q.T, v.T)]
+    potential = float(np.ptp([e.potential for e in along]))
+    moving = max(max(e.kinetic for e in along), potential, TINY)
+    return t, np.array([e.total for e in along]), moving, 1.0
+
+
+def _balance(model: Model, t: Array, q: Array, v: Array, tau: Any, f_ext: Any) -> Any:
+    moved = np.append(True, np.diff(t) != 0.0)  # a reset has two states at one time
+    run = SimpleNamespace(t=t[moved], y=np.vstack([q, v])[:, moved], sol=None)
+    books = energy_ledger(model, run, tau, f_ext)
+    potential = np.asarray(sum(books.potential.values()))
+    work = max(float(np.ptp(w)) for w in books.work.values())
+    moving = max(float(books.kinetic.max()), float(np.ptp(potential)), work, TINY)
+    left = np.maximum(np.abs(books.balance) - QUADRATURE * books.quadrature_error, 0.0)
+    return run.t, left, moving, 1.0

@@ -1,0 +1,4 @@
+"""Freedoms whose motion is prescribed in a run, and instants at which it jumps.
+
+Built on hybrid dynamics.
+"""
