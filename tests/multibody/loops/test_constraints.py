@@ -80,7 +80,8 @@ def test_every_formulation(bars):
     for copy in (problem, pickle.loads(pickle.dumps(problem))):
         run = solve(copy, method="DOP853", **tight)
         np.testing.assert_allclose(run.y[:6, -1], expected, atol=1e-7)
-        assert run.observed.drift.max() < 1e-12 and (run.observed.rank == 2).all()
+        assert run.observed.drift.max() < 1e-12
+        assert (run.observed.rank == 2).all()
     ledger = mb.energy_ledger(by_function, run)
     assert abs(ledger.balance).max() < 1e-6 * abs(ledger.energy[0])
 
@@ -104,9 +105,7 @@ def test_a_taut_string_is_a_pendulum():
         method="DOP853", rtol=1e-10, atol=1e-12,
     )  # fmt: skip
     rod = mb.mechanisms.pendulum(length=2.0, gravity=9.81)
-    swing = solve(
-        mb.as_ivp(rod, [np.pi / 2], None, (0, 3)), method="DOP853", rtol=1e-12, atol=1e-13
-    )
+    swing = solve(mb.as_ivp(rod, [np.pi / 2], None, (0, 3)), method="DOP853", rtol=1e-12)
     angle = swing.y[0, -1]
     np.testing.assert_allclose(run.y[:2, -1], [2 * np.sin(angle), -2 * np.cos(angle)], atol=1e-7)
     # λ ∂φ/∂x is the tension: m (g cos θ + L θ̇²) towards the middle.
@@ -116,7 +115,7 @@ def test_a_taut_string_is_a_pendulum():
 
 
 def test_a_wire_that_time_turns_throws_the_bead_out():
-    """On a wire that turns level with ω: r = r₀ cosh ωt, driven by the power that the ledger has."""
+    """On a wire that turns level with ω: r = r₀ cosh ωt, driven by the ledger's power."""
     b = mb.ModelBuilder(gravity=(0, 0, 0))
     b.add_body("x", 0, mb.Prismatic("x"))
     b.add_body("y", "x", mb.Prismatic("y"), inertia=mb.point_mass(2.0))
@@ -144,7 +143,8 @@ def test_a_skate_on_a_slope_goes_across_it():
 
     b.add_constraint("edge", velocity=edge)
     model = b.build()
-    assert not model.is_rheonomic and not mb.mobility(model, model.neutral()).redundant
+    assert not model.is_rheonomic
+    assert not mb.mobility(model, model.neutral()).redundant
     omega = 1.3
     v0 = np.zeros(3)
     v0[0] = omega
@@ -223,7 +223,7 @@ def test_families_vary_parameters_of_constraints():
     rows = family.parameters(values)
     assert rows.good.all()
     start = np.array([[x, 0.0, 0.3, 0.0, 0.0, 0.0] for x, _ in values])
-    problem = family.problem(start[0, :3], None, (0.0, 0.5))
+    problem = family.problem([2.0, 0.0, 0.3], None, (0.0, 0.5))
     together = solve_many(problem, y0=start, params=rows.p, method="DOP853", rtol=1e-9)
     for k, (length, mass) in enumerate(values):
         model = bead_on_string(length, mass)
