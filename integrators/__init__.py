@@ -15,7 +15,7 @@ from .errors import FileError, IntegrationError, IntegrationInterrupted
 from .hybrid import Hybrid, Mode, Transition
 from .kernels import compiled, kernel
 from .manifold import Manifold
-from .problem import IVP, Event
+from .problem import IVP, Event, Schedule
 from .runs.solution import DenseOutput, Solution, Status
 from .solve import solve
 from .stepping.control import PI, PID, Controller, I, Predictive
@@ -35,10 +35,12 @@ if TYPE_CHECKING:
     from .tracing import Traced, TracingError, traced, where
 
 __all__ = [
+    "BDF",
     "DAE",
     "IVP",
     "PI",
     "PID",
+    "Adams",
     "ContinuousExtension",
     "Controller",
     "DenseOutput",
@@ -56,6 +58,7 @@ __all__ = [
     "MuntheKaas",
     "OrderCondition",
     "Predictive",
+    "Schedule",
     "Solution",
     "Status",
     "Stepwise",
@@ -84,6 +87,8 @@ __all__ = [
 # Loaded on first use, to keep `import integrators` fast.
 _LATER = {
     "DAE": "dae.general",
+    "Adams": "methods.multistep.variable",
+    "BDF": "methods.multistep.variable",
     "Method": "methods.user",
     "Multistep": "methods.multistep",
     "MuntheKaas": "methods.lie",

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .manifold import Manifold
 
-__all__ = ["IVP", "Event"]
+__all__ = ["IVP", "Event", "Schedule"]
 
 RHS = Callable[..., Any]
 P = ParamSpec("P")
@@ -85,6 +85,27 @@ class Event:
             reset=getattr(event, "reset", None),
             name=getattr(event, "__name__", ""),
         )
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What a problem has to do with the clock: times to step on, and what happens at instants.
+
+    Parameters
+    ----------
+    times
+        ``times(t0, t1)``: the times between them that steps end on, because f jumps there or has a
+        kink, or because something is sampled.
+    events
+        Events of the problem itself. Unlike ``IVP.events`` they stay when other events are asked
+        for; in a solution they come after these.
+    start
+        ``start(t0, y0)``: the state with which a run begins at t0.
+    """
+
+    times: Callable[[float, float], Any]
+    events: tuple[Event, ...] = ()
+    start: Callable[[float, Any], Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -208,6 +229,8 @@ class IVP:
         ``directed(±1)`` returns the fields (f, jac, …) for time that runs forwards or backwards,
         where they differ: what pulls errors down as time grows lets them grow as it runs back. The
         fields given are those of `t_span`; :meth:`with_` follows when another one turns round.
+    schedule
+        A :class:`Schedule`: times that every run steps on, events that belong to the problem.
     recipe
         How the problem was made, a function with its arguments: pickled in place of the problem's
         own functions; see :func:`from_recipe`.
@@ -236,6 +259,7 @@ class IVP:
     watch: Callable[..., Any] | None = None
     directed: Callable[[int], Mapping[str, Any]] | None = None
     recipe: Recipe | None = None
+    schedule: Schedule | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.f):
@@ -323,8 +347,22 @@ class IVP:
         return replace(self)  # arrays are copied, functions never are
 
     def for_run(self) -> IVP:
-        """Return the problem for one run; those whose f remembers something return a copy."""
-        return self
+        """Return the problem for one run, with its own events among the others.
+
+        Those whose f remembers something return a copy.
+        """
+        if self.schedule is None or not self.schedule.events:
+            return self
+        if self.t_span[1] < self.t_span[0]:
+            raise ValueError(
+                f"t_span = ({self.t_span[0]:g}, {self.t_span[1]:g}) runs backwards, but what is "
+                "sampled forgets what was held before; run forwards"
+            )
+        events = (*self.events, *self.schedule.events)
+        begin = self.schedule.start
+        y0 = self.y0 if begin is None else begin(self.t_span[0], self.y0)
+        rest = replace(self.schedule, events=(), start=None)
+        return replace(self, y0=y0, events=events, schedule=rest)
 
     def reference(self, t: float) -> NDArray[Any] | None:
         """Solution at time t: exact if known, else from the table of references, else None."""

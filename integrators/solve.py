@@ -88,7 +88,8 @@ def solve(
         own.
     method
         A name of the catalogue ("DOPRI5", "RADAU5", "Gauss4"; SciPy's names work too),
-        "RadauVariable", "Taylor", "RKMK4" and its like for a problem with a manifold
+        "RadauVariable", "BDF", "NDF" or "Adams" (multistep with variable order: :class:`BDF`,
+        :class:`Adams`), "Taylor", "RKMK4" and its like for a problem with a manifold
         (:class:`MuntheKaas`), "AB3", "BDF2" and other multistep methods (:class:`Multistep`) with
         a fixed step, a :class:`Tableau` or the name of a file with one, an object with a
         ``step`` method (:class:`Method`), a ``scipy.integrate.OdeSolver`` class or "scipy:LSODA",
@@ -259,6 +260,8 @@ def solve(
         output_times,
         may_end_early=len(ivp.events) > 0 or callback is not None,
     )
+    if ivp.schedule is not None:
+        tstops = [*np.atleast_1d(tstops), *np.ravel(ivp.schedule.times(*ivp.t_span))]
     stops = stops_of(tstops, ivp.t_span)
     first = first_step_length(first_step, ivp.t_span, options)
     engine = bound(chosen, ivp, options)

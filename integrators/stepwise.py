@@ -71,6 +71,11 @@ def stepper(
     0.4066
     """
     ivp = as_problem(problem, t_span, y0, fields).for_run()
+    if ivp.schedule is not None and len(np.ravel(ivp.schedule.times(*ivp.t_span))):
+        raise ValueError(
+            "the problem has times to step on (schedule), which belong to a run as a whole; use "
+            "solve, or drop them by problem.with_(schedule=None)"
+        )
     has = "events" if ivp.events else "a projection" if ivp.project is not None else ""
     if has:
         raise ValueError(

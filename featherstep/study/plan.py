@@ -18,9 +18,9 @@ from integrators import IVP, Solution, solve
 from integrators.errors import suggest
 from multibody import Model, as_dae, as_ivp
 from multibody.runs.forces import takes_parameters, with_parameters
+from multibody.runs.observing.quantities import Seen
 
 from .code import fingerprint, name_of
-from .recording.quantities import Seen
 from .recording.reductions import EventTime, Reduction, Span
 from .sampling.design import Design
 from .starts import Assembled, GivenState, Start

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .recording.quantities import Seen, State
+from multibody.runs.observing.quantities import Seen, State
 
 __all__ = ["Assembled", "FoundBy", "GivenState", "Start", "start_of"]
 

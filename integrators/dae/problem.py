@@ -58,7 +58,8 @@ class Formulation(IVP):
 
     def for_run(self) -> IVP:
         """Return the problem with functions that no other run uses."""
-        return self if self.fresh is None else replace(self, **self.fresh(self))
+        made = super().for_run()
+        return made if self.fresh is None else replace(made, **self.fresh(self))
 
     def with_(self, **changes: Any) -> IVP:
         """Return a copy with some fields replaced; a review joins the formulation's own."""

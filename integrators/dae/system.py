@@ -84,6 +84,9 @@ class Mechanical:
     normalise
         ``normalise(q)`` -> q, for coordinates with a redundancy of their own such as unit
         quaternions; applied after each accepted step.
+    own_states
+        How many of the last positions are states of their own (of a motor, a filter): `rate` says
+        how they change, in whatever way, and displacements leave them as they are.
     velocity_only
         Numbers of constraints that restrict velocities but no position, such as rolling: there
         `constraint` returns 0 and `jacobian`, `bias` and, if they depend on time,
@@ -107,6 +110,8 @@ class Mechanical:
         An object that knows the equations as a whole, with the methods of
         :class:`~integrators.dae.elimination.Elimination`, on numbers and on symbols; mechanisms
         have recursions along their tree.
+    observing
+        ``observing(observables, solution)`` returns observables that tell more.
     name
         For tables and plots.
 
@@ -148,6 +153,7 @@ class Mechanical:
         rate: Callable[..., Any] | None = None,
         retract: Callable[..., Any] | None = None,
         normalise: Callable[..., Any] | None = None,
+        own_states: int = 0,
         velocity_only: Sequence[int] = (),
         params: Any = (),
         multiplier_names: Sequence[str] = (),
@@ -158,6 +164,7 @@ class Mechanical:
         rank_tolerance: float = RANK_TOLERANCE,
         check_derivatives: bool = True,
         recursions: Any = None,
+        observing: Callable[[Any, Any], Any] | None = None,
         name: str = "",
     ) -> None:
         self.given = {
@@ -175,6 +182,7 @@ class Mechanical:
             "q0": q0,
             "v0": v0,
             "t_span": t_span,
+            "own_states": own_states,
             "velocity_only": velocity_only,
             "params": params,
             "multiplier_names": multiplier_names,
@@ -185,17 +193,21 @@ class Mechanical:
             "rank_tolerance": rank_tolerance,
             "check_derivatives": check_derivatives,
             "recursions": recursions,
+            "observing": observing,
             "name": name,
         }
         self.q0, self.v0 = _vector("q0", q0), _vector("v0", v0)
         self.t_span = time_span(t_span)
         self.params = finite_vector("params", params)
-        self.name, self.recursions = name, recursions
+        self.name, self.recursions, self.observing = name, recursions, observing
         self.recipe: Recipe | None = None
         self.rank_tolerance = number("rank_tolerance", rank_tolerance)
         if not 0 < self.rank_tolerance < 1:
             raise ValueError(f"rank_tolerance must be between 0 and 1, got {rank_tolerance}")
         self.nq, self.nv = self.q0.size, self.v0.size
+        self.own_states = int(own_states)
+        if not 0 <= self.own_states <= self.nq:
+            raise ValueError(f"own_states: expected 0 to {self.nq}, received {own_states!r}")
         if rate is None and self.nq != self.nv:
             raise ValueError(
                 f"there are {self.nq} positions and {self.nv} velocities; give rate(t, q, v), "
@@ -369,7 +381,10 @@ class Mechanical:
         if self.given["rate"] is None:
             return self.normalised(q + u, p)
         still = self.parts.rate(t, q, np.zeros(self.nv), p)
-        return self.normalised(q + (self.parts.rate(t, q, u, p) - still), p)
+        change = self.parts.rate(t, q, u, p) - still
+        if self.own_states:
+            change = np.concatenate([change[: -self.own_states], np.zeros(self.own_states)])
+        return self.normalised(q + change, p)
 
     def normalised(self, q: Any, p: Any = None) -> Any:
         """The position with its own redundancy removed, as `normalise` says."""
@@ -446,7 +461,8 @@ class Mechanical:
 
     def observables(self, solution: Solution) -> Observables:
         """Return drift, multipliers, rank and invariants along a solution."""
-        return BUILT_ON["observe"](self, solution)
+        seen = BUILT_ON["observe"](self, solution)
+        return seen if self.observing is None else self.observing(seen, solution)
 
     def __repr__(self) -> str:
         speed = "traced" if self.parts.traceable else "Python"

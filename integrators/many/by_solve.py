@@ -30,6 +30,8 @@ def why_not_lanes(problem: IVP | Hybrid, kinks: str | None) -> str:
         return "it has modes"
     if getattr(problem.f, "is_piecewise", False):
         return "f is a Switch"
+    if problem.schedule is not None:
+        return "it has a schedule of its own"
     return "kinks are located" if kinks is not None else ""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from ..errors import suggest
@@ -36,14 +38,12 @@ _tableaux: dict[str, Tableau] = {}
 
 def bound(method: Any, ivp: IVP, options: Options) -> Stepper:
     """Bind whatever the user calls a method to the problem."""
-    from .runge_kutta.engine import engine_for
-
     if isinstance(method, str):
         from .external.assimulo_dae import assimulo_engine
 
         return assimulo_engine(method.split(":", 1)[1], ivp, options)
     if isinstance(method, Tableau):
-        return engine_for(method, ivp, options)
+        return _engine_for()(method, ivp, options)
     if isinstance(method, type) and _is_scipy_solver(method):
         from .external.scipy import ScipyEngine
 
@@ -68,6 +68,13 @@ def bound(method: Any, ivp: IVP, options: Options) -> Stepper:
     )
 
 
+@cache
+def _engine_for() -> Callable[..., Stepper]:
+    from .runge_kutta.engine import engine_for  # kernels are loaded when they are needed
+
+    return engine_for
+
+
 def named_method(name: str) -> Any:
     """Return a method by name: one of the catalogue, or one that is no tableau."""
     plain = name.lower().replace("-", "").replace("_", "").replace(" ", "")
@@ -75,6 +82,10 @@ def named_method(name: str) -> Any:
         from .runge_kutta.radau_variable import VariableRadau
 
         return VariableRadau()
+    if plain in ("bdf", "ndf", "adams"):
+        from .multistep.variable import BDF, Adams
+
+        return Adams() if plain == "adams" else BDF(numerical=plain == "ndf")
     order = plain[6:].strip("()")
     if plain.startswith("taylor") and (order.isdigit() or order in ("", "auto")):
         from .taylor import Taylor

@@ -122,7 +122,7 @@ def remarks(
             "to have it"
         )
     set_back = getattr(engine, "set_back", 0)  # of multistep methods
-    if set_back > OFTEN_SET_BACK * engine.statistics()["nsteps"]:
+    if set_back and set_back > OFTEN_SET_BACK * engine.statistics()["nsteps"]:
         yield (
             f"{engine.name} is a multistep method and began anew, at order 1, after {set_back:,} "
             f"of {engine.statistics()['nsteps']:,} steps, because the projection onto the "

@@ -19,6 +19,16 @@ SWAPPED = (
     "odeint has it"
 )
 
+#: What Python says of mistakes that are common in a right-hand side, and what to say besides.
+KNOWN = {
+    "takes 1 positional argument but": "solve calls f(t, y): write t as the first argument, even "
+    "if f does not use it",
+    "can be converted to Python scalars": "functions of math take one number: use those of NumPy "
+    "(np.sin for math.sin), or the components y[0], y[1]",
+    "truth value of an array": "an if about y needs one number: use a component y[0], or "
+    "np.where for all of them",
+}
+
 
 def first_slope(engine: Stepper, ivp: IVP) -> NDArray[Any]:
     """f(t0, y0); if that fails for a reason that is known, the error says so."""
@@ -34,6 +44,9 @@ def first_slope(engine: Stepper, ivp: IVP) -> NDArray[Any]:
         if _works_swapped(ivp):
             kind = next(k for k in (TypeError, IndexError, ValueError) if isinstance(error, k))
             raise kind(f"{error}; {SWAPPED}: write f(t, y)") from error
+        for said, remedy in KNOWN.items():
+            if said in str(error):
+                raise type(error)(f"{error}; {remedy}") from error
         raise
 
 

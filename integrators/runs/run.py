@@ -8,6 +8,7 @@ projections, callbacks, progress, and the words for how the run ended.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -157,7 +158,7 @@ class Run:
         engine, ivp = self.engine, self.ivp
         t0 = ivp.t_span[0]
         self.first_slope = slope = first_slope(engine, ivp)
-        if not np.isfinite(slope).all():
+        if not math.isfinite(np.vdot(slope, slope).real) and not np.isfinite(slope).all():
             bad = int(np.flatnonzero(~np.isfinite(slope))[0])
             raise ValueError(
                 f"f(t0, y0) is not finite: component {bad} is {slope[bad]} at t0 = {t0:g}; "
@@ -447,6 +448,7 @@ class Run:
         sol = self._dense_output() if self.keep_dense else None
         tracker = self.tracker
         kind = self.ivp.y0.dtype
+        counters: dict[str, Any] = engine.statistics()
         return Solution(
             _joined(self.ts),
             y.astype(kind, copy=False),
@@ -463,7 +465,7 @@ class Run:
             dense_order=engine.dense_order,
             problem=self.ivp,
             exception=self.exception,
-            **engine.statistics(),
+            **counters,
         )
 
 

@@ -6,6 +6,7 @@ sees, wraps the problem's functions as pointers, and restarts the method after a
 
 from __future__ import annotations
 
+import math
 import operator
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -309,7 +310,7 @@ class Engine(Stepper):
         forward = float(self.state.direction)
         is_end = t_stop == self.problem.t_span[1]
         self.state.limited = int(not is_end)
-        self.state.t_limit = np.nextafter(t_stop, self.t)
+        self.state.t_limit = math.nextafter(t_stop, self.t)
         while True:
             t, y = self.t, self.point.copy()
             code, taken = self.advance(t_stop, 1 if one_by_one else self.chunk)

@@ -87,6 +87,11 @@ class State(Record):
     lowest_order: int  # of a Taylor method …
     highest_order: int  # … and the highest
     steps_at_order: int  # accepted steps since the last change of order
+    order_now: int  # multistep methods: order of the next step …
+    step_order: int  # … and of the last one
+    past_known: int  # values of the past that are there to be used
+    starting: int  # 1: the order is raised with every step
+    failures: int  # rejections since the last accepted step
 
     # Implicit methods: Newton's iteration …
     max_newton: int  # allowed iterations
@@ -94,6 +99,8 @@ class State(Record):
     newton_tolerance: float
     newton_rate: float  # contraction of the last iteration
     newton_memory: float  # theta/(1-theta), carried from step to step
+    newton_floor: float  # its tolerance is never below this, where rounding errors begin
+    matrix_slack: float  # relative change of h for which a multistep method keeps its factors
     newton_factor: float  # by how much to shorten a step on which it failed
     have_start: int  # 1: stage slopes of the previous step are there to extrapolate
     # … its matrices …

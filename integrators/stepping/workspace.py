@@ -9,7 +9,7 @@ from ..kernels.workspace import Workspace
 from .control import Control
 from .state import State
 
-__all__ = ["Common", "Custom", "Explicit", "Implicit", "Lanes", "Series", "Steps"]
+__all__ = ["Common", "Custom", "Explicit", "Implicit", "Lanes", "Multivalue", "Series", "Steps"]
 
 SHARED: dict[str, Any] = {
     "attempt": "a",  # the method's kernels, see integrators.stepping.loop
@@ -119,6 +119,24 @@ class Implicit(Workspace, begins_as=Steps):
         "full_LU": "f2",
         "full_pivots": "i1",
         "full_rhs": "f1",
+    }
+
+
+class Multivalue(Workspace, begins_as=Steps):
+    """Arrays of a multistep method with variable order and step; those of its matrices as above."""
+
+    FIELDS: ClassVar[dict[str, Any]] = {
+        **Implicit.FIELDS,
+        "past": "f2",  # earlier values (or slopes), newest first …
+        "past_t": "f1",  # … and their times
+        "predicted": "f1",
+        "predicted_rate": "f1",
+        "value_weights": "f1",  # of the past in the predictor …
+        "rate_weights": "f1",  # … and in h times its derivative
+        "powers": "f1",  # coefficients of a polynomial
+        "gauss_c": "f1",  # nodes and weights of a quadrature
+        "gauss_b": "f1",
+        "kappa": "f1",  # of the numerical differentiation formulas, by order
     }
 
 

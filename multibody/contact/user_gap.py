@@ -21,19 +21,22 @@ __all__ = ["gap_law"]
 def gap_law(model: Model, phi: Callable[..., Any]) -> Traced:
     """[φ, φ̇, bias, T] as a traced function of t and x = [q; v].
 
-    That is the law of a constraint φ = 0: T = K, φ̇ = K v − ν, and the bias of φ̈ is −γ.
+    That is the law of a constraint φ = 0, in which T is K, and the bias of φ̈ is −γ.
     """
     from integrators.tracing import traced
 
-    nq, nv = model.nq, model.nv
+    nq, nv, joints = model.nq, model.nv, model.nq - model.n_states
     constraint = bound(Constraint("gap", phi), model)
     if constraint.count != 1:
         raise ValueError(f"gap: expected φ(q), one number, received {constraint.count}")
+    if constraint.points:
+        raise ValueError(
+            "gap: q.point is not known here; give shapes, or write φ of joint variables"
+        )
     law, p = stated_law(model, constraint), np.array(constraint_numbers(model, constraint))
 
     def gap(t: Any, x: Any) -> Any:
-        delta, *K, nu, gamma = law(t, x, p)
-        rate = sum(a * b for a, b in zip(K, x[nq:])) - nu
+        delta, *K, rate, gamma = law(t, np.concatenate([x[:joints], x[nq:]]), p)
         return np.array([delta, rate, -gamma, *K])
 
     return traced(gap, n=nq + nv, outputs=3 + nv)

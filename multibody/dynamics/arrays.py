@@ -49,6 +49,7 @@ from .laws import (
 )
 from .loops.gaps import closure_kernel
 from .loops.joint_law import constraint_count
+from .loops.stated import law_sizes
 from .tables import (
     as_kind,
     cos_sin,
@@ -110,7 +111,8 @@ class Tree:
         a["q_at"] = starts(b.joint.nq for b in bodies)
         a["v_at"] = starts(b.joint.nv for b in bodies)
         a["p_at"] = starts(len(b.joint.parameters) for b in bodies)
-        a["p"] = numbers(x for b in bodies for x in b.joint.parameters)
+        own = [x for named in model.elements for x in named.element.numbers]
+        a["p"] = numbers([*(x for b in bodies for x in b.joint.parameters), *own])
         a["armature"] = np.concatenate([np.zeros(0), *[b.armature for b in bodies]])
         a["gravity"] = np.concatenate([np.zeros(3), -model.gravity])
         a["inertia"] = blank((nb, 10), symbols)
@@ -210,6 +212,12 @@ class Tree:
                 C = self.turn[body - 1] if body else np.eye(3)
                 a[f"loop_E_{name}"][k] = loop.joint.frame @ X.E @ C.T
                 a[f"loop_r_{name}"][k] = C @ X.r
+        points = [point for c in model.constraints for point in c.points]
+        a["point_at"] = starts(len(c.points) for c in model.constraints)
+        a["point_body"] = np.array([body - 1 for body, _ in points], dtype=np.int64)
+        a["points"] = np.zeros((len(points), 3))
+        for k, (body, point) in enumerate(points):
+            a["points"][k] = self.turn[body - 1] @ np.array(point) if body else point
         self.loop_functions = [loop_function(c.joint) for c in loops]
         self.loop_functions += [stated_function(model, c) for c in model.constraints]
 
@@ -264,8 +272,9 @@ class Tree:
         nc = int(self.arrays["loop_at"][-1])
         most = max((b.joint.nq + b.joint.nv for b in model.bodies), default=1)
         sizes = {"nb": nb, "nq": nq, "nv": nv, "nc": nc, "nx": max(most, 1)}
-        rows = max((c.count for c in model.constraints), default=0)
-        sizes |= {"nx_state": nq + nv if rows else 0, "n_stated": rows * (nv + 3)}
+        laws = [law_sizes(model, c) for c in model.constraints] or [(0, 0)]
+        sizes |= {"nx_state": max(n for n, _ in laws), "n_stated": max(m for _, m in laws)}
+        sizes["n_points"] = len(self.arrays["points"])
         arrays = variables(sizes, dtype)
         arrays["screws"][...] = self.screws
         for i in range(nb):
@@ -298,8 +307,9 @@ class Tree:
         model, functions = self.model, self.loop_functions
         found = [self._loop_address(f, c.joint) for f, c in zip(functions, model.loops)]
         for f, c in zip(functions[len(model.loops) :], model.constraints):
-            k, size = len(constraint_numbers(model, c)), c.count * (model.nv + 3)
-            code = law_code(stated_key(model, c), Fresh(f), model.nq + model.nv, k, size)
+            n, size = law_sizes(model, c)
+            k = len(constraint_numbers(model, c))
+            code = law_code(stated_key(model, c), Fresh(f), n, k, size)
             self._kept.append(code)
             found.append(int(code.address))
         return found
@@ -350,6 +360,7 @@ def tree_of(model: Model) -> Tree:
     """
     joints = [body.joint for body in model.bodies] + [loop.joint for loop in model.loops]
     numbers = not model.contacts and not is_symbolic(model)
+    numbers = numbers and all(named.element.is_numbers for named in model.elements)
     if numbers and all(map(_is_numbers, joints)):
         return _shared_tree(model)
     return Tree(model)

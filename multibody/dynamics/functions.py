@@ -15,6 +15,7 @@ from integrators.kernels import OnWorkspace
 
 from ..checks import Array, ArrayLike, one_of
 from .aba import find_singular_body
+from .acting import with_own_rates
 from .factor import ltl, ltl_solve
 from .kinematics import position_rates
 from .loading import ForcesLike, load, load_forces, load_given, load_vector, loaded_inertia
@@ -163,7 +164,7 @@ def rate_along(model: Model, q: Array, v: Array, t: float) -> Array:
     """`position_rate` at a state of a run, whose quaternions are taken as they are."""
     w = load(model, q, v, t)
     _run_rates(w)
-    return w.q_dot.copy()
+    return np.array(with_own_rates(model, w.q_dot.copy(), t, q, v))
 
 
 def _shortest_way(model: Model) -> Any:
@@ -394,4 +395,4 @@ def position_rate(model: Model, q: ArrayLike, v: ArrayLike, *, t: float = 0.0) -
     """q̇ from v, joint by joint."""
     w = load_given(model, q, v, t)
     _run_rates(w)
-    return w.q_dot.copy()
+    return np.array(with_own_rates(model, w.q_dot.copy(), t, w.q.copy(), w.v.copy()))

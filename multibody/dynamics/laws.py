@@ -13,7 +13,7 @@ from integrators.kernels.pointers import SIGNATURE
 
 from ..joints import Joint
 from .loops.joint_law import loop_law
-from .loops.stated import stated_law
+from .loops.stated import law_sizes, stated_law
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -139,10 +139,11 @@ def stated_key(model: Model, constraint: Constraint) -> Any:
 
 def stated_function(model: Model, constraint: Constraint) -> Callable[..., None]:
     """Law of a constraint by a function, as a function that writes its values into `out`."""
+    n, _ = law_sizes(model, constraint)
 
     def function(t: Any, x: Any, p: Any, out: Any) -> None:
         law = _stated_law(stated_key(model, constraint), Fresh((model, constraint)))
-        for k, value in enumerate(law(t, x, p)):
+        for k, value in enumerate(law(t, x[:n], p)):
             out[k] = value
 
     return function

@@ -44,6 +44,7 @@ def is_symbolic(model: Model) -> bool:
     found += [np.asarray(c.parameters) for c in model.constraints]
     for s in model.springs:
         found += [s.point_a, s.point_b, np.asarray([s.stiffness, s.damping, s.rest])]
+    found += [named.element.numbers for named in model.elements]
     return any(array.dtype == object for array in found)
 
 

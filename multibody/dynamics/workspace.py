@@ -43,10 +43,12 @@ STRUCTURE = {
     "loop_at": "i1",  # first row of each loop joint, then of each constraint by a function
     "loop_q_at": "i1",  # first parameter of each of them
     "loop_laws": "i1",
+    "point_at": "i1",  # first point of each constraint by a function, and the bodies of points
+    "point_body": "i1",
     "rows": "i1",  # constraints that can act at all
 }
 CONSTANTS = {
-    "p": "f1",  # parameters of the laws
+    "p": "f1",  # parameters of the laws of joints, then the numbers of elements
     "angle": "f1",  # θ = Σ angle·q
     "shift": "f1",  # d = d₂ + Σ shift·q
     "offset": "f2",  # θ₂ without its quarter turns, d₂
@@ -64,6 +66,7 @@ CONSTANTS = {
     "loop_r_P": "f2",
     "loop_E_S": "f3",
     "loop_r_S": "f2",
+    "points": "f2",  # of constraints by functions, on their bodies
 }
 # Shapes, with the sizes of a model by name: bodies nb, positions nq, velocities nv, constraints nc,
 # the longest argument of a law nx, and of the constraints by functions (``loops.stated``).
@@ -126,6 +129,7 @@ VARIABLES: dict[str, tuple[str | int, ...]] = {
     "gamma": ("nc",),
     "stated_x": ("nx_state",),  # argument and value of a constraint's law
     "stated_out": ("n_stated",),
+    "point_acc": ("n_points", 3),  # of the points of constraints, at v̇ = 0
     "stabilise": (3,),  # α, β, ε, see multibody.dynamics.loops.multipliers
     "b": ("nc",),
     "z": ("nv",),

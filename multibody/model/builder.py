@@ -13,6 +13,7 @@ from ..algebra.inertia import RigidInertia
 from ..algebra.plucker import Plucker
 from ..algebra.se3 import Pose
 from ..checks import ArrayLike
+from ..elements import Element, NamedElement
 from ..joints import Joint
 from .connect import Connection, Entry, connect, moved
 from .constraints import Constraint
@@ -72,6 +73,7 @@ class ModelBuilder:
         self._springs: dict[str, tuple[Any, ...]] = {}
         self._constraints: dict[str, Constraint] = {}
         self._contacts: dict[str, tuple[str, str, dict[str, Any]]] = {}
+        self._elements: dict[str, Element] = {}
 
     def add_body(
         self,
@@ -430,6 +432,27 @@ class ModelBuilder:
         check_name(constraint.name, taken, "loop, joint or constraint")
         self._constraints[constraint.name] = constraint
 
+    def add_element(self, name: str, element: Element) -> None:
+        """Add a force law, such as a motor, a bushing or a controller; see ``docs/elements.md``.
+
+        Elements name the bodies and joints on which they act; points are in the coordinates that
+        bodies have in the model. An element may have states of its own, which become the last
+        entries of q.
+
+        Examples
+        --------
+        >>> from multibody import ForceLaw, ModelBuilder, Revolute, point_mass
+        >>> b = ModelBuilder(name="wound up")
+        >>> _ = b.add_body("arm", 0, Revolute("y"), inertia=point_mass(1.0, (0, 0, -1)))
+        >>> b.add_element("spring", ForceLaw(lambda here: here.push_joint("arm", -0.5)))
+        >>> b.build().elements[0].name
+        'spring'
+        """
+        check_name(
+            name, ChainMap[str, Any](self._elements, self._bodies, self._declared), "element"
+        )
+        self._elements[name] = element
+
     def build(self) -> Model:
         """Number the bodies regularly, check everything, and return the model.
 
@@ -485,8 +508,9 @@ class ModelBuilder:
                     )
             contacts.append(Contact(name, body_a=a, body_b=b, **given))
         parts = (tuple(bodies), tuple(closing), tuple(springs))
+        elements = tuple(NamedElement(name, element) for name, element in self._elements.items())
         stated = tuple(self._constraints.values())
-        return Model(*parts, self.gravity, self.name, tuple(contacts), stated)
+        return Model(*parts, self.gravity, self.name, tuple(contacts), elements, stated)
 
     # ------------------------------------------------------------------ helpers
 

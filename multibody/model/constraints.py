@@ -21,7 +21,7 @@ from ..checks import Array, ArrayLike, exact_array, floats, real_array
 if TYPE_CHECKING:
     from .model import Model
 
-__all__ = ["Constraint", "Variables", "bound", "constraint_numbers", "points_in_base"]
+__all__ = ["Constraint", "Variables", "bound", "constraint_numbers"]
 
 #: Part of the terms of ψ that may be left of what is not linear in v: rounding.
 LINEAR = 1e-9
@@ -181,10 +181,10 @@ def bound(constraint: Constraint, model: Model) -> Constraint:
     function, speeds = constraint.function, constraint.of_velocities
     if not callable(function):
         raise TypeError(f"{where}: expected a function, received {function!r}")
-    if model.nq == 0:
+    if model.nq == model.n_states:
         raise ValueError(f"{where}: the joints of {model.name!r} have no variables to constrain")
     p = floats(np.array(real_array(constraint.parameters, f"{where}: parameters"))).reshape(-1)
-    nq, nv, k = model.nq, model.nv, len(p)
+    nq, nv, k = model.nq - model.n_states, model.nv, len(p)
     takes = _arguments(function)
     fewest = 2 if speeds else 1
     if takes is not None and not fewest <= takes <= fewest + 2:
@@ -212,7 +212,7 @@ def bound(constraint: Constraint, model: Model) -> Constraint:
         lambda body, point, number: rng.uniform(0.5, 1.0, 3), lambda *_: rng.uniform(size=3)
     )
     with np.errstate(all="ignore"):
-        count = len(value(0.3, model.random(rng), rng.standard_normal(nv), numbers, probe))
+        count = len(value(0.3, model.random(rng)[:nq], rng.standard_normal(nv), numbers, probe))
     if count == 0:
         raise ValueError(f"{where}: expected at least one number from its function, received none")
     points = tuple(probe.points)
@@ -297,54 +297,9 @@ def _check_linear(where: str, program: Any, nq: int, nv: int, m: int, p: Array) 
     return bool(np.any(values[3] != 0.0))
 
 
-# ---------------------------------------------------------------------- points
-
-
-def _way(model: Model, body: int) -> list[int]:
-    """Numbers of the bodies from the root to a body."""
-    path = []
-    while body:
-        path.append(body)
-        body = model.bodies[body - 1].parent
-    return path[::-1]
-
-
 def constraint_numbers(model: Model, constraint: Constraint) -> list[Any]:
-    """What its law takes as p: its own parameters, those of all joints, and where points hang."""
+    """What its law takes as p: its own parameters, and those of all joints."""
     numbers: list[Any] = list(constraint.parameters)
     for body in model.bodies:
         numbers += list(body.joint.parameters)
-    for i in _bodies_on_the_way(model, constraint):
-        body = model.bodies[i - 1]
-        numbers += [*body.placement.E.ravel(), *body.placement.r, *np.ravel(body.joint.frame)]
     return numbers
-
-
-def _bodies_on_the_way(model: Model, constraint: Constraint) -> list[int]:
-    return sorted({i for body, _ in constraint.points for i in _way(model, body)})
-
-
-def points_in_base(model: Model, constraint: Constraint, t: Any, q: Any, p: Any) -> list[Any]:
-    """Coordinates of the points of a constraint, one after the other, of numbers or of symbols."""
-    at = len(constraint.parameters)
-    own: list[Any] = []
-    for body in model.bodies:
-        own.append(p[at : at + len(body.joint.parameters)])
-        at += len(body.joint.parameters)
-    poses: dict[int, tuple[Any, Any]] = {0: (np.eye(3), np.zeros(3))}  # R to base axes, origin
-    for i in _bodies_on_the_way(model, constraint):
-        body, place = model.bodies[i - 1], model.q_index[i - 1]
-        E_T, r_T = np.reshape(p[at : at + 9], (3, 3)), p[at + 9 : at + 12]
-        C = np.reshape(p[at + 12 : at + 21], (3, 3))
-        at += 21
-        E, r, *_ = body.joint.law(t, q[place], np.zeros(body.joint.nv), own[i - 1])
-        E, r = np.asarray(E), np.asarray(r)
-        if body.reverse:
-            E, r = E.T, -(E @ r)
-        R, origin = poses[body.parent]
-        poses[i] = R @ E_T.T @ C.T @ E.T @ C, origin + R @ (r_T + E_T.T @ (C.T @ r))
-    found: list[Any] = []
-    for number, point in constraint.points:
-        R, origin = poses[number]
-        found += list(origin + R @ np.array(point))
-    return found

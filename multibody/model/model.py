@@ -18,7 +18,15 @@ import numpy as np
 
 from ..algebra.inertia import RigidInertia
 from ..algebra.plucker import Plucker
-from ..checks import QUATERNION_TOLERANCE, Array, ArrayLike, real_array, unit_quaternion
+from ..checks import (
+    QUATERNION_TOLERANCE,
+    Array,
+    ArrayLike,
+    has_symbols,
+    real_array,
+    unit_quaternion,
+)
+from ..elements import Element, NamedElement
 from ..joints import Joint
 from .constraints import Constraint, bound
 from .contacts import Contact, check_duplicates, checked_contact
@@ -128,6 +136,7 @@ class Model:
     gravity: Any = (0.0, 0.0, -9.81)
     name: str = "model"
     contacts: tuple[Contact, ...] = ()
+    elements: tuple[NamedElement, ...] = ()
     constraints: tuple[Constraint, ...] = ()
 
     def __post_init__(self) -> None:
@@ -144,6 +153,7 @@ class Model:
         touching = _checked(self.contacts, Contact, checked_contact, len(bodies))
         check_duplicates(touching)
         given["contacts"] = touching
+        given["elements"] = _checked(self.elements, NamedElement, _element, len(bodies))
         for name, value in given.items():
             object.__setattr__(self, name, value)
         for i, body in enumerate(self.bodies, 1):
@@ -159,6 +169,10 @@ class Model:
         for c in stated:
             check_name(c.name, closing, "loop")
         check_masses(self)
+        if self.elements and not has_symbols(
+            np.concatenate([e.element.numbers for e in self.elements])
+        ):
+            FROM_DYNAMICS["check elements"](self)
 
     @property
     def bonds(self) -> tuple[Loop | Constraint, ...]:
@@ -199,8 +213,13 @@ class Model:
 
     @cached_property
     def nq(self) -> int:
-        """Number of position variables."""
-        return sum(body.joint.nq for body in self.bodies)
+        """Number of position variables: those of joints, then the own states of elements."""
+        return sum(body.joint.nq for body in self.bodies) + self.n_states
+
+    @cached_property
+    def n_states(self) -> int:
+        """Number of own states of the elements, which are the last entries of q."""
+        return sum(len(named.element.states) for named in self.elements)
 
     @cached_property
     def nv(self) -> int:
@@ -239,7 +258,8 @@ class Model:
     @cached_property
     def q_names(self) -> tuple[str, ...]:
         """Names of the position variables, such as ``arm.angle``."""
-        return tuple(f"{b.name}.{c}" for b in self.bodies for c in b.joint.coordinates)
+        joints = tuple(f"{b.name}.{c}" for b in self.bodies for c in b.joint.coordinates)
+        return joints + tuple(name for named in self.elements for name in named.state_names)
 
     @cached_property
     def v_names(self) -> tuple[str, ...]:
@@ -253,14 +273,16 @@ class Model:
     # ------------------------------------------------------------------ positions
 
     def neutral(self) -> Array:
-        """Position with every joint in its neutral position."""
-        return np.concatenate([body.joint.neutral() for body in self.bodies])
+        """Position with every joint in its neutral position, and own states at their start."""
+        own = [named.element.start_values() for named in self.elements]
+        return np.concatenate([*(body.joint.neutral() for body in self.bodies), *own])
 
     def random(self, rng: np.random.Generator | int | None = None) -> Array:
         """Random position; give a generator or a seed to get the same again."""
         if not isinstance(rng, np.random.Generator):
             rng = np.random.default_rng(rng)
-        return np.concatenate([body.joint.random(rng) for body in self.bodies])
+        own = rng.uniform(-1.0, 1.0, self.n_states)
+        return np.concatenate([*(body.joint.random(rng) for body in self.bodies), own])
 
     def _by_joint(self, operation: str, q: Array, other: Array, places: Sequence[slice]) -> Array:
         return np.concatenate(
@@ -273,7 +295,7 @@ class Model:
     def integrate(self, q: ArrayLike, v: ArrayLike, h: float = 1.0) -> Array:
         """Position after a time h at constant joint velocities v, on every joint's manifold."""
         q, v = self.check("q", q), self.check("v", v)
-        return self._by_joint("integrate", q, h * v, self.v_index)
+        return np.append(self._by_joint("integrate", q, h * v, self.v_index), self._own(q))
 
     def difference(self, q: ArrayLike, q1: ArrayLike) -> Array:
         """Tangent vector that leads from q to q1, joint by joint."""
@@ -282,7 +304,12 @@ class Model:
     def normalise(self, q: ArrayLike) -> Array:
         """Position with unit quaternions."""
         q = self.check("q", q, unit=False)
-        return np.concatenate([b.joint.normalise(q[i]) for b, i in zip(self.bodies, self.q_index)])
+        joints = [b.joint.normalise(q[i]) for b, i in zip(self.bodies, self.q_index)]
+        return np.concatenate([*joints, self._own(q)])
+
+    def _own(self, q: Array) -> Array:
+        """Own states of elements in q."""
+        return q[self.nq - self.n_states :]
 
     @property
     def is_rheonomic(self) -> bool:
@@ -293,8 +320,10 @@ class Model:
 
     @property
     def is_damped(self) -> bool:
-        """Whether some joint, stop or spring takes energy away."""
-        joints = any(b.damping.any() or b.limits[:, 3].any() for b in self.bodies)
+        """Whether some joint, stop or spring takes energy away, or elements may do so."""
+        joints = bool(self.elements) or any(
+            b.damping.any() or b.limits[:, 3].any() for b in self.bodies
+        )
         return joints or any(spring.damping > 0.0 for spring in self.springs)
 
     @cached_property
@@ -309,11 +338,15 @@ class Model:
     def check(self, name: str, value: ArrayLike, unit: bool = True) -> Array:
         """Return q, v, tau or a as a fresh float vector; raise with what is expected otherwise.
 
+        Own states of elements that are left out of q have their start values.
+
         Quaternions in q that are a little off the unit sphere are brought back, others refused,
         unless `unit` is False; see ``docs/conventions.md``.
         """
         names = self.q_names if name == "q" else self.v_names
         array = np.atleast_1d(real_array(value, name)).astype(float)
+        if name == "q" and self.n_states and array.shape == (self.nq - self.n_states,):
+            array = np.append(array, self._own(self.neutral()))
         if array.shape != (len(names),):
             listed = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
             raise ValueError(
@@ -376,6 +409,7 @@ class Model:
             parts += [s.stiffness, s.damping, s.rest]
         for contact in self.contacts:
             parts += contact.identity()
+        parts += [(named.name, named.element.identity()) for named in self.elements]
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -403,6 +437,7 @@ class Model:
             names = [self._name(contact.body_a), self._name(contact.body_b)]
             pair = "by a function" if contact.gap else f"{names[0]} with {names[1]}"
             lines.append(f"contact {contact.name}: {pair}")
+        lines += [f"element {named.name}: {named.element!r}" for named in self.elements]
         return "\n".join(lines)
 
     def _name(self, i: int) -> str:
@@ -431,7 +466,7 @@ class Model:
 def _checked(parts: Any, kind: Any, check: Callable[[Any, int], Any], n: int) -> tuple[Any, ...]:
     """Parts of one kind, checked, under names that differ."""
     what = {Body: "body", Loop: "loop", PointSpring: "spring", Contact: "contact"}.get(
-        kind, "constraint"
+        kind, "constraint" if kind is Constraint else "element"
     )
     names: set[str] = set()
     found = []
@@ -491,6 +526,15 @@ def _spring(spring: PointSpring, n: int) -> PointSpring:
         spring.rest,
     )
     return PointSpring(spring.name, a, point_a, b, point_b, *constants)
+
+
+def _element(named: NamedElement, n: int) -> NamedElement:
+    if not isinstance(named.element, Element):
+        raise TypeError(
+            f"element {named.name!r}: expected an Element, such as ForceLaw(law), received "
+            f"{named.element!r:.80}"
+        )
+    return named
 
 
 def _identity(joint: Joint) -> str:

@@ -32,6 +32,7 @@ from .observing.watched import mechanism_watch
 from .prescribing.jumps import drive_review
 from .prescribing.motion import PrescribedMotion
 from .recursions import Recursions, unit_quaternions
+from .scheduled import scheduled
 from .singularities.review import loop_review
 from .slopes import TRACED_BODIES, Slopes
 
@@ -128,7 +129,8 @@ def as_mechanical(
     keep = Stabilisation(rank_tolerance=rank_tolerance).starting_at(model, q0, t0)
     way, places = direction((t0, t1)), model.quaternion_places
     gain, kept = way * quaternion_gain, None
-    if mixing is None and not (callable(tau) or isinstance(tau, tuple) or f_ext is not None):
+    numbers = not (callable(tau) or isinstance(tau, tuple) or f_ext is not None or model.elements)
+    if mixing is None and numbers:
         # Nothing but the model and these numbers is in what is traced.
         like = ("loops", tuple(chosen.tolist()), len(p), keep, gain, traced)
         kept = model.tree.traced.setdefault(like, {})
@@ -137,7 +139,14 @@ def as_mechanical(
     undisturbed = tau is None and f_ext is None
     conservative = undisturbed and not model.is_rheonomic and not model.is_damped
     plain = all(b.joint.rate_is_velocity for b in model.bodies)  # positions are vectors
+    plain, acts = plain and not model.n_states, bool(model.elements)
     names = constraints(model, q0).names
+
+    # Constant forces are the parameters of the problem, which may have others by now.
+    def observing(seen: Any, solution: Any) -> Any:
+        forces = forces_at(tau, f_ext, solution.problem.params)
+        return with_reactions(model, over_all_loops(model, seen), *forces)
+
     return Mechanical(
         ways.mass,
         ways.force,
@@ -151,6 +160,7 @@ def as_mechanical(
         rate=None if plain else ways.rate,
         retract=None if plain else lambda q, u: model.integrate(model.normalise(q), u),
         normalise=partial(unit_quaternions, places=places) if places else None,
+        own_states=model.n_states,
         velocity_only=np.flatnonzero(~holonomic).tolist(),
         params=p,
         multiplier_names=() if mixing is not None else [f"λ({names[k]})" for k in chosen],
@@ -161,10 +171,11 @@ def as_mechanical(
             if conservative
             else {}
         ),
-        trace=_may_trace(model, ways, traced, callable(tau), callable(f_ext)),
+        trace=_may_trace(model, ways, traced, callable(tau) or acts, callable(f_ext) or acts),
         rank_tolerance=rank_tolerance,
         check_derivatives=False,  # they are exact
         recursions=ways,
+        observing=observing,
         name=model.name,
     )
 
@@ -253,22 +264,16 @@ def as_dae(
         need_loops(model)
         motion, span = PrescribedMotion(model, prescribed), time_span(t_span)
         q0, v0, tau, params = motion.applied(q0, v0, span, tau, f_ext, params)
-    problem: Any
-    problem, system = closed_problem(
+    problem: Any = closed_problem(
         *(model, q0, v0, t_span, tau, f_ext, params, formulation, options), traced=traced, rows=rows
     )
-
-    # Constant forces are the parameters of the problem, which may have others by now.
-    def observe(solution: Any) -> Any:
-        seen = over_all_loops(model, system.observables(solution))
-        return with_reactions(model, seen, *forces_at(tau, f_ext, solution.problem.params))
 
     def watch(problem: Any, t: Array, y: Array) -> Any:
         forces = forces_at(tau, f_ext, problem.params)
         return mechanism_watch(model, *forces, split_states)(problem, t, y)
 
     review = problem.review if motion is None else motion.review(problem.review)
-    return problem.with_(observe=observe, watch=watch, review=review)
+    return scheduled(problem.with_(watch=watch, review=review), model)
 
 
 def closed_problem(
@@ -287,7 +292,7 @@ def closed_problem(
     rank_tolerance: float = RANK_TOLERANCE,
     quaternion_gain: float = 0.0,
     exact_jacobian: bool = False,
-) -> tuple[Formulation, Mechanical]:
+) -> Formulation:
     """What :func:`as_dae` and :func:`~multibody.as_ivp` share: a formulation of a model with loops.
 
     Where the accelerations are those of the loops, with or without feedback, the problem has the
@@ -335,7 +340,7 @@ def closed_problem(
     made: Any = problem.with_(
         review=drive_review(model, review), directed=directed if turns else None
     )
-    return made, system
+    return made
 
 
 def split_states(problem: Any, t: Array, y: Array) -> tuple[Array, Array]:

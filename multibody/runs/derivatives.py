@@ -15,6 +15,7 @@ import numpy as np
 from integrators.kernels import OnWorkspace
 
 from ..checks import Array, ArrayLike
+from ..dynamics.acting import own_rates
 from ..dynamics.derivatives.results import (
     FORWARD_ALONG,
     FORWARD_BY,
@@ -314,6 +315,14 @@ class StateJacobian:
                 6 * nb,
                 trace,
             )
+        self._rate_slope: Any = None
+        if model.n_states:
+            self._rate_slope = _law_slope(
+                lambda t, x, p=(): own_rates(model, t, x[:nq], x[nq:]),
+                (nx, n_params),
+                model.n_states,
+                trace,
+            )
 
     def __call__(self, t: float, x: ArrayLike, *params: Any) -> Array:
         """Evaluate the Jacobian."""
@@ -344,6 +353,8 @@ class StateJacobian:
             more = along if more is None else more + along
         if more is not None:
             J[nq:] += w.slope[:, w.slope.shape[1] - model.nv :] @ more
+        if self._rate_slope is not None:
+            J[nq - model.n_states : nq] = self._rate_slope(t, x, p)
         return J
 
 

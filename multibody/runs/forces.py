@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..checks import Array, ArrayLike, real_array
+from ..dynamics.acting import acting
 from ..dynamics.loading import ForcesLike
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ __all__ = [
     "external_force_law",
     "force_laws",
     "forces_at",
+    "given_external_forces",
+    "given_joint_forces",
     "joint_force_law",
     "table_law",
     "takes_parameters",
@@ -56,7 +59,20 @@ def with_parameters(force: Any, p: Any) -> Any:
 
 
 def joint_force_law(model: Model, tau: Any) -> tuple[Callable[..., Any] | None, Array]:
-    """Joint forces as a function of t, q, v, p, and the parameters p."""
+    """Joint forces, those of elements included, as a function of t, q, v, p, and p itself."""
+    given, p = given_joint_forces(model, tau)
+    if not model.elements:
+        return given, p
+
+    def law(t: Any, q: Any, v: Any, p: Any) -> Any:
+        total = acting(model, t, q, v).joint_forces()
+        return total if given is None else given(t, q, v, p) + total
+
+    return law, p
+
+
+def given_joint_forces(model: Model, tau: Any) -> tuple[Callable[..., Any] | None, Array]:
+    """The same without the forces of elements."""
     none = np.zeros(0)
     if tau is None:
         return None, none
@@ -141,7 +157,22 @@ def table_law(times: Array, values: Array) -> Callable[..., Any]:
 
 
 def external_force_law(model: Model, f_ext: ForcesLike) -> Callable[..., Any] | None:
-    """External forces as a function of t, q, v [, p] that returns a row for each body."""
+    """External forces, those of elements included, as a function of t, q, v [, p]: rows."""
+    given = given_external_forces(model, f_ext)
+    if not model.elements:
+        return given
+
+    def law(t: Any, q: Any, v: Any, *p: Any) -> Any:
+        rows = acting(model, t, q, v).wrenches()
+        return rows if given is None else given(t, q, v, *p) + rows
+
+    if takes_parameters(f_ext):
+        return lambda t, q, v, p: law(t, q, v, p)
+    return lambda t, q, v: law(t, q, v)
+
+
+def given_external_forces(model: Model, f_ext: ForcesLike) -> Callable[..., Any] | None:
+    """The same without the forces of elements."""
     if f_ext is None:
         return None
     if takes_parameters(f_ext):

@@ -32,6 +32,7 @@ from .observing.watched import mechanism_watch
 from .prescribing.jumps import drive_review
 from .prescribing.motion import PrescribedMotion
 from .recursions import unit_quaternions
+from .scheduled import scheduled
 from .slopes import TRACED_BODIES, Slopes
 from .traced import traced_fd, traced_id
 
@@ -238,7 +239,8 @@ def as_ivp(
     elif quaternions != "renormalise" and isinstance(problem.project, Normaliser):
         problem = problem.with_(project=None)
     driven = driven_variables(model, tau)
-    invariants = conserved_quantities(model, driven) if f_ext is None else {}
+    undisturbed = f_ext is None and not model.elements
+    invariants = conserved_quantities(model, driven) if undisturbed else {}
     if model.bonds:
         invariants |= gap_invariants(model)
 
@@ -249,12 +251,8 @@ def as_ivp(
     def watch(problem: Any, t: Array, y: Array) -> Any:
         return mechanism_watch(model, *forces_at(tau, f_ext, problem.params))(problem, t, y)
 
-    return problem.with_(
-        invariants=invariants,
-        name=model.name,
-        observe=observe,
-        watch=watch,
-    )
+    problem = problem.with_(invariants=invariants, name=model.name, observe=observe, watch=watch)
+    return scheduled(problem, model)
 
 
 def _of_tree(
@@ -321,7 +319,7 @@ def _of_loops(
             f"traced=True: rank={rank!r} with {len(model.tree.acting_rows)} constraints is not "
             "traced; leave traced=None"
         )
-    problem, _ = closed_problem(
+    problem = closed_problem(
         *(model, *start, t_span, tau, f_ext, params, name, options),
         traced=traced,
         rank_tolerance=rank_tolerance,

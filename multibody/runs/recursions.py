@@ -16,6 +16,7 @@ import numpy as np
 from integrators.dae.elimination import Elimination
 
 from ..checks import Array
+from ..dynamics.acting import with_own_rates
 from ..dynamics.crba import crba_kernel
 from ..dynamics.functions import rate_along
 from ..dynamics.kinematics import position_rates
@@ -175,7 +176,7 @@ class Recursions(Elimination):
         w, symbolic = self._state(t, q, v)
         if symbolic:
             position_rates(w)
-            q_dot: Any = np.array(w.q_dot)
+            q_dot: Any = with_own_rates(self.model, np.array(w.q_dot), t, q, v)
         else:
             q_dot = rate_along(self.model, np.asarray(q), np.asarray(v), t)
         return pulled_back(q, q_dot, self.model.quaternion_places, self.gain)

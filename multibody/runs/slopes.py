@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..checks import Array, ArrayLike
+from ..dynamics.acting import own_rates, with_own_rates
 from ..dynamics.functions import rate_along, tree_accelerations
 from ..dynamics.kinematics import position_rates
 from ..dynamics.loading import load, load_forces
@@ -79,9 +80,11 @@ class Slopes:
     ) -> None:
         self.model, self.gain, self.keep = model, gain, keep
         self.tau_law, self.force_law, self.params = force_laws(model, tau, f_ext, params)
-        self.depends = callable(tau), callable(f_ext)
+        acts = bool(model.elements)
+        self.depends = callable(tau) or acts, callable(f_ext) or acts
         #: Whether nothing but numbers, which are parameters, is in what is traced.
         self.is_numbers = not callable(tau) and not isinstance(tau, tuple) and f_ext is None
+        self.is_numbers = self.is_numbers and not acts
 
     def _on_symbols(self, t: Any, x: Any, p: Any) -> Any:
         """Workspace of symbols after the accelerations were computed."""
@@ -114,7 +117,8 @@ class Slopes:
         def symbolic(t: Any, x: Any, p: Any = ()) -> Any:
             w = self._on_symbols(t, x, p)
             position_rates(w)
-            return np.concatenate([pulled_back(x[:nq], w.q_dot, places, self.gain), w.a_q])
+            q_dot = with_own_rates(model, w.q_dot, t, x[:nq], x[nq:])
+            return np.concatenate([pulled_back(x[:nq], q_dot, places, self.gain), w.a_q])
 
         def numeric(t: float, x: Array, p: Any = ()) -> Array:
             rate = rate_along(model, x[:nq], x[nq:], t)
@@ -180,13 +184,14 @@ class Slopes:
             "SE3": groups.rigid_motions(),
         }
         parts = [kinds[g] for b in model.bodies for g in b.joint.groups]
-        space = groups.product(*parts, groups.euclidean(model.nv))
+        space = groups.product(*parts, groups.euclidean(model.n_states + model.nv))
 
         def directions(t: Any, x: Any) -> list[Any]:
-            return [
+            found = [
                 np.asarray(b.joint.group_velocity(t, x[:nq][i], x[nq:][k]))
                 for b, i, k in zip(model.bodies, model.q_index, model.v_index)
             ]
+            return [*found, own_rates(model, t, x[:nq], x[nq:])] if model.n_states else found
 
         def symbolic(t: Any, x: Any, p: Any = ()) -> Any:
             return np.concatenate([*directions(t, x), self._on_symbols(t, x, p).a_q])

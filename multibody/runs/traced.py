@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..dynamics.acting import with_own_rates
 from ..dynamics.factored import factored_kernel, is_shallow
 from ..dynamics.kinematics import position_rates
 from ..dynamics.with_elements import forward_dynamics, inverse_dynamics
@@ -69,7 +70,7 @@ def traced_fd(model: Model) -> Traced:
         set_forces(model, w, p if model.nv else None, None)
         position_rates(w)
         accelerate(w, Stabilisation() if model.bonds else None)
-        return np.concatenate([w.q_dot, w.a_q])
+        return np.concatenate([with_own_rates(model, w.q_dot, t, w.q, w.v), w.a_q])
 
     return _kept(model, "fd", lambda: traced(fd, n=model.nq + model.nv, params=model.nv))
 

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from integrators import IVP
 from multibody import Model
 from multibody.runs.forces import with_parameters
+from multibody.runs.observing.quantities import Quantity, Seen, State
 
 from ..plan import FORCES, Plan, RunFailed, told
-from ..recording.quantities import Quantity, Seen, State
 from ..recording.traced_quantities import agrees, followed, traced_quantity
 from ..starts import Assembled, GivenState
 from ..subjects import Given

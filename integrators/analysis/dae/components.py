@@ -49,9 +49,11 @@ class ComponentOrders:
     method
         By what.
     curves
-        One for each component, under its name; ``curve.estimate`` is its order.
+        One for each component, then one for each invariant of the problem (its drift), under its
+        name; ``curve.estimate`` is its order.
     index
-        Index of each component as the problem declares it: 1 where it declares nothing.
+        Index of each component as the problem declares it: 1 where it declares nothing; None for an
+        invariant.
     origin
         What errors are measured against.
     measure
@@ -61,7 +63,7 @@ class ComponentOrders:
     problem: IVP
     method: str
     curves: tuple[Curve, ...]
-    index: dict[str, int]
+    index: dict[str, int | None]
     origin: str
     measure: ErrorMeasure
 
@@ -219,8 +221,27 @@ def component_orders(
         values = [float(e[j]) for e in errors]
         estimate = estimate_order(sizes, values, floors, uncertainty=float(doubts[j]))
         curves.append(Curve(name, rows, estimate, expected))
-    index = {name: int(declared[j]) for j, name in enumerate(names)}
+    index: dict[str, int | None] = {name: int(declared[j]) for j, name in enumerate(names)}
+    for name in ivp.invariants:
+        if name not in index:
+            curves.append(_invariant(ivp, name, sizes, runs, expected))
+            index[name] = None
     return ComponentOrders(ivp, label, tuple(curves), index, origin, measure)
+
+
+def _invariant(
+    problem: IVP, name: str, sizes: list[float], runs: list[tuple[Row, Any]], expected: int | None
+) -> Curve:
+    """The drift of an invariant, as a component of its own."""
+    measure = ErrorMeasure.of(name, problem)
+    start = Reference(None, "")  # its value at the start is what an invariant is compared with
+    drifts = [None if sol is None else measure.error(problem, sol, start) for _, sol in runs]
+    rows = tuple(
+        replace(row, method=name, error=drift if row.ok else None)
+        for (row, _), drift in zip(runs, drifts)
+    )
+    floors = [round_off_floor(row.steps) for row in rows]
+    return Curve(name, rows, estimate_order(sizes, drifts, floors), expected)
 
 
 def _names(problem: IVP) -> list[str]:

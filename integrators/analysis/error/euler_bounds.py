@@ -5,7 +5,7 @@ With |f(x, y) − f(x, z)| ≤ L|y − z| and M₂ = sup|y″| (E23), one step o
 
     |ε_k| ≤ B (Aᵏ − 1)/(A − 1)                          "geometric"    (E22: Aᴺ, not Aʰ)
           ≤ (h M₂/2) (e^{L(x_k−a)} − 1)/L               "exponential"
-          ≤ (h M₂/2) e^{L(x_k−a)}/L                     "Eq 1.16"
+          ≤ (h M₂/2) e^{L(x_k−a)}/L                     "exponential, coarse" (Eq 1.16)
 
 For L = 0 the first two tend to (x_k − a) M₂h/2, the third is no bound any more. L grows with the
 stiffness of a problem even where solutions approach each other; the logarithmic norm does not. An
@@ -136,7 +136,7 @@ def euler_bounds(
       logarithmic norm        2.2212e-01
       geometric (A^N)         5.2553e-01
       exponential             5.6659e-01
-      Eq 1.16                 8.9634e-01
+      exponential, coarse     8.9634e-01
     """
     ivp = as_problem(problem)
     if isinstance(N, bool) or int(N) != N or N < 1:
@@ -192,7 +192,7 @@ def _curves(x: Array, h: float, L: float, M2: float, mu: Array, second: Array) -
         "logarithmic norm": error_recursion(h * h * second / 2, h, mu),
         "geometric (A^N)": B * growth,
         "exponential": h * M2 / 2 * elapsed,
-        "Eq 1.16": h * M2 / 2 * last,
+        "exponential, coarse": h * M2 / 2 * last,
     }
 
 

@@ -127,8 +127,8 @@ def _leave_out_astray(ax: Axes, study: Convergence) -> None:
 
 def _legend(curve: Curve) -> str:
     seen = str(curve.estimate) if curve.estimate.found else "no order"
-    theory = "" if curve.expected is None else f" (theory {curve.expected})"
-    return f"{plain(curve.method)}: {seen}{theory}"
+    claimed = "" if curve.expected is None else f" (claimed {curve.expected})"
+    return f"{plain(curve.method)}: {seen}{claimed}"
 
 
 def _draw_triangle(ax: Axes, curve: Curve, k: int, drawn: list[tuple[float, float]]) -> None:
@@ -264,7 +264,7 @@ def tolerance(result: WorkPrecision, ax: Axes | None = None) -> Axes:
                 [row.rtol or 0.0 for row in rows],
                 [max(row.error or 0.0, SMALLEST_ERROR) for row in rows],
                 **curve_style(k),
-                label=plain(label),
+                label=plain(label) + _exponent(result, label),
             )
     if ax.lines:
         ax.set_xscale("log")
@@ -279,6 +279,14 @@ def tolerance(result: WorkPrecision, ax: Axes | None = None) -> Axes:
     ax.set_title("dotted: error = tolerance", loc="left", color=INK)
     tidy(ax)
     return ax
+
+
+def _exponent(result: WorkPrecision, method: str) -> str:
+    """Say with which power of the tolerance the error falls, if that is known."""
+    fitted = result.proportionality.get(method)
+    if fitted is None:
+        return ""
+    return f": error $\\sim$ rtol$^{{{fitted.exponent:.2f} \\pm {fitted.half:.2f}}}$"
 
 
 def _error_label(result: WorkPrecision) -> str:

@@ -9,9 +9,7 @@ Picard–Lindelöf
     f Lipschitz in y besides: it is the only one.
 
 Continuity, M and the Lipschitz constant are proved by intervals if f can be traced. Where f is
-not Lipschitz at y₀, a scalar autonomous problem is examined further: if f(y₀) = 0 but
-T(y) = ∫_{y₀}^{y} dη/f(η) is finite (Osgood's criterion fails), then y = T⁻¹(t − t₀) leaves y₀ and
-is a second solution besides the constant one, as for √|y| in the notes' Example 1.2.
+not Lipschitz at y₀, scalar problems are examined further (:mod:`leaving`).
 """
 
 from __future__ import annotations
@@ -26,7 +24,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...problem import IVP, state_array
 from .fields import Field, doubts, enclose, lasting_doubts
-from .lipschitz import Constant, Quotients, difference_quotients, lipschitz
+from .leaving import Leaving, without_lipschitz
+from .lipschitz import Constant, lipschitz
 from .supremum import supremum
 
 __all__ = ["Existence", "Leaving", "existence"]
@@ -34,7 +33,6 @@ __all__ = ["Existence", "Leaving", "existence"]
 Array = NDArray[np.float64]
 
 SHRINK = 12  # times that the default box is halved in search of one where f is Lipschitz
-OSGOOD = 0.95  # f ~ |y − y₀|^s: ∫dy/f is finite for s < 1; closer to 1 numbers cannot tell
 
 
 @dataclass(frozen=True)
@@ -148,12 +146,13 @@ def existence(
     problems = lasting_doubts(field, lo, hi)
     if problems:
         reasons = [f"continuity is not proved for {where}: {', '.join(sorted(problems))}"]
-        grows = L.quotients is not None and L.quotients.exponent < -0.9
-        if grows:
-            reasons.append(f"{L.quotients}: f jumps, and neither theorem applies")
+        verdict, more, solutions = without_lipschitz(field, start, state, length, L)
+        if L.is_lipschitz is False and state.size == 1:
+            reasons += more[1:]
+        verdict = "not unique" if verdict == "not unique" else "unknown"
         return Existence(
-            "unknown", start, state, (start, start), length, half, np.full(state.size, np.inf), L,
-            tuple(reasons),
+            verdict, start, state, (start, start), length, half, np.full(state.size, np.inf), L,
+            tuple(reasons), solutions,
         )  # fmt: skip
     M = _largest_slope(field, lo, hi, budget)
     reach = _reach(length, half, M)
@@ -163,7 +162,7 @@ def existence(
         "(Peano)",
     ]
     interval = (start - reach, start + reach)
-    solutions: tuple[Callable[[Any], Any], ...] = ()
+    solutions = ()
     if L.is_lipschitz:
         verdict = "unique"
         reasons.append(
@@ -171,7 +170,7 @@ def existence(
             "(Picard–Lindelöf)"
         )
     else:
-        verdict, more, solutions = _without_lipschitz(field, start, state, L)
+        verdict, more, solutions = without_lipschitz(field, start, state, length, L)
         reasons += more
     return Existence(verdict, start, state, interval, length, half, M, L, tuple(reasons), solutions)
 
@@ -270,106 +269,10 @@ def _by_samples(
     verdict: str = "unknown"
     solutions: tuple[Callable[[Any], Any], ...] = ()
     if L.is_lipschitz is False:
-        found, more, solutions = _without_lipschitz(field, t0, y0, L)
+        found, more, solutions = without_lipschitz(field, t0, y0, a, L)
         reasons += more[1:]
         verdict = found if found == "not unique" else "unknown"
     return Existence(verdict, t0, y0, (t0, t0), a, half, M, L, tuple(reasons), solutions)
-
-
-def _without_lipschitz(
-    field: Field, t0: float, y0: Array, L: Constant
-) -> tuple[str, list[str], tuple[Callable[[Any], Any], ...]]:
-    """Return verdict, reasons and solutions where f is not known to be Lipschitz."""
-    reasons = [str(L).splitlines()[0] + ": Picard–Lindelöf does not apply"]
-    here = difference_quotients(field, y0, t=t0, norm=np.inf)
-    if not here.growing:
-        reasons.append("at y0 itself the quotient stays bounded: take a smaller box for uniqueness")
-        return "exists", reasons, ()
-    if field.n != 1 or not _autonomous(field, t0):
-        return "exists", reasons, ()
-    if field(t0, y0)[0] != 0.0:
-        reasons.append("f(y0) ≠ 0 and f does not depend on t: separation of variables still gives "
-                       "a single solution")  # fmt: skip
-        return "unique", reasons, ()
-    if here.exponent + 1 > OSGOOD:
-        reasons.append("f(y0) = 0, and ∫dy/f at y0 is too close to divergence to tell")
-        return "exists", reasons, ()
-    leaving = Leaving(field, t0, float(y0[0]), here)
-    reasons.append(
-        "f(y0) = 0, but ∫dy/f from y0 is finite: besides the constant solution there is one that "
-        "leaves it (Osgood's criterion fails)"
-    )
-    return "not unique", reasons, (Constantly(float(y0[0])), leaving)
-
-
-def _autonomous(field: Field, t0: float) -> bool:
-    if field.traced is not None:
-        return not any(
-            op == "input" and a[0] == 0 for op, a in zip(field.graph.ops, field.graph.args)
-        )
-    y = np.linspace(-1, 1, 7)[:, None]
-    return bool(
-        np.array_equal(field.values(np.full(7, t0), y), field.values(np.full(7, t0 + 0.37), y))
-    )
-
-
-@dataclass(frozen=True)
-class Constantly:
-    """The solution y(t) = y0 of a problem with f(y0) = 0."""
-
-    y0: float
-
-    def __call__(self, t: Any) -> Any:
-        """y at one or many times."""
-        return np.full(np.shape(t), self.y0)[()]
-
-
-class Leaving:
-    """The solution of y' = f(y) that leaves a zero y0 of f at once, by separation of variables.
-
-    t − t₀ = ∫_{y₀}^{y} dη/f(η). With f ~ c|η − y₀|ˢ, s < 1, the substitution |η − y₀| = u^{1/(1−s)}
-    makes the integrand smooth. Where f has the sign that drives solutions back to y₀, the solution
-    stays there on that side of t₀.
-    """
-
-    def __init__(self, field: Field, t0: float, y0: float, quotients: Quotients) -> None:
-        self.field, self.t0, self.y0 = field, t0, y0
-        self.power = 1.0 / -quotients.exponent  # 1/(1 − s), as the quotient goes like d^(s − 1)
-
-    def _speed(self, side: float, u: float) -> float:
-        """dt/du at |η − y₀| = u^power on one side of y₀; smooth down to u = 0."""
-        u = max(u, 1e-7)
-        d = u**self.power
-        slope = float(self.field(self.t0, [self.y0 + side * d])[0])
-        return side * self.power * u ** (self.power - 1) / slope if slope else math.inf
-
-    def __call__(self, t: Any) -> Any:
-        """y at one or many times."""
-        flat = np.array([self._one(float(x)) for x in np.ravel(t)])
-        return flat.reshape(np.shape(t))[()]
-
-    def _one(self, t: float) -> float:
-        from scipy.integrate import quad
-        from scipy.optimize import brentq
-
-        target = t - self.t0
-        if target == 0.0:
-            return self.y0
-        for side in (1.0, -1.0):
-            if np.sign(self._speed(side, 1e-3)) != np.sign(target):
-                continue
-
-            def elapsed(u: float, side: float = side) -> float:
-                return float(quad(lambda v: self._speed(side, v), 0.0, u, epsabs=1e-13)[0])
-
-            top = 1.0
-            while abs(elapsed(top)) < abs(target):
-                top *= 2
-                if top > 1e6:
-                    raise ValueError(f"the solution that leaves y0 does not reach t = {t:g}")
-            u = brentq(lambda u: elapsed(u) - target, 0.0, top, xtol=1e-14)
-            return self.y0 + side * u**self.power
-        return self.y0
 
 
 def _short(values: Array) -> str:

@@ -35,7 +35,7 @@ __all__ = ["Expansion", "multi_indices", "taylor"]
 Array = NDArray[np.float64]
 Index = tuple[int, ...]
 
-LARGEST_ORDER = 60
+LARGEST_ORDER = 250
 MOST_TERMS = 5000
 
 

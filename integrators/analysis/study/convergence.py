@@ -121,21 +121,16 @@ class Convergence:
         lines = []
         for curve in self.curves:
             failed = [row for row in curve.rows if not row.ok]
-            if curve.estimate.reason and len(failed) < len(curve.rows):
+            named = any(finding.verdict for finding in curve.findings)
+            if curve.estimate.reason and len(failed) < len(curve.rows) and not named:
                 lines.append(f"{curve.method}: {curve.estimate.reason}")
-            if curve.verdict == "higher":
-                lines.append(
-                    f"{curve.method}: the errors fall faster than with order {curve.expected}: "
-                    "its leading error term is small or vanishes on this problem (shorter steps "
-                    "may show it)"
-                )
             if curve.finer:
                 lines.append(
                     f"{curve.method}: the {curve.finer} shortest steps were run with {DIGITS} "
                     "digits, because doubles reach round-off before the slope has settled"
                 )
             lines += [f"{curve.method}: {finding}" for finding in curve.findings]
-            if failed:
+            if failed and curve.verdict != "refused":
                 sizes = [f"{row.step:.3g}" for row in (failed[0], failed[-1])]
                 where = f"h = {' to '.join(dict.fromkeys(sizes))}"
                 lines.append(f"{curve.method} failed at {where}: {failed[-1].message}")

@@ -19,16 +19,19 @@ from ..error.measure import ErrorMeasure
 from .diagnosis import Case, Finding, diagnose
 from .finer_runs import RATIO, SMALLEST, FinerRuns
 from .many_digits import DIGITS, NotAvailable
+from .obstacles import explain, explain_higher
 from .reference import Reference, error_growth, find_reference
 from .runs import Report, Row, attempt
 from .slopes import (
     COARSE,
     FEWEST,
     GAP,
+    OPEN,
     REFERENCE,
     ROUND_OFF,
     ROUNDING,
     STALLED,
+    USED,
     OrderEstimate,
     estimate_order,
     round_off_floor,
@@ -91,11 +94,13 @@ class Curve:
         """How the observed order compares with the expected one.
 
         "as expected", "too low", "higher", "order found" if nothing was expected; or, where the
-        errors do not show an order, what is in the way: "not yet asymptotic", "round-off",
-        "reference too coarse", "no convergence", "runs failed".
+        errors do not show an order, what is in the way: "stiff", "not smooth", "refused", "exact"
+        (all errors are rounding), each with a finding that has the evidence; or "not yet
+        asymptotic", "round-off", "reference too coarse", "no convergence", "runs failed".
         """
         if not self.estimate.found:
-            return IN_THE_WAY.get(self.estimate.obstacle, "no order")
+            named = [finding.verdict for finding in self.findings if finding.verdict]
+            return (named or [IN_THE_WAY.get(self.estimate.obstacle, "no order")])[0]
         if self.expected is None:
             return "order found"
         if self.expected in self.estimate:
@@ -185,17 +190,29 @@ class StudyRuns:
         if steps is None and _calls_for_digits(estimate, expected):
             rows, finer = self._finer(label, method, rows, expected)
             estimate = self._estimate(method, rows)
-        curve = Curve(label, tuple(rows), estimate, expected, finer=len(finer))
-        if why and expected is not None and _suspicious(curve):
-            ends = tuple(self.ends.get((label, h)) for h in curve.steps)
-            case = Case(
-                self.problem, method, expected, estimate, curve.steps, curve.errors, ends,
-                self.reference,
-            )  # fmt: skip
-            self.tell(f"{label}: looking for the cause")
-            curve = replace(curve, findings=diagnose(case))
+        curve = Curve(label, tuple(rows), _doubted(estimate, expected), expected, finer=len(finer))
+        if why:
+            curve = replace(curve, findings=self._findings(curve, method))
         self._done += 1
         return curve
+
+    def _findings(self, curve: Curve, method: Any) -> tuple[Finding, ...]:
+        """Look for what is in the way of an order, or for what is wrong with it."""
+        if curve.verdict in ("as expected", "order found"):
+            return ()
+        self.tell(f"{curve.method}: looking for the cause")
+        ends = tuple(self.ends.get((curve.method, h)) for h in curve.steps)
+        case = Case(
+            self.problem, method, curve.expected or 1, curve.estimate, curve.rows, ends,
+            self.reference,
+        )  # fmt: skip
+        if curve.verdict == "higher":
+            found = explain_higher(case)
+        else:
+            found = None if curve.estimate.found else explain(case)
+        if found is not None:
+            return (found,)
+        return diagnose(case) if _suspicious(curve) else ()
 
     def _run(self, label: str, method: Any, step: float) -> Row:
         self.tell(f"{label}, h = {step:.3g}")
@@ -317,6 +334,21 @@ def _calls_for_digits(estimate: OrderEstimate, expected: int | None) -> bool:
         return True
     whole = np.floor(estimate.high) >= np.ceil(estimate.low)
     return bool(not whole or (expected is not None and estimate.low > expected))
+
+
+def _doubted(estimate: OrderEstimate, expected: int | None) -> OrderEstimate:
+    """Take back an order that is higher than expected and no integer: it is on its way down."""
+    between = np.floor(estimate.high) < np.ceil(estimate.low)
+    if expected is None or not estimate.found or not (estimate.low > expected and between):
+        return estimate
+    seen = f"{estimate.order:.2f} so far, which is no integer"
+    reason = f"the slope is still on its way down ({seen}); take shorter steps"
+    nothing = float("nan")
+    marks = tuple(OPEN if mark == USED else mark for mark in estimate.marks)
+    return replace(
+        estimate, order=nothing, low=nothing, high=nothing, marks=marks, reason=reason,
+        obstacle=COARSE,
+    )  # fmt: skip
 
 
 def _suspicious(curve: Curve) -> bool:

@@ -26,18 +26,22 @@ from ..method.multistep import zero_stability
 from ..method.probes import HIGHEST, MeasuredWeight, damping, measured_weights
 from ..method.stability import stability_interval
 from ..problem.fields import Field
+from .many_digits import BRANCHES
 from .reference import SPREAD, TIGHT_RTOL, Reference, known_stiff, solved_tightly
+from .runs import Row
 from .slopes import OrderEstimate, estimate_order
 
 __all__ = ["Case", "Finding", "diagnose"]
 
 Array = NDArray[np.float64]
 
-SAMPLES = 9  # times along the solution at which the Jacobian is looked at
+SAMPLES, FEWEST_SAMPLES, LARGE = 33, 3, 1000  # times at which ∂f/∂y is looked at: LARGE/n
 STIFF = 2.0  # h·|λ| beyond which a step is governed by stiffness
 CLASSICAL = 0.1  # h·|λ| below which it is not
 MESH = 256  # intervals on which smoothness is tested, then twice as many
+ABOUT, CLOSE_MESH, CLOSER = 6, 24, 5  # cells to each side of a rough place, their mesh, how often
 ROUGH = 1.5  # growth of a scaled difference under refinement that a smooth function cannot show
+ROUGHENING = BRANCHES | {"sqrt", "pow"}  # operations without which a formula is smooth
 FAR_LEFT = -1e3  # where implicit methods differ from explicit ones
 MISPRINTS = 2  # coefficients in which a tableau may differ from one that it is taken for
 
@@ -49,6 +53,7 @@ class Finding:
     cause: str
     evidence: str
     remedy: str = ""
+    verdict: str = ""  # what it makes of a study without an order, in a word
 
     def __str__(self) -> str:
         return f"{self.cause}: {self.evidence}" + (f"; {self.remedy}" if self.remedy else "")
@@ -62,10 +67,19 @@ class Case:
     method: Any
     expected: int
     estimate: OrderEstimate
-    steps: tuple[float, ...]
-    errors: tuple[float | None, ...]
+    rows: tuple[Row, ...]
     ends: tuple[NDArray[Any] | None, ...] = field(repr=False)
     reference: Reference = field(repr=False)
+
+    @property
+    def steps(self) -> tuple[float, ...]:
+        """Step sizes, longest first."""
+        return tuple(row.step or 0.0 for row in self.rows)
+
+    @property
+    def errors(self) -> tuple[float | None, ...]:
+        """The error at each; None at a gap."""
+        return tuple(row.error if row.ok else None for row in self.rows)
 
     @property
     def considered(self) -> list[float]:
@@ -292,10 +306,9 @@ def _wrong_reference(case: Case) -> Finding | None:
 
 def _order_reduction(case: Case) -> Finding | None:
     """Is the step governed by stiffness?"""
-    sampled = _along(case, np.linspace(*case.problem.t_span, SAMPLES))
-    if sampled is None:
+    eigenvalues = spectrum(case)
+    if eigenvalues is None:
         return None
-    eigenvalues = np.linalg.eigvals(sampled[0].jacobians(sampled[1], sampled[2]))
     left = float(np.max(np.where(eigenvalues.real < 0, np.abs(eigenvalues), 0.0)))
     low, high = min(case.considered) * left, max(case.considered) * left
     if low < CLASSICAL or high < STIFF:
@@ -312,26 +325,45 @@ def _order_reduction(case: Case) -> Finding | None:
     )
 
 
-def _rough(case: Case) -> Finding | None:
-    """Do scaled differences of f along the solution grow under refinement?"""
+def rough(case: Case) -> Finding | None:
+    """Do scaled differences of f along the solution grow under refinement, however far it goes?
+
+    A formula without branches is smooth. Otherwise differences on a mesh are compared with those
+    on one of half the width, over the whole interval first and then closer and closer about the
+    place where they are largest: those of a function that is steep, but smooth, stop growing.
+    """
     k = min(case.expected, 4)
-    largest, where = [], 0.0
-    for intervals in (MESH, 2 * MESH):
-        times = np.linspace(*case.problem.t_span, intervals + 1)
-        sampled = _along(case, times)
-        if sampled is None:
-            return None
-        values = sampled[0].values(sampled[1], sampled[2])
-        differences = np.max(np.abs(np.diff(values, k, axis=0)), axis=1)
-        if not np.all(np.isfinite(differences)):
-            return None
+    span, intervals, where = sorted(case.problem.t_span), MESH, 0.0
+    growths: list[float] = []
+    for closer in range(CLOSER + 1):
+        sizes = []
+        for count in (intervals, 2 * intervals):
+            times = np.linspace(span[0], span[1], count + 1)
+            sampled = _along(case, times)
+            if sampled is None:
+                return None
+            f = sampled[0]
+            if f.traced is not None and not (ROUGHENING & set(f.graph.ops)):
+                return None
+            values = f.values(sampled[1], sampled[2])
+            differences = np.max(np.abs(np.diff(values, k, axis=0)), axis=1)
+            if not np.all(np.isfinite(differences)):
+                return None
+            sizes.append(float(np.max(differences)) * count**k)
+            at = int(np.argmax(differences))
         if np.max(differences) < 1e3 * np.finfo(float).eps * np.max(np.abs(values)):
+            if closer and f.traced is not None and BRANCHES & set(f.graph.ops):
+                break  # noise from here on; f is known to have branches, and growth was seen
             return None
-        largest.append(float(np.max(differences)) * intervals**k)
-        where = float(times[int(np.argmax(differences))] + k / 2 * (times[1] - times[0]))
-    growth = largest[1] / largest[0]
-    if growth < ROUGH:
-        return None
+        growths.append(sizes[1] / sizes[0])
+        if growths[-1] < ROUGH:
+            return None
+        where = float(times[at] + k / 2 * (times[1] - times[0]))
+        near = ABOUT * (times[1] - times[0])
+        first, last = sorted(case.problem.t_span)
+        span = [max(first, where - near), min(last, where + near)]
+        intervals = CLOSE_MESH
+    growth = float(np.median(growths))  # a single one depends on where the mesh lies
     jumping = max(0, round(k - np.log2(growth)))
     what = "f itself jumps" if jumping == 0 else f"derivative {jumping} of f is not continuous"
     return Finding(
@@ -343,7 +375,8 @@ def _rough(case: Case) -> Finding | None:
     )
 
 
-def _events(case: Case) -> Finding | None:
+def events_with_resets(case: Case) -> Finding | None:
+    """Do events change the state?"""
     if not any(event.reset is not None for event in case.problem.events):
         return None
     return Finding(
@@ -364,6 +397,19 @@ def _algebraic(case: Case) -> Finding | None:
         "most methods (Radau IIA with s stages: 2s−1 for index 1, s for the variables of index 2)",
         "measure a differential component: measure='y0'",
     )
+
+
+def spectrum(case: Case) -> NDArray[np.complex128] | None:
+    """Eigenvalues of ∂f/∂y along the solution; None where they cannot be had."""
+    few = max(FEWEST_SAMPLES, min(SAMPLES, LARGE // case.problem.n))
+    sampled = _along(case, np.linspace(*case.problem.t_span, few))
+    if sampled is None:
+        return None
+    jacobians = sampled[0].jacobians(sampled[1], sampled[2])
+    jacobians = jacobians[np.isfinite(jacobians).all(axis=(1, 2))]
+    if not len(jacobians):
+        return None
+    return np.asarray(np.linalg.eigvals(jacobians), dtype=np.complex128).ravel()
 
 
 def _along(case: Case, times: Array) -> tuple[Field, Array, Array] | None:
@@ -406,4 +452,10 @@ def _multistep(case: Case) -> Finding | None:
 
 Question = Callable[[Case], Finding | None]
 METHOD: tuple[Question, ...] = (_misprint, _row_sums, _conditions, _multistep)
-PROBLEM: tuple[Question, ...] = (_wrong_reference, _algebraic, _order_reduction, _rough, _events)
+PROBLEM: tuple[Question, ...] = (
+    _wrong_reference,
+    _algebraic,
+    _order_reduction,
+    rough,
+    events_with_resets,
+)

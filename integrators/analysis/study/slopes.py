@@ -240,7 +240,7 @@ def _too_few(left: Sequence[int], marks: NDArray[np.object_], failed: int) -> tu
     counts = {mark: int(np.sum(marks == mark)) for mark in (ROUNDING, REFERENCE, STALLED)}
     if marks.size < FEWEST and not counts[ROUNDING]:
         return COARSE, f"an order needs at least {FEWEST} step sizes, got {marks.size}"
-    if failed > marks.size - FEWEST:
+    if failed and failed > marks.size - FEWEST:
         return GAP, f"runs failed at {failed} of {marks.size} step sizes; take shorter steps"
     if counts[STALLED] >= max(counts.values()):
         return STALLED, "the error does not fall with the step size"
@@ -280,6 +280,8 @@ def _not_convincing(
     """Say why an order is not claimed, in a word and in a sentence; or nothing."""
     last = slopes[-SHOWN:]
     seen = f"last slopes from {np.min(last):.2f} to {np.max(last):.2f}"
+    if half > WIDEST and cut:
+        return ROUNDING, f"round-off sets in before the slope has settled ({seen})"
     if half > WIDEST:
         return COARSE, f"the slope has not settled ({seen}); take shorter steps, or more of them"
     if e[0] < LEAST_FALL * e[-1] or order - half < FLAT:

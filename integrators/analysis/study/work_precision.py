@@ -19,6 +19,7 @@ from ...notebook_html import with_remarks
 from ...problem import IVP
 from ...runs.solution import Solution
 from ..error.measure import ErrorMeasure
+from .proportionality import Proportionality, proportionality
 from .reference import Reference, as_problem, find_reference
 from .runs import Report, Row, attempt, merged, resolve
 from .tables import Column, Table, duration, number
@@ -115,6 +116,24 @@ class WorkPrecision:
             rows.append(tuple(values[column.key] for column in columns))
         return Table(tuple(columns), tuple(rows), self.error_measure())
 
+    @property
+    def proportionality(self) -> dict[str, Proportionality]:
+        """How the error of each method follows the tolerance; empty for fixed steps.
+
+        Methods with fewer than three errors clear of round-off and reference are left out.
+        """
+        found = {}
+        for method in self.methods if not self.fixed else ():
+            rows = [row for row in self.rows if row.method == method]
+            fitted = proportionality(
+                [row.rtol or 0.0 for row in rows],
+                [row.error if row.ok else None for row in rows],
+                self.uncertainty,
+            )
+            if fitted is not None:
+                found[method] = fitted
+        return found
+
     def error_measure(self) -> str:
         """Say in a sentence what the column of errors means."""
         if self.reference.y is None and not self.measure.constant:
@@ -142,6 +161,8 @@ class WorkPrecision:
                 f"{len(doubtful)} errors are below the uncertainty of the reference, "
                 f"{self.uncertainty:.0e}, and mean no more than that"
             )
+        for method, fitted in self.proportionality.items():
+            remarks.append(f"{method}: {fitted}")
         return remarks
 
     def to_text(self) -> str:

@@ -131,9 +131,12 @@ def _entries(array: DerivativeArray, given: Any, what: str) -> dict[int, float]:
                 f"{what}: {key!r} is no value of a start{hint}"
                 f" (there are {', '.join(array.names[:20])}{', …' if array.size > 20 else ''})"
             )
-        number = float(value)
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = np.nan
         if not np.isfinite(number):
-            raise ValueError(f"{what}: {name} = {number}; expected a finite number")
+            raise ValueError(f"{what}: {name} = {value!r}; expected a finite number")
         out[places[name]] = number
     return out
 

@@ -91,6 +91,12 @@ class GeneralizedAlpha:
         """Bind the method to a problem."""
         formulation = system_of(problem, self.name)
         system, t0 = formulation.mechanical, problem.t_span[0]
+        if system.own_states:
+            raise ValueError(
+                f"{self.name} knows positions, velocities and multipliers, but this system has "
+                f"{system.own_states} states of its own (of a motor, a filter, …); use another "
+                "formulation and method, such as RADAU5 with formulation='ggl'"
+            )
         still = np.asarray(system.parts.rate(t0, system.q0, np.zeros(system.nv), system.params))
         if np.any(still != 0.0):
             raise ValueError(

@@ -1,5 +1,7 @@
 """Linear multistep methods with fixed steps: coefficients as data, names, the engine.
 
+``variable`` has those of variable order and step.
+
 Imports stepping, and the Runge–Kutta family for the first steps.
 """
 

@@ -59,8 +59,8 @@ class MultistepEngine(Engine):
         if not options.fixed:
             raise ValueError(
                 f"{self.label} takes fixed steps: give step=h. Methods that choose their own steps "
-                "are DOPRI5 or DOP853, RADAU5 for stiff problems, and 'scipy:BDF' or 'scipy:LSODA' "
-                "for multistep ones"
+                "are DOPRI5 or DOP853, RADAU5 for stiff problems, and 'Adams' or 'BDF' as "
+                "multistep methods"
             )
         if problem.mass is not None:
             raise ValueError(

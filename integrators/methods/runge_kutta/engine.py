@@ -488,7 +488,7 @@ class ImplicitEngine(Engine):
     def _workspace(self, shared: dict[str, Any]) -> Implicit:
         tableau, n, s = self.tableau, self.n, self.tableau.stages
         A, b, c = tableau.arrays
-        shared["atol"] = self.to_real_weights(self.options.atol)
+        shared["atol"] = self.to_real_weights(self.options.atol).copy()
         self.jacobian = JacobianSource(self)
         external = n > LARGEST_OWN_LU or self.jacobian.is_sparse
         full = self.is_fully_coupled

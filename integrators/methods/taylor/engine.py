@@ -23,6 +23,7 @@ from ...stepping.workspace import Series
 from ...tracing.calculus.dependence import has_kinks
 from ..runge_kutta.divided import divided_by_mass, is_regular
 from ..runge_kutta.switching import Ladder
+from ..user.plain_function import positional_arguments
 from ..user.step import nothing
 from .fused import fused_series_function, inputs_size, outputs_size
 from .step import (
@@ -36,7 +37,7 @@ from .step import (
 
 __all__ = ["Taylor"]
 
-LARGEST_ORDER = 60
+LARGEST_ORDER = 250  # coefficients of a series that converges for |t| < 0.05 overflow there
 
 # Variable order: how far it may go below and above the order that the tolerance suggests.
 BELOW, ABOVE = 10, 16
@@ -109,22 +110,28 @@ class Taylor:
 
     @staticmethod
     def from_derivatives(derivatives: Sequence[Callable[..., Any]]) -> DerivativeTaylor:
-        """Return the Taylor method with derivatives given as functions of (t, y).
+        """Return the Taylor method with derivatives given as functions.
 
         Parameters
         ----------
         derivatives
-            ``[f, f2, f3, …]``: y', y'', y''', … along the solution (the D₁, D₂, … of the notes).
+            ``[f, f2, f3, …]``: y', y'', y''', … along the solution. The k-th is a function of
+            (t, y), or in the economic form of (t, y, y', …, y⁽ᵏ⁻¹⁾): it may use the derivatives
+            that were computed before it, so that nothing is substituted by hand.
 
         Examples
         --------
+        y' = ty + t, whose derivatives are y⁽ᵏ⁾ = (k−1) y⁽ᵏ⁻²⁾ + t y⁽ᵏ⁻¹⁾ from the third on:
+
         >>> from integrators import solve
         >>> f = lambda t, y: t * y + t
-        >>> f2 = lambda t, y: y + t * f(t, y) + 1
-        >>> method = Taylor.from_derivatives([f, f2])
-        >>> sol = solve(f, (0, 0.1), [1.0], method=method, step=0.1)
-        >>> print(f"{sol.y[0, -1]:.4f}")
-        1.0100
+        >>> second = lambda t, y, y1: y + t * y1 + 1
+        >>> third = lambda t, y, y1, y2: 2 * y1 + t * y2
+        >>> fourth = lambda t, y, y1, y2, y3: 3 * y2 + t * y3
+        >>> method = Taylor.from_derivatives([f, second, third, fourth])
+        >>> sol = solve(f, (0, 0.2), [1.0], method=method, step=0.1)
+        >>> print(f"{sol.y[0, -1]:.12f}")
+        1.040402341160
         """
         return DerivativeTaylor(derivatives)
 
@@ -158,24 +165,45 @@ def _checked_order(order: Any) -> int:
 
 
 class DerivativeTaylor:
-    """y₊ = y + Σ hᵏ/k! D_k(t, y) with user-supplied D_k (notes, "economic" Taylor)."""
+    """y₊ = y + Σ hᵏ/k! D_k(t, y, y', …) with user-supplied D_k ("economic" Taylor)."""
 
     def __init__(self, derivatives: Sequence[Callable[..., Any]]) -> None:
         self.derivatives = list(derivatives)
         if not self.derivatives or not all(callable(d) for d in self.derivatives):
-            raise TypeError("from_derivatives expects a list of functions [f, f2, …] of (t, y)")
+            raise TypeError(
+                "from_derivatives expects a list of functions [f, f2, …] of (t, y), or of "
+                "(t, y, y', …) with the derivatives before each"
+            )
         self.order = len(self.derivatives)
         self.name = f"Taylor.from_derivatives({self.order})"
+        self._economic = [_takes_derivatives(d, k) for k, d in enumerate(self.derivatives, start=1)]
 
     def step(self, f: Any, t: float, y: NDArray[Any], h: float) -> NDArray[Any]:
         """Advance y by one step of length h."""
-        result = y.copy()
-        factor = 1.0
-        for k, derivative in enumerate(self.derivatives, start=1):
+        known = [np.asarray(f(t, y)).reshape(y.shape)]
+        for derivative, economic in zip(self.derivatives[1:], self._economic[1:]):
+            value = derivative(t, y, *known) if economic else derivative(t, y)
+            if value is None:
+                raise TypeError(f"derivative {len(known) + 1} returned None; is a return missing?")
+            known.append(np.asarray(value).reshape(y.shape))
+        result, factor = y.copy(), 1.0
+        for k, value in enumerate(known, start=1):
             factor *= h / k
-            value = np.asarray(f(t, y) if k == 1 else derivative(t, y))
-            result = result + factor * value.reshape(y.shape)
+            result = result + factor * value
         return result
+
+
+def _takes_derivatives(function: Callable[..., Any], k: int) -> bool:
+    """Whether D_k is written with (t, y, y', …, y⁽ᵏ⁻¹⁾) rather than with (t, y)."""
+    count = positional_arguments(function)
+    if k == 1 or count == 2:
+        return False
+    if count == k + 1 or count is None:
+        return True
+    names = ", ".join(["t", "y", *(f"y^({i})" for i in range(1, k))])
+    raise TypeError(
+        f"derivative {k} takes {count} arguments; it must be a function of (t, y) or of ({names})"
+    )
 
 
 class TaylorEngine(Engine):

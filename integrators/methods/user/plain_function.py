@@ -30,10 +30,12 @@ STEPS = 0.25, 0.125, 0.0625  # with which the order of any other function is mea
 
 
 def positional_arguments(function: Any) -> int | None:
-    """Return how many arguments a function takes by position without defaults; None if unknown."""
+    """Return how many arguments a function must be given by position; None if unknown."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
+        return None
+    if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
         return None
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return sum(p.kind in kinds and p.default is inspect.Parameter.empty for p in parameters)

@@ -121,6 +121,11 @@ def with_sensitivities(ivp: IVP, wanted: Any) -> Sensitivities:
             f"sensitivities are for real problems y' = f(t, y, p), and this has {what}; write it "
             "as one"
         )
+    if ivp.schedule is not None and ivp.schedule.events:
+        raise ValueError(
+            "sensitivities: states that are sampled jump by rules that are not traced; give the "
+            "controller as a continuous one, or take differences of two runs"
+        )
     listed = [wanted] if isinstance(wanted, str) else list(wanted)
     if not listed or len(set(listed)) < len(listed):
         raise ValueError(
@@ -159,6 +164,7 @@ def with_sensitivities(ivp: IVP, wanted: Any) -> Sensitivities:
         project=_projection(ivp, k, q),
         nonnegative=ivp.nonnegative,
         review=_review(ivp),
+        schedule=ivp.schedule,
         name=ivp.name,
     )
     return Sensitivities(ivp, tuple(map(str, listed)), dp, dy0, augmented, f)

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -287,6 +288,22 @@ def loop_joint_forces(
         duals = _read(joint, t, relative_pose(w, l), None, name)[2]
         total += _as_joint_forces(model, w, l, _at_base(w, duals, values)).astype(float)
     return total
+
+
+def loop_reading(model: Model, w: Any, l: int) -> tuple[Any, Any, Callable[[Any], Any]]:
+    """Position and velocity of a loop joint, and the wrench on its successor of forces in it.
+
+    For a workspace in which all bodies are placed; wrenches are in base coordinates.
+    """
+    joint = _movable(model, l)
+    q, v, duals, _ = _read(joint, w.t[0], relative_pose(w, l), None, model.loops[l].name)
+    frame = SimpleNamespace(E_s=np.array(w.E_s), r_s=np.array(w.r_s))
+
+    def as_kind(values: Any) -> Any:
+        array = np.asarray(values)
+        return array.astype(float) if is_numeric(array) else array
+
+    return as_kind(q), as_kind(v), lambda force: as_kind(_at_base(frame, duals, force))
 
 
 # ---------------------------------------------------------------------- springs, dampers, actuators

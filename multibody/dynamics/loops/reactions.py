@@ -28,8 +28,8 @@ from ..functions import FD, tree_joint_forces
 from ..loading import ForcesLike, external_forces, load_given
 from ..motion import kinematics
 from .closed_loop import _run_closure, constrained_accelerations
+from .forces import point_forces
 from .joints import LoopElement, acting_elements, placed
-from .stated import point_forces
 
 if TYPE_CHECKING:
     from ...model import Model

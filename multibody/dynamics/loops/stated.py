@@ -19,13 +19,13 @@ import numpy as np
 from integrators.kernels import kernel
 from integrators.kernels.pointers import call
 
-from ...checks import Array
-from ...model.constraints import Constraint, constraint_numbers, points_in_base
+from ...kernels.vectors import cross, transform_vector_inverse
+from ...model.constraints import Constraint, constraint_numbers
 
 if TYPE_CHECKING:
     from ...model import Model
 
-__all__ = ["point_forces", "stated_law", "stated_rows", "unit_positions"]
+__all__ = ["law_sizes", "stated_law", "stated_rows"]
 
 
 @kernel
@@ -34,21 +34,81 @@ def stated_rows(w: Any) -> None:
     loops, bonds = w.loop_p.shape[0], w.loop_at.shape[0] - 1
     if loops == bonds:
         return
-    nq, n = w.q.shape[0], w.v.shape[0]
+    nq, n = w.q_at[w.parent.shape[0]], w.v.shape[0]
     for k in range(nq):
         w.stated_x[k] = w.q[k]
     for k in range(n):
         w.stated_x[nq + k] = w.v[k]
     for l in range(loops, bonds):
         first, m = w.loop_at[l], w.loop_at[l + 1] - w.loop_at[l]
+        begin, end = w.point_at[l - loops], w.point_at[l - loops + 1]
+        size = 3 * (end - begin)
+        for k in range(begin, end):
+            at = nq + n + 3 * (k - begin)
+            point_motion(w, k, w.stated_x[at : at + 3], w.stated_x[at + size : at + size + 3])
         p = w.loop_q[w.loop_q_at[l] : w.loop_q_at[l + 1]]
         call(w.loop_laws[l], w.t[0], w.stated_x, p, w.stated_out)
         for j in range(m):
-            w.delta[first + j] = w.stated_out[j]
+            row = first + j
+            w.delta[row] = w.stated_out[j]
             for k in range(n):
-                w.K[first + j, k] = w.stated_out[m + j * n + k]
-            w.nu[first + j] = w.stated_out[m + m * n + j]
-            w.gamma[first + j] = w.stated_out[2 * m + m * n + j]
+                w.K[row, k] = w.stated_out[m + j * n + k]
+            speed = w.stated_out[m + m * n + j]
+            w.gamma[row] = w.stated_out[2 * m + m * n + j]
+            for k in range(begin, end):
+                at = 3 * m + m * n + j * size + 3 * (k - begin)
+                point_row(w, row, k, w.stated_out[at : at + 3])
+            total = 0.0 - speed
+            for k in range(n):
+                total = total + w.K[row, k] * w.v[k]
+            w.nu[row] = total
+
+
+@kernel
+def point_motion(w: Any, k: int, place: Any, velocity: Any) -> None:
+    """Place and velocity of point k in base axes; its acceleration at v̇ = 0 goes to `point_acc`."""
+    i, r = w.point_body[k], w.points[k]
+    if i < 0:
+        for a in range(3):
+            place[a] = r[a]
+            velocity[a] = 0.0
+            w.point_acc[k, a] = 0.0
+        return
+    spin, turn, here = w.vel[i, 0:3], w.spare6[0:3], w.spare6[3:6]
+    cross(spin, r, turn)
+    for a in range(3):
+        turn[a] = turn[a] + w.vel[i, 3 + a]  # velocity, in body axes
+    cross(spin, turn, here)
+    cross(w.acc[i, 0:3], r, w.other6[0:3])
+    for a in range(3):
+        here[a] = here[a] + w.acc[i, 3 + a] + w.other6[a]
+    transform_vector_inverse(w.E_0[i], turn, velocity)
+    transform_vector_inverse(w.E_0[i], here, w.point_acc[k])
+    transform_vector_inverse(w.E_0[i], r, place)
+    for a in range(3):
+        place[a] = place[a] + w.r_0[i, a]
+
+
+@kernel
+def point_row(w: Any, row: int, k: int, push: Any) -> None:
+    """What a row does to point k: its freedoms into K, its acceleration into γ."""
+    i = w.point_body[k]
+    if i < 0:
+        return
+    for a in range(3):
+        w.gamma[row] = w.gamma[row] - push[a] * w.point_acc[k, a]
+    arm = w.spare6[0:3]  # from the body's origin to the point, in base axes
+    transform_vector_inverse(w.E_0[i], w.points[k], arm)
+    while i >= 0:
+        for c in range(w.v_at[i], w.v_at[i + 1]):
+            cross(w.S_0[c, 0:3], arm, w.other6[0:3])
+            for a in range(3):
+                w.K[row, c] = w.K[row, c] + push[a] * (w.S_0[c, 3 + a] + w.other6[a])
+        if w.parent[i] >= 0:
+            transform_vector_inverse(w.E_0[w.parent[i]], w.r[i], w.other6[0:3])
+            for a in range(3):
+                arm[a] = arm[a] + w.other6[a]
+        i = w.parent[i]
 
 
 def unit_positions(q: Any, places: tuple[int, ...]) -> Any:
@@ -61,120 +121,72 @@ def unit_positions(q: Any, places: tuple[int, ...]) -> Any:
     return out
 
 
-class _Program:
-    """Functions of t, a state and p, traced with or without parameters."""
+def stated_law(model: Model, constraint: Constraint) -> Callable[..., Any]:
+    """Law of a constraint, a function of t, z = [q; v; x; ẋ] and p, x its points in base axes.
 
-    def __init__(self, model: Model, constraint: Constraint) -> None:
-        assert constraint.trace is not None
-        self.model, self.constraint, self.program = model, constraint, constraint.trace.program
-        self.own = len(constraint.parameters)
-        self.k = len(constraint_numbers(model, constraint))
+    It returns, one after the other, δ; ∂φ̇/∂v at constant ẋ, row by row; φ̇; −φ̈ at constant v and
+    ẋ; and ∂φ̇/∂ẋ, row by row. What the tree does to points is left to the kernel.
+    """
+    from integrators.tracing import traced
 
-    def traced(self, function: Callable[..., Any], n: int, outputs: int) -> Callable[..., Any]:
-        """The function traced, with its derivatives `slope` (by the state) and `drift` (by t)."""
-        from integrators.tracing import traced
+    assert constraint.trace is not None
+    program, own = constraint.trace.program, len(constraint.parameters)
+    places, numbers = model.quaternion_places, constraint_numbers(model, constraint)
+    nq, nv, m = model.nq - model.n_states, model.nv, constraint.count
+    size, k = 3 * len(constraint.points), len(numbers)
+    n = nq + nv + 2 * size
 
-        k = self.k
+    def with_p(function: Callable[..., Any], n: int) -> Any:
         if k:
-            made = traced(function, n=n, params=k, outputs=outputs)
-        else:
-            made = traced(lambda t, x: function(t, x, ()), n=n, outputs=outputs)
+            return traced(function, n=n, params=k, outputs=m)
+        return traced(lambda t, z: function(t, z, ()), n=n, outputs=m)
 
-        def calling(what: Any) -> Callable[..., Any]:
-            return lambda t, x, p: np.asarray(what(t, x, p) if k else what(t, x))
+    def at(function: Any, t: Any, z: Any, p: Any) -> Any:
+        return np.asarray(function(t, z, p) if k else function(t, z))
 
-        run: Any = calling(made)
-        run.slope = lambda t, x, p: calling(made.jacobian())(t, x, p).reshape(outputs, n)
-        run.drift = lambda t, x, p: calling(made.time_derivative())(t, x, p).reshape(outputs)
-        return run
+    def value(t: Any, z: Any, p: Any) -> Any:
+        z = np.concatenate([unit_positions(z[:nq], places), z[nq:]])
+        return program(t, z, p[:own]) if own else program(t, z)
 
-    def value(self, t: Any, z: Any, p: Any) -> Any:
-        """The user's function of [q; x] or [q; v; x; ẋ]."""
-        return self.program(t, z, p[: self.own]) if self.own else self.program(t, z)
-
-    def points(self, t: Any, q: Any, p: Any) -> Any:
-        """x."""
-        q = unit_positions(q, self.model.quaternion_places)
-        return np.array(points_in_base(self.model, self.constraint, t, q, p))
-
-    def rate(self, t: Any, x: Any, p: Any) -> Any:
-        """q̇ of [q; v]."""
-        model, at = self.model, self.own
+    def rate(t: Any, z: Any, p: Any) -> Any:
+        """q̇."""
         out: list[Any] = []
+        first = own
         for body, iq, iv in zip(model.bodies, model.q_index, model.v_index):
-            own = p[at : at + len(body.joint.parameters)]
-            at += len(body.joint.parameters)
-            v = x[model.nq + iv.start : model.nq + iv.stop]
-            out += list(v if body.joint.rate_is_velocity else body.joint.rate(t, x[iq], v, own))
+            mine = p[first : first + len(body.joint.parameters)]
+            first += len(body.joint.parameters)
+            v = z[nq + iv.start : nq + iv.stop]
+            out += list(v if body.joint.rate_is_velocity else body.joint.rate(t, z[iq], v, mine))
         return np.array(out)
 
+    def moved(t: Any, z: Any, p: Any) -> Any:
+        """Derivative of z at constant v and ẋ."""
+        return np.concatenate([rate(t, z, p), np.zeros(nv), z[nq + nv + size :], np.zeros(size)])
 
-def stated_law(model: Model, constraint: Constraint) -> Callable[..., Any]:
-    """Function of t, x = [q; v] and p that returns δ, K row by row, ν and γ one after the other."""
-    made = _Program(model, constraint)
-    nq, nv, m = model.nq, model.nv, constraint.count
-    places, x_size = model.quaternion_places, 3 * len(constraint.points)
-    where = made.traced(made.points, nq, x_size) if x_size else None
+    gap = None if constraint.of_velocities else with_p(value, nq + size)
 
-    def speed_of_points(t: Any, x: Any, p: Any) -> Any:
-        if where is None:
-            return np.zeros(0)
-        slope: Any = where
-        return slope.slope(t, x[:nq], p) @ made.rate(t, x, p) + slope.drift(t, x[:nq], p)
+    def still(z: Any) -> Any:
+        return np.concatenate([z[:nq], z[nq + nv : nq + nv + size]])
 
-    if constraint.of_velocities:
+    def speed(t: Any, z: Any, p: Any) -> Any:
+        if gap is None:
+            return value(t, z, p)
+        slope = at(gap.jacobian(), t, still(z), p).reshape(m, nq + size)
+        return slope @ still(moved(t, z, p)) + at(gap.time_derivative(), t, still(z), p)
 
-        def speed(t: Any, x: Any, p: Any) -> Any:
-            at = np.zeros(0) if where is None else where(t, x[:nq], p)
-            q, v = unit_positions(x[:nq], places), x[nq:]
-            return made.value(t, np.concatenate([q, v, at, speed_of_points(t, x, p)]), p)
+    velocity = with_p(speed, n)
 
-        gap: Any = None
-    else:
-
-        def position(t: Any, q: Any, p: Any) -> Any:
-            at = np.zeros(0) if where is None else where(t, q, p)
-            return made.value(t, np.concatenate([unit_positions(q, places), at]), p)
-
-        gap = made.traced(position, nq, m)
-
-        def speed(t: Any, x: Any, p: Any) -> Any:
-            return gap.slope(t, x[:nq], p) @ made.rate(t, x, p) + gap.drift(t, x[:nq], p)
-
-    velocity: Any = made.traced(speed, nq + nv, m)
-
-    def law(t: Any, x: Any, p: Any) -> Any:
-        slope = velocity.slope(t, x, p)
-        K = slope[:, nq:]
-        gamma = -(slope[:, :nq] @ made.rate(t, x, p) + velocity.drift(t, x, p))
-        nu = K @ x[nq:] - velocity(t, x, p)
-        delta = np.zeros(m) if gap is None else gap(t, x[:nq], p)
-        return np.concatenate([delta, K.ravel(), nu, gamma])
+    def law(t: Any, z: Any, p: Any) -> Any:
+        slope = at(velocity.jacobian(), t, z, p).reshape(m, n)
+        gamma = -(slope @ moved(t, z, p) + at(velocity.time_derivative(), t, z, p))
+        delta = np.zeros(m) if gap is None else at(gap, t, still(z), p)
+        parts = [slope[:, nq : nq + nv].ravel(), at(velocity, t, z, p), gamma]
+        return np.concatenate([delta, *parts, slope[:, nq + nv + size :].ravel()])
 
     return law
 
 
-def point_forces(model: Model, q: Array, multipliers: Array, t: float) -> Array:
-    """Forces that constraints exert at the points which they name, as wrenches on the bodies.
-
-    A row for each body: couple about the base's origin and force, in base axes. What a constraint
-    asks of joint variables is a force in these joints, and not here.
-    """
-    forces = np.zeros((model.n_bodies, 6))
-    at = model.tree.arrays["loop_at"][len(model.loops) :]
-    for l, constraint in enumerate(model.constraints):
-        if not constraint.points:
-            continue
-        made = _Program(model, constraint)
-        p = np.array(constraint_numbers(model, constraint), dtype=float)
-        x = np.asarray(made.points(t, q, p), dtype=float)
-        program, size = made.program, len(x)
-        moved = [q, np.zeros(model.nv), x, np.zeros(size)] if constraint.of_velocities else [q, x]
-        z = np.concatenate(moved)
-        slope = program.jacobian()(t, z, p[: made.own]) if made.own else program.jacobian()(t, z)
-        pushes = multipliers[at[l] : at[l + 1]] @ np.reshape(slope, (-1, len(z)))[:, -size:]
-        for k, (body, _) in enumerate(constraint.points):
-            if body:
-                push, place = pushes[3 * k : 3 * k + 3], x[3 * k : 3 * k + 3]
-                forces[body - 1] += [*np.cross(place, push), *push]
-    return forces
+def law_sizes(model: Model, constraint: Constraint) -> tuple[int, int]:
+    """How many numbers a law takes, and how many it returns."""
+    size, m = 3 * len(constraint.points), constraint.count
+    return model.nq - model.n_states + model.nv + 2 * size, m * (model.nv + 3 + size)

@@ -16,6 +16,7 @@ from integrators import IVP, Hybrid
 from ...checks import Array, ArrayLike, one_of
 from ...contact.workspace import contacts_of
 from ..forces import force_laws
+from ..scheduled import refuse_sampled
 from .modes import ContactModes
 from .moreau import MoreauJean
 from .soft import only_projection, soft_problem
@@ -115,6 +116,7 @@ def with_contacts(
 ) -> Any:
     """Problem of a model with contacts: rigid ones make a Hybrid, compliant ones an IVP."""
     rigid = contacts_of(model).is_rigid
+    refuse_sampled(model, "a model with contacts")
     if rigid.any() and not rigid.all():
         soft = contacts_of(model).names[int(np.argmin(rigid))]
         raise ValueError(

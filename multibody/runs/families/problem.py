@@ -32,6 +32,7 @@ from ..observing.conserved import invariants as conserved_quantities
 from ..observing.observe import observables
 from ..observing.watched import mechanism_watch
 from ..prescribing.jumps import drive_review
+from ..scheduled import scheduled
 from ..singularities.review import loop_review
 from ..singularities.screen import LoopScreen
 from ..slopes import _ExactJacobian
@@ -157,7 +158,7 @@ def family_problem(
     parts = directed(direction(base.t_span))
     _check_agreement(family, base, parts["f"], tau, f_ext, own, options)
     names = set(base.invariants)
-    return FamilyProblem(
+    problem = FamilyProblem(
         **parts,
         y0=base.y0,
         t_span=base.t_span,
@@ -173,6 +174,8 @@ def family_problem(
         made_by=(family, q0, v0, t_span, tau, f_ext, options),
         directed=directed,
     )
+    made: FamilyProblem = scheduled(problem, family.base, family.model)
+    return made
 
 
 def _again(made_by: tuple[Any, ...], changes: dict[str, Any]) -> IVP:

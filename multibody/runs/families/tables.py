@@ -90,6 +90,13 @@ def place_name(tree: Tree, name: str, k: int) -> str:
     array = {**tree.arrays, "screws": tree.screws, "S": tree.S}[name]
     index = np.unravel_index(k, array.shape)
     by_body = ("inertia", "E_T", "r_T", "offset", "reach", "moments", "screws")
+    own = int(tree.arrays["p_at"][-1])
+    if name == "p" and k >= own:
+        for named in tree.model.elements:
+            for number in named.element.number_names():
+                if own == k:
+                    return f"{number} of element {named.name!r}"
+                own += 1
     if name in by_body:
         return f"{name} of body {tree.model.bodies[int(index[0])].name!r}"
     return f"{name}[{', '.join(map(str, index))}]"
@@ -147,6 +154,7 @@ def _compare(first: Model, other: Model) -> None:
         ("loops", first.loops, other.loops),
         ("constraints", first.constraints, other.constraints),
         ("springs", first.springs, other.springs),
+        ("elements", first.elements, other.elements),
     ):
         names = [part.name for part in mine], [part.name for part in its]
         if names[0] != names[1]:
@@ -169,6 +177,12 @@ def _compare(first: Model, other: Model) -> None:
             raise StructureError(
                 f"constraint {f.name!r}: its functions compute different things; numbers that "
                 "vary between models are to be its parameters: add_constraint(…, parameters=[…])"
+            )
+    for e, its in zip(first.elements, other.elements):
+        if e.element.shape() != its.element.shape():
+            raise StructureError(
+                f"element {e.name!r} differs in more than numbers: {e.element!r:.200} and "
+                f"{its.element!r:.200}"
             )
     for s, r in zip(first.springs, other.springs):
         if (s.body_a, s.body_b) != (r.body_a, r.body_b):

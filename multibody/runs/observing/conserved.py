@@ -110,7 +110,7 @@ def conserved_motions(model: Model, driven: Array | None = None) -> Array:
     """
     roots = [i for i, b in enumerate(model.bodies) if b.parent == 0]
     # What a user's function says at positions drawn at random is not asked.
-    unknown = any(model.bodies[i].joint.kind == "user" for i in roots)
+    unknown = any(model.bodies[i].joint.kind == "user" for i in roots) or model.elements
     moved = any(model.bodies[i].joint.is_rheonomic for i in roots)
     if unknown or moved or any(0 in (c.predecessor, c.successor) for c in model.loops):
         return np.zeros((6, 0))

@@ -16,21 +16,22 @@ the error of the integration, of the quadrature, and anything that is missing in
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...checks import Array
+from ...dynamics.acting import acting
 from ...dynamics.functions import FD, position_rate, tree_joint_forces
 from ...dynamics.loading import load
 from ...dynamics.loops.closed_loop import constrained_accelerations, constraints
-from ...dynamics.loops.forces import loop_forces
+from ...dynamics.loops.forces import loop_forces, point_forces
 from ...dynamics.loops.joints import LoopElement, acting_elements, placed
-from ...dynamics.loops.stated import point_forces
 from ...dynamics.motion import Kinematics, energy, kinematics, run_forward
 from ..contact.loads import ContactLoad, is_rigid, lost_at_impacts, stays_of
-from ..forces import external_force_law, joint_force_law
+from ..forces import given_external_forces, given_joint_forces
+from .states import is_plain, states_of
 
 if TYPE_CHECKING:
     from ...model import Model
@@ -40,7 +41,7 @@ __all__ = ["EnergyLedger", "energy_ledger"]
 #: Entries of `EnergyLedger.power` and `EnergyLedger.work`; constraints are the last.
 ENTRIES = (
     "actuators", "loop actuators", "dampers", "loop dampers", "drives", "external", "friction",
-    "impacts", "constraints",
+    "impacts", "elements", "constraints",
 )  # fmt: skip
 
 #: Lobatto's rule with five points on (0, 1), exact for polynomials of degree 7; the ends are shared
@@ -74,9 +75,13 @@ class EnergyLedger:
         In W, and in J since the start, by "actuators" (τ), "loop actuators", "dampers" (of joints,
         stops and point springs), "loop dampers", "drives" (in the tree and in loops), "external",
         "friction" (of contacts), "impacts" (what their law says, summed; no power) and
-        "constraints" (of loops; zero where they are closed). Positive: energy comes in.
+        "elements" (what they do to the bodies) and "constraints" (of loops; zero where they are
+        closed). Positive: energy comes in.
     drives
         Power of each drive, by the name of its body or loop, in W.
+    elements, stored
+        Power of each element, by its name, in W, and the energy that it says it stores, in J
+        (not a part of `potential`).
     quadrature_error
         Estimated error of the work, in J: from twice as long intervals, by Richardson, and where
         powers have kinks or jumps between two times, from two rules. NaN for fewer than three
@@ -90,6 +95,8 @@ class EnergyLedger:
     work: dict[str, Array]
     drives: dict[str, Array]
     quadrature_error: float
+    elements: dict[str, Array] = field(default_factory=dict)
+    stored: dict[str, Array] = field(default_factory=dict)
 
     @property
     def energy(self) -> Array:
@@ -207,6 +214,8 @@ def _ledger(
         work={name: work[at, k] for k, name in enumerate(ENTRIES)},
         drives={name: np.array([a.drives[name] for a in here]) for name in books.driven},
         quadrature_error=error,
+        elements={name: np.array([a.elements[name][0] for a in here]) for name in books.named},
+        stored={name: np.array([a.elements[name][1] for a in here]) for name in books.named},
     )
 
 
@@ -235,6 +244,8 @@ def _joined(parts: list[EnergyLedger], lost: list[float]) -> EnergyLedger:
         work={name: np.concatenate(pieces) for name, pieces in work.items()},
         drives=each("drives"),
         quadrature_error=float(np.nansum([part.quadrature_error for part in parts])),
+        elements=each("elements"),
+        stored=each("stored"),
     )
 
 
@@ -243,19 +254,8 @@ def _joined(parts: list[EnergyLedger], lost: list[float]) -> EnergyLedger:
 
 def _run(model: Model, solution: Any) -> tuple[Array, Array, Callable[..., Array] | None]:
     """Times, states [q; v] in columns, and the dense output if there is one of such states."""
-    if not (hasattr(solution, "t") and hasattr(solution, "y")):
-        raise TypeError(f"expected a Solution, such as solve() returns, received {solution!r:.80}")
-    t, y = np.atleast_1d(np.asarray(solution.t, float)), np.asarray(solution.y, dtype=float)
-    rows = model.nq + model.nv
-    if y.shape == (rows, len(t)):
-        return t, y, getattr(solution, "sol", None)
-    seen = getattr(solution, "observed", None)
-    if seen is None or len(seen.q) + len(seen.v) != rows:
-        raise ValueError(
-            f"the solution's states have shape {y.shape}, expected nq + nv = {rows} rows for this "
-            f"model and {len(t)} columns; is it a solution of another model?"
-        )
-    return t, np.vstack([seen.q, seen.v]), None
+    t, states = states_of(model, solution)
+    return t, states, getattr(solution, "sol", None) if is_plain(model, solution) else None
 
 
 def _breaks(t: Array, dense: Any) -> tuple[Array, Array]:
@@ -317,6 +317,7 @@ class _Account:
     powers: Array
     drives: dict[str, float]
     slope: Array
+    elements: dict[str, tuple[float, float]]
 
 
 def _without_loops(model: Model, keep: str) -> Model:
@@ -333,6 +334,7 @@ def _without_loops(model: Model, keep: str) -> Model:
         bodies=bodies,
         loops=(),
         springs=model.springs if keep == "point springs" else (),
+        elements=(),
         gravity=model.gravity if keep == "gravity" else np.zeros(3),
     )
 
@@ -353,8 +355,9 @@ class _Books:
         contact: Callable[[float, Array], ContactLoad] | None = None,
     ) -> None:
         self.model, self.contact = model, contact
-        self.tau_law, self.params = joint_force_law(model, tau)
-        self.force_law = external_force_law(model, f_ext)
+        self.tau_law, self.params = given_joint_forces(model, tau)
+        self.force_law = given_external_forces(model, f_ext)
+        self.named = [named.name for named in model.elements]
         self.elements = acting_elements(model, elements)
         self.parts = {name: _without_loops(model, name) for name in _PARTS}
         self.tree_drives = [i for i, b in enumerate(model.bodies) if b.joint.is_rheonomic]
@@ -382,6 +385,15 @@ class _Books:
         power["dampers"] = self._dampers(q, v, moving)
         forces, stored = self._elements(t, q, v, power, drives)
         forces = forces + outside
+        acts: dict[str, tuple[float, float]] = {}
+        if self.named:
+            acted = acting(model, t, q, v)
+            for name in self.named:
+                pushed = float(acted.joint_forces(name) @ v)
+                pushed += float(np.sum(acted.wrenches(name) * velocities[1:]))
+                acts[name] = pushed, float(acted.parts[name].energy)
+            power["elements"] = sum(pushed for pushed, _ in acts.values())
+            tau, forces = tau + acted.joint_forces(), forces + acted.wrenches()
         if self.contact is not None:
             touch = self.contact(t, np.concatenate([q, v]))
             power["friction"] = touch.power
@@ -398,10 +410,13 @@ class _Books:
             a = FD(model, q, v, tau, forces, t=t)
         self._tree_drives(t, q, v, a, forces, drives)
         power["drives"] = sum(drives.values())
-        energies = {name: energy(part, q, t=t).potential for name, part in self.parts.items()}
+        energies = {
+            name: energy(part, q[: part.nq], t=t).potential for name, part in self.parts.items()
+        }
         energies |= {"kinetic": energy(model, q, v, t=t).kinetic, "loop springs": stored}
         slope = np.concatenate([position_rate(model, q, v, t=t), a])
-        return _Account(energies, np.array([power[name] for name in ENTRIES]), drives, slope)
+        powers = np.array([power[name] for name in ENTRIES])
+        return _Account(energies, powers, drives, slope, acts)
 
     def _dampers(self, q: Array, v: Array, moving: Kinematics) -> float:
         """Power of dampers in joints, in stops that are touched, and between points."""

@@ -17,6 +17,7 @@ from integrators.tracing import TracingError, traced
 from integrators.tracing.symbols.symbol import Symbol
 
 from ...checks import Array, ArrayLike, real_array
+from ...dynamics.acting import acting
 from ...dynamics.factored import is_shallow
 from ...dynamics.hybrid.articulated import hybrid_articulated
 from ...dynamics.hybrid.closed import hybrid_closed
@@ -141,12 +142,16 @@ class PrescribedMotion:
 
     def forces(self, tau: Any, f_ext: Any, params: ArrayLike) -> tuple[Any, Array]:
         """Joint forces as a function, tau of forward freedoms as given, and its parameters."""
-        tau_law, force_law, p0 = force_laws(self.model, tau, f_ext, params)
+        model = self.model
+        tau_law, force_law, p0 = force_laws(model, tau, f_ext, params)
 
         def law(t: Any, q: Any, v: Any, p: Any) -> Any:
             given = None if tau_law is None else tau_law(t, q, v, p)
             outside = None if force_law is None else force_law(t, q, v, p)
-            return self._forces(t, q, v, given, outside)
+            total = self._forces(t, q, v, given, outside)
+            if model.elements:  # they act besides what is given here
+                total = total - acting(model, t, q, v).joint_forces()
+            return total
 
         return (law if len(p0) else lambda t, q, v: law(t, q, v, p0)), p0
 

@@ -166,12 +166,17 @@ def test_the_notes_example():
     assert found.lipschitz.guaranteed
     assert pytest.approx(4 * math.sqrt(math.e), rel=1e-12) == found.M2
     values = [found.largest_error, *found.final.values()]
-    assert list(found.final) == ["logarithmic norm", "geometric (A^N)", "exponential", "Eq 1.16"]
+    assert list(found.final) == [
+        "logarithmic norm",
+        "geometric (A^N)",
+        "exponential",
+        "exponential, coarse",
+    ]
     assert values == sorted(values)
     assert found.largest_error == pytest.approx(0.2032, abs=FOUR_DIGITS)
     assert found.final["geometric (A^N)"] == pytest.approx(0.5255, abs=FOUR_DIGITS)
     assert found.final["exponential"] == pytest.approx(0.5666, abs=FOUR_DIGITS)
-    assert found.final["Eq 1.16"] == pytest.approx(0.8963, abs=FOUR_DIGITS)
+    assert found.final["exponential, coarse"] == pytest.approx(0.8963, abs=FOUR_DIGITS)
     for values in found.curves.values():  # on the whole grid, not only at its end
         assert np.all(found.error <= values + 1e-15)
 
@@ -183,7 +188,7 @@ def test_bounds_shrink_like_h():
 
 
 def test_limit_for_L_equal_to_zero():
-    """y' = cos t: L = 0, and the bounds become (b − a) M₂ h/2; Eq 1.16 says nothing."""
+    """y' = cos t: L = 0, and the bounds become (b − a) M₂ h/2; the coarse form says nothing."""
     problem = IVP(lambda t, y: np.cos(t) + 0 * y, [0.0], (0, 2), exact=lambda t: np.sin([t]))
     found = analysis.euler_bounds(problem, 20)
     assert found.L == 0
@@ -191,7 +196,7 @@ def test_limit_for_L_equal_to_zero():
     expected = 2 * found.M2 * found.h / 2
     assert found.final["geometric (A^N)"] == pytest.approx(expected)
     assert found.final["exponential"] == pytest.approx(expected)
-    assert found.final["Eq 1.16"] == math.inf
+    assert found.final["exponential, coarse"] == math.inf
     assert found.largest_error <= found.final["logarithmic norm"] <= expected
     near = analysis.euler_bounds(problem, 20, L=1e-9)  # the limit is continuous
     assert near.final["geometric (A^N)"] == pytest.approx(expected, rel=1e-6)

@@ -67,7 +67,7 @@ def test_curves_are_the_results(results):
     assert drawn["true error: 0.2032"][1:] == pytest.approx(bounds.error[1:])
     assert "geometric (A^N): 0.5255" in drawn
     assert "exponential: 0.5666" in drawn
-    assert "Eq 1.16: 0.8963" in drawn
+    assert "exponential, coarse: 0.8963" in drawn
     (existence,) = results["several_solutions"]
     stays, leaves, start = plot.several_solutions(existence, np.array([-1.0, 0.0, 2.0])).lines
     assert stays.get_ydata() == pytest.approx([0, 0, 0])

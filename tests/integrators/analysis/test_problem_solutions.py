@@ -297,3 +297,33 @@ def test_reduction_refuses():
     with pytest.raises(ValueError, match="5 components"):
         reduced().split(np.zeros(4))
     assert isinstance(reduced().ivp([(0, 0, 2), (0, 2)], (0, 1)), IVP)
+
+
+def test_no_smaller_box_helps_where_time_hides_the_growth():
+    """y' = t√|y| at (0, 0): at t = 0 itself f is 0; y = 0 and y = t⁴/16 are solutions."""
+    found = analysis.existence(lambda t, y: t * np.sqrt(np.abs(y)), 0.0, [0.0])
+    assert found.verdict == "not unique"
+    assert "smaller box for uniqueness" not in str(found)
+    t = np.array([-0.8, 0.0, 0.5, 1.0])
+    assert found.solutions[1](t) == pytest.approx(t**4 / 16, abs=1e-9)
+
+
+def test_the_cube_root_has_two_solutions():
+    found = analysis.existence(lambda t, y: np.cbrt(y), 0.0, [0.0])
+    assert found.verdict == "not unique"
+    assert found.solutions[1](0.75) == pytest.approx((2 / 3 * 0.75) ** 1.5, rel=1e-7)
+
+
+def test_a_jump_is_no_separation_of_variables():
+    """f = 1 above 0 and −1 at and below it: from 0 backwards there is no way."""
+    found = analysis.existence(lambda t, y: [1.0 if y[0] > 0 else -1.0], 0.0, [0.0])
+    assert found.verdict == "unknown"
+    assert "backwards there is none" in str(found)
+    assert "separation" not in str(found)
+    assert "it can stay" in str(analysis.existence(lambda t, y: -np.sign(y), 0.0, [0.0]))
+
+
+def test_logarithms_are_not_taken_for_powers():
+    """y log|y|: ∫dy/f diverges, the solution is unique; numbers cannot prove that."""
+    found = analysis.existence(lambda t, y: y * np.log(np.abs(y) + 1e-300), 0.0, [0.0])
+    assert found.verdict == "exists"

@@ -20,6 +20,7 @@ GRAVITY = 3.0
 METHODS = [
     ("DOPRI5", None), ("DOP853", None), ("RADAU5", None), ("Gauss4", None), ("RK4", 0.07),
     ("Taylor", None), ("Verner65", None), ("RadauVariable", None), ("Kvaerno5", None),
+    ("NDF", None), ("Adams", None),
     ("scipy:RK45", None),
 ]  # fmt: skip
 SEEDS = [*range(60), 1074]  # the last passes the height twice at the very start of a long step

@@ -57,7 +57,7 @@ def temperature(t):
     return 30 - 12 * math.exp(-s) if s < HEATING else 22 * math.exp(-(s - HEATING))
 
 
-@pytest.mark.parametrize("method", ["DOPRI5", "DOP853", "RADAU5", "Gauss4", "RadauVariable"])
+@pytest.mark.parametrize("method", ["DOPRI5", "DOP853", "RADAU5", "Gauss4", "RadauVariable", "BDF"])
 @pytest.mark.parametrize("traced_functions", [False, True])
 def test_thermostat(method, traced_functions):
     sol = solve(thermostat(traced_functions), method=method, rtol=1e-10, atol=1e-10,

@@ -22,7 +22,7 @@ from integrators import (
     traced,
 )
 
-METHODS = ["DOPRI5", "DOP853", "RADAU5", "Gauss4", "Taylor", "RadauVariable"]
+METHODS = ["DOPRI5", "DOP853", "RADAU5", "Gauss4", "Taylor", "RadauVariable", "BDF", "Adams"]
 TIGHT = {"rtol": 1e-10, "atol": 1e-12}
 
 

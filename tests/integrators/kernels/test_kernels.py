@@ -23,6 +23,8 @@ CASES = [
     ("SDIRK4", {}),
     ("Kvaerno3", {"step": 0.1, "dense_output": True}),
     ("RadauVariable", {"rtol": 1e-9}),
+    ("BDF", {"rtol": 1e-6}),
+    ("Adams", {"rtol": 1e-8}),
     (Taylor(8), {"dense_output": True}),
 ]
 

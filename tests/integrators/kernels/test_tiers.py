@@ -17,7 +17,17 @@ from multibody import as_ivp, assemble, mechanisms
 
 METHODS = [
     *("DOPRI5", "DOP853", "Verner76", "RK4", "Tsit5", "BS3"),
-    *("RADAU5", "RadauVariable", "LobattoIIIC4", "Gauss2", "SDIRK4", "Kvaerno3", "TRBDF2"),
+    *(
+        "BDF",
+        "Adams",
+        "RADAU5",
+        "RadauVariable",
+        "LobattoIIIC4",
+        "Gauss2",
+        "SDIRK4",
+        "Kvaerno3",
+        "TRBDF2",
+    ),
     Taylor(8),
     Taylor("auto"),
 ]

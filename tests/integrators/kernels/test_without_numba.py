@@ -35,6 +35,7 @@ at_2 = [-0.3062009540, -0.9090470640]
 SAMPLES = {
     "methods": """
 ours = [Taylor(8), Taylor("auto")]
+ours += ["BDF", "Adams"]
 for method in ["DOP853", "RK4", "RADAU5", "RadauVariable", "Gauss2", "SDIRK4", *ours]:
     s = solve(f, (0, 2), [1, 0], method=method, dense_output=True, rtol=1e-7, atol=1e-9)
     assert s.success, s

@@ -286,6 +286,8 @@ def test_interpreted_loops_watch_traced_events(method, monkeypatch):
         ("RADAU5", [0.0, 0.3, 2.0]),
         ("SDIRK4", None),
         ("RadauVariable", None),
+        ("BDF", [0.0, 0.3, 2.0]),
+        ("Adams", None),
         ("RK4", [0.0, 0.3, 2.0]),
         (Taylor(), [0.3]),
         (Taylor("auto"), None),

@@ -16,6 +16,8 @@ METHODS = [
     "Verner98",
     "BS23",
     "RadauVariable",
+    "BDF",
+    "Adams",
     "Taylor(10)",
 ]
 

@@ -164,7 +164,7 @@ def test_error_estimates_of_fully_implicit_families_work(s):
     assert catalogue.get(f"RadauIIA{s}").order == 2 * s - 1
 
 
-@pytest.mark.parametrize("method", ["RADAU5", "SDIRK4", "RadauVariable"])
+@pytest.mark.parametrize("method", ["RADAU5", "SDIRK4", "RadauVariable", "BDF"])
 def test_sparse_mass_with_a_dense_jacobian(method):
     mass = csc_matrix(np.diag([2.0, 1.0]))
     solution = solve(
@@ -186,7 +186,7 @@ def reaction_chain(t, y):
     return -1e3 * y**3 + np.roll(y, 1)
 
 
-@pytest.mark.parametrize("method", ["RADAU5", "SDIRK4", "RadauVariable", "LobattoIIIC3"])
+@pytest.mark.parametrize("method", ["RADAU5", "SDIRK4", "RadauVariable", "LobattoIIIC3", "BDF"])
 @pytest.mark.parametrize("n", [40, 41])
 def test_large_traced_systems_have_exact_jacobians(method, n):
     """No evaluation of f is spent on differences, on either side of where LAPACK takes over."""

@@ -40,7 +40,7 @@ METHODS = [
     for name in catalogue.names()
     if not catalogue.get(name).is_explicit and catalogue.get(name).order > 1
 ]
-METHODS += ["RadauVariable", "Taylor", "Taylor(auto)"]
+METHODS += ["BDF", "NDF", "Adams", "RadauVariable", "Taylor", "Taylor(auto)"]
 FALL = traced(ball, n=2)
 
 

@@ -153,7 +153,7 @@ def test_projection_and_callback_that_raise_keep_the_run():
         assert solution.t[-1] >= 0.5
 
 
-@pytest.mark.parametrize("method", ["RADAU5", "SDIRK4", "RadauVariable", "DOP853"])
+@pytest.mark.parametrize("method", ["RADAU5", "SDIRK4", "RadauVariable", "DOP853", "BDF", "Adams"])
 @pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt])
 def test_whichever_evaluation_raises_ends_the_run(method, error):
     """Also those for differences in a Jacobian, where evaluations before and after it succeed."""

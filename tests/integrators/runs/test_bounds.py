@@ -16,7 +16,7 @@ ROBERTSON = IVP(
 )
 
 
-@pytest.mark.parametrize("method", ["RADAU5", "RadauIIA2", "RadauVariable", "SDIRK4"])
+@pytest.mark.parametrize("method", ["RADAU5", "RadauIIA2", "RadauVariable", "SDIRK4", "BDF"])
 def test_concentrations_stay_nonnegative(method):
     """With loose tolerances, Robertson's problem runs away once one of them is below zero."""
     free = solve(ROBERTSON, method=method, rtol=1e-6, atol=1e-6)

@@ -7,7 +7,7 @@ import scipy.sparse
 from integrators import IVP, Event, Status, solve, traced
 
 METHODS = [
-    *("DOPRI5", "DOP853", "RADAU5", "RadauVariable", "scipy:RK45", "scipy:LSODA"),
+    *("DOPRI5", "DOP853", "RADAU5", "RadauVariable", "BDF", "Adams", "scipy:RK45", "scipy:LSODA"),
     *(("RK4", 0.07), ("SDIRK4", 0.07)),
 ]
 GRAVITY = 9.81

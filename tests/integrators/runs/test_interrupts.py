@@ -24,7 +24,7 @@ from integrators import (
 )
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-METHODS = ["DOPRI5", "RADAU5", "RadauVariable", "scipy:RK45", "scipy:LSODA"]
+METHODS = ["DOPRI5", "RADAU5", "RadauVariable", "BDF", "scipy:RK45", "scipy:LSODA"]
 
 
 def stops_with(error, at=0.5):

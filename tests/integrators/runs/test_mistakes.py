@@ -1,5 +1,6 @@
 """Mistakes that students make, and what SciPy's users expect: each gets a sentence that helps."""
 
+import math
 import warnings
 
 import numpy as np
@@ -229,3 +230,16 @@ def test_two_components_keep_the_documented_order():
 def test_an_interval_that_is_none_is_told_the_order():
     with pytest.raises(ValueError, match=r"solve\(f, t_span, y0\) and IVP\(f, y0, t_span\)"):
         solve(decay, 3.0, [1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize(
+    ("f", "remedy"),
+    [
+        (lambda y: -y, "write t as the first argument"),
+        (lambda t, y: math.sin(y), "np.sin for math.sin"),
+        (lambda t, y: -y if y > 0 else y, "np.where for all of them"),
+    ],
+)
+def test_what_python_says_is_followed_by_what_to_do(f, remedy):
+    with pytest.raises((TypeError, ValueError), match=remedy):
+        solve(f, (0.0, 1.0), [1.0, 2.0])

@@ -53,7 +53,7 @@ def test_explicit_methods(name, method):
 
 
 @pytest.mark.parametrize("name", STIFF)
-@pytest.mark.parametrize("method", ["RADAU5", "RadauIIA5", "RadauVariable", "Kvaerno5"])
+@pytest.mark.parametrize("method", ["RADAU5", "RadauIIA5", "RadauVariable", "Kvaerno5", "NDF"])
 def test_stiff_problems(name, method):
     problem = problems.get(name)
     options = {"atol": 1e-10, **STIFF[name]}

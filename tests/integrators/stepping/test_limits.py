@@ -5,7 +5,17 @@ import pytest
 
 from integrators import Event, Status, Taylor, solve, solve_many, traced
 
-METHODS = ["DOPRI5", "DOP853", "RK4", "RADAU5", "SDIRK4", "RadauVariable", "scipy:RK45"]
+METHODS = [
+    "DOPRI5",
+    "DOP853",
+    "RK4",
+    "RADAU5",
+    "SDIRK4",
+    "RadauVariable",
+    "BDF",
+    "Adams",
+    "scipy:RK45",
+]
 
 
 def ramp(t, y):

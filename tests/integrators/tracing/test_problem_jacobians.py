@@ -30,7 +30,7 @@ def test_jacobian_of_every_problem(name):
         assert not np.any(expected[J.sparsity.toarray() == 0])
 
 
-@pytest.mark.parametrize("method", ["RADAU5", "RadauIIA5", "SDIRK4", "RadauVariable"])
+@pytest.mark.parametrize("method", ["RADAU5", "RadauIIA5", "SDIRK4", "RadauVariable", "BDF"])
 @pytest.mark.parametrize("name", ["hires", "oregonator", "van_der_pol_100", "robertson"])
 def test_implicit_methods_take_no_differences(name, method):
     """With the exact Jacobian f is evaluated by Newton's iteration only, whoever supplies it."""

@@ -66,19 +66,25 @@ class Conversion:
 
 @dataclass(frozen=True)
 class Converted:
-    """Equations with their structure, after as many conversions as were possible."""
+    """Equations with their structure, after as many conversions as were possible.
+
+    `written` has the highest derivative of each unknown in the equations as given.
+    """
 
     equations: Equations
     sigma: Signature
     offsets: Offsets | None
     done: tuple[Conversion, ...]
     singular: Singularity | None = None
+    written: tuple[int, ...] = ()
 
     @property
     def index(self) -> int:
         """The structural index of the equations as they were given.
 
-        What is differentiated once it has been combined was differentiated before, perhaps.
+        What is differentiated once it has been combined was differentiated before, perhaps. And
+        where the derivative of an unknown that is written in an equation, or the first, is higher
+        than the leading one, it takes so many differentiations more.
         """
         assert self.offsets is not None
         c = self.offsets.c.tolist()
@@ -94,7 +100,9 @@ class Converted:
             (before + c[i] for i, parts in enumerate(inside) for before in parts.values()),
             default=0,
         )
-        return deepest + int(self.offsets.d.min(initial=1) == 0)
+        leading = self.offsets.d.tolist()
+        wanted = [*self.written, *([1] * (len(leading) - len(self.written)))]
+        return deepest + max(0, *(max(1, o) - d for o, d in zip(wanted, leading)))
 
 
 def converted(equations: Equations, parameters: Sequence[float] | None) -> Converted:
@@ -116,6 +124,9 @@ def converted(equations: Equations, parameters: Sequence[float] | None) -> Conve
     """
     sigma = signature(equations)
     found = offsets(sigma)
+    written = [0] * equations.n
+    for j, order in zip(sigma.columns.tolist(), sigma.orders.tolist()):
+        written[j] = max(written[j], order)
     done: list[Conversion] = []
     singular = None
     while found is not None and len(done) < MOST_CONVERSIONS:
@@ -129,7 +140,7 @@ def converted(equations: Equations, parameters: Sequence[float] | None) -> Conve
             break  # no progress
         equations, sigma, found, singular = new, new_sigma, new_offsets, None
         done.append(conversion)
-    return Converted(equations, sigma, found, tuple(done), singular)
+    return Converted(equations, sigma, found, tuple(done), singular, tuple(written))
 
 
 def _improved(

@@ -126,7 +126,7 @@ def _given(
     system: DAE, start: Start, t_span: Any, events: Any, fields: dict[str, Any]
 ) -> DAEProblem:
     array = system.array
-    given = system.derived("given", lambda: AsGiven(array))
+    given = system.derived("given", lambda: AsGiven(array, system.equations))
     completed = Completed(array, given.in_array, given.state)
     return DAEProblem(
         given.rhs,

@@ -263,7 +263,7 @@ def _euler_bound(answer: Any) -> Grade:
     bounds = euler_bounds(problems.get("linear_growth"), 40, L=1.0).largest
     hints = {
         bounds["geometric (A^N)"]: "this is the form with A^N; (1 + hL)^N ≤ e^{L(b−a)}",
-        bounds["Eq 1.16"]: "this is Eq 1.16; the form asked for is sharper",
+        bounds["exponential, coarse"]: "this is the form without −1; the one asked for is sharper",
     }
     return number_check(answer, bounds["exponential"], hints=hints)
 

@@ -1,0 +1,31 @@
+"""Force laws of machines: springs, bushings, friction, motors, controllers; and how to add one."""
+
+from .base import ELEMENTS, Element, ForceLaw, NamedElement, element_kind
+from .controllers import PID, FirstOrderFilter, Sampled, SampledLaw, SampledPID
+from .drives import DCMotor, HydraulicCylinder
+from .friction import BristleFriction, Friction, RollingResistance
+from .signals import Table
+from .springs import Bushing, JointSpring, PointForce, SpringLaw
+
+__all__ = [
+    "ELEMENTS",
+    "PID",
+    "BristleFriction",
+    "Bushing",
+    "DCMotor",
+    "Element",
+    "FirstOrderFilter",
+    "ForceLaw",
+    "Friction",
+    "HydraulicCylinder",
+    "JointSpring",
+    "NamedElement",
+    "PointForce",
+    "RollingResistance",
+    "Sampled",
+    "SampledLaw",
+    "SampledPID",
+    "SpringLaw",
+    "Table",
+    "element_kind",
+]
