@@ -179,7 +179,7 @@ def _one_constraint(
     begins = np.cumsum([0, m, m * nv, m, m, m * size])
     delta, K_v, speed, gamma, push = (slice(i, j) for i, j in pairwise(begins))
     K, P = value[K_v].reshape(m, nv).copy(), value[push].reshape(m, size)
-    dK, dP = change[K_v].reshape(m, nv, -1), change[push].reshape(m, size, -1)
+    dK, dP = change[K_v].reshape(m, nv, nd + nv), change[push].reshape(m, size, nd + nv)
     residual = np.einsum("rkc,k->rc", dK, w.a_q) - change[gamma]
     residual += 2.0 * alpha * change[speed] + beta**2 * change[delta]
     forces = -np.einsum("rkc,r->kc", dK, lam)

@@ -178,11 +178,11 @@ def _compare(first: Model, other: Model) -> None:
                 f"constraint {f.name!r}: its functions compute different things; numbers that "
                 "vary between models are to be its parameters: add_constraint(…, parameters=[…])"
             )
-    for e, its in zip(first.elements, other.elements):
-        if e.element.shape() != its.element.shape():
+    for e, made in zip(first.elements, other.elements):
+        if e.element.shape() != made.element.shape():
             raise StructureError(
                 f"element {e.name!r} differs in more than numbers: {e.element!r:.200} and "
-                f"{its.element!r:.200}"
+                f"{made.element!r:.200}"
             )
     for s, r in zip(first.springs, other.springs):
         if (s.body_a, s.body_b) != (r.body_a, r.body_b):
