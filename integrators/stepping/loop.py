@@ -19,6 +19,7 @@ from ..kernels.elementary import log
 from ..kernels.pointers import invoke
 from .control import (
     EPS,
+    KEEP_STEP,
     NONFINITE_FACTOR,
     STRETCH,
     factor_after_rejection,
@@ -49,8 +50,6 @@ from .state import (
     UNPROJECTED,
 )
 from .watch import zero_possible
-
-KEEP_STEP = 1.2  # implicit methods keep h (and their factorisations) if it would grow by less
 
 
 @kernel

@@ -107,7 +107,8 @@ def held_motion(
     w = run_contacts(model, moved=bool(model.bonds))
     _inertia(tree)
     _system(w)
-    return HeldMotion(w.a_q.copy(), w.contact_force.reshape(-1, 3).copy(), w.slope.copy())
+    slopes = w.slope[: w.held_count[0]].copy()
+    return HeldMotion(w.a_q.copy(), w.contact_force.reshape(-1, 3).copy(), slopes)
 
 
 def held_multipliers(
@@ -124,6 +125,7 @@ def _loaded(model: Model, held: Held, t: float, q: Array, v: Array, tau: Any) ->
     tree.tau[:] = 0.0 if tau is None else tau
     contacts = contacts_of(model)
     w: Any = contacts.workspace
+    contacts.make_room(w, 3 * len(held.points))
     j = 0
     for i, state, angle in zip(held.points, held.states, held.angles):
         for k in range(3 if state == "sticks" else 1):

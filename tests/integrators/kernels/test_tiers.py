@@ -197,7 +197,7 @@ def test_mechanisms_go_over(how, loop, goes_over, monkeypatch):
 
 
 def test_lanes_go_over(goes_over, monkeypatch):
-    from integrators.many import in_lanes
+    from integrators.many.lanes import runs as in_lanes
 
     f = traced(lambda t, y, p: np.array([y[1], -p[0] * np.sin(y[0])]), n=2, params=1)
     starts = np.random.default_rng(3).normal(size=(64, 2))
