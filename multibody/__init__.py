@@ -269,6 +269,7 @@ __all__ = [
     "conditioning",
     "consistent_velocity",
     "constrained_accelerations",
+    "constraint_forces",
     "constraints",
     "contact_accelerations",
     "contact_forces",
@@ -363,6 +364,7 @@ __all__ = [
     "sphere",
     "state",
     "velocity",
+    "with_gears",
     "xlt",
 ]
 
@@ -381,7 +383,7 @@ _LATER = {
     "Impact": "contact.impacts",
     "JointReactions": "dynamics.loops.reactions",
     "LCPError": "contact.lcp",
-    "LoopClosure": "dynamics.loops.independent",
+    "LoopClosure": "dynamics.loops.closure",
     "LoopElement": "dynamics.loops.joints",
     "ModelFamily": "mechanisms.families",
     "ModelFile": "io.named_numbers",
@@ -396,13 +398,14 @@ _LATER = {
     "branched_cost": "dynamics.numerics.cost",
     "closed_loop_inverse_dynamics": "dynamics.loops.actuation",
     "conditioning": "dynamics.numerics.conditioning",
+    "constraint_forces": "dynamics.loops.forces",
     "contact_accelerations": "contact.accelerations",
     "contact_forces": "runs.contact.observe",
     "contact_kinematics": "contact.kinematics",
     "cost": "dynamics.numerics.cost",
     "coulomb": "contact.cones",
     "energy_ledger": "runs.observing.ledger",
-    "gears": "dynamics.loops.independent",
+    "gears": "dynamics.loops.closure",
     "handle_dynamics": "dynamics.book.handles",
     "hybrid_dynamics": "dynamics.hybrid.functions",
     "impact": "contact.impacts",
@@ -430,6 +433,7 @@ _LATER = {
     "separate": "contact.separate",
     "simplify": "dynamics.parameters.equivalence",
     "solve_lcp": "contact.lcp",
+    "with_gears": "dynamics.loops.closure",
 }
 
 

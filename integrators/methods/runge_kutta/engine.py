@@ -161,7 +161,7 @@ class ExplicitEngine(Engine):
             around = LARGEST_AROUND if has_llvm() else 0  # only machine code calls by address
             function = fused_step_function(self.problem.f, self.tableau, k, max_norm, s, around)
             if function is not None:
-                self.fused = function.machine_code()
+                self.fused = function.code_alone()
 
     def _workspace(self, shared: dict[str, Any]) -> Explicit:
         tableau = self.tableau
