@@ -399,6 +399,7 @@ __all__ = [
     "subspaces",
     "subtree_dynamics",
     "velocity",
+    "with_gears",
     "xlt",
 ]
 
@@ -431,7 +432,7 @@ _LATER = {
     "JointForces": "dynamics.book.divide_and_conquer",
     "JointReactions": "dynamics.loops.reactions",
     "LCPError": "contact.lcp",
-    "LoopClosure": "dynamics.loops.independent",
+    "LoopClosure": "dynamics.loops.closure",
     "LoopElement": "dynamics.loops.joints",
     "ModelFamily": "mechanisms.families",
     "ModelFile": "io.named_numbers",
@@ -452,7 +453,7 @@ _LATER = {
     "closed_loop_inverse_dynamics": "dynamics.loops.actuation",
     "conditioning": "dynamics.numerics.conditioning",
     "connect": "dynamics.book.divide_and_conquer",
-    "constraint_forces": "algebra.subspaces",
+    "constraint_forces": "dynamics.loops.forces",
     "contact_accelerations": "contact.accelerations",
     "contact_forces": "runs.contact.observe",
     "contact_kinematics": "contact.kinematics",
@@ -465,7 +466,7 @@ _LATER = {
     "dual_transform": "algebra.subspaces",
     "dyads": "algebra.subspaces",
     "energy_ledger": "runs.observing.ledger",
-    "gears": "dynamics.loops.independent",
+    "gears": "dynamics.loops.closure",
     "handle_dynamics": "dynamics.book.handles",
     "hybrid_dynamics": "dynamics.hybrid.functions",
     "impact": "contact.impacts",
@@ -499,6 +500,7 @@ _LATER = {
     "solve_lcp": "contact.lcp",
     "split_force": "algebra.subspaces",
     "subtree_dynamics": "dynamics.book.handles",
+    "with_gears": "dynamics.loops.closure",
 }
 
 

@@ -230,6 +230,11 @@ def divide_and_conquer(
     (4, True)
     """
     one_of(order, "order", ("pairs", "leaves"))
+    if model.constraints:
+        raise ValueError(
+            f"divide_and_conquer: expected joints between bodies only, received the constraint "
+            f"{model.constraints[0].name!r}, which is a function of all positions; use FD"
+        )
     q, v_all, _ = numbers(model, q, v, None, "tau")
     w = base_coordinates(model, q, v_all, t)
     tau_all, known = applied_forces(model, q, v_all, tau, f_ext, t, w)

@@ -64,5 +64,10 @@ def count_mobility(model: Model, planar: bool = False) -> MobilityCount:
     >>> count_mobility(mechanisms.four_bar()).mobility
     -2
     """
+    if model.constraints:
+        raise ValueError(
+            f"count_mobility: expected joints only, received the constraint "
+            f"{model.constraints[0].name!r}, whose effect cannot be counted; use mobility(model, q)"
+        )
     freedoms = model.nv + sum(loop.joint.nv for loop in model.loops)
     return MobilityCount(freedoms, len(model.loops), bool(planar))

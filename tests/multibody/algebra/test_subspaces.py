@@ -63,7 +63,7 @@ def test_example_3_1_and_the_choice_of_active_forces():
     assert np.allclose(S.T @ taken, 0, atol=ROUNDING)
     again, _ = mb.split_force(I, S @ rng.standard_normal((2, 2)), f)
     assert np.allclose(moving, again, atol=1e-10)
-    T = mb.constraint_forces(S)
+    T = mb.subspaces.constraint_forces(S)
     assert np.allclose(T.T @ S, 0, atol=ROUNDING)
     accelerations, constraint = [], []
     for along in (None, rng.standard_normal((6, 2))):

@@ -90,7 +90,9 @@ def test_parts_may_be_joined_in_any_order():
     def joint(p, s, n):
         S = rng.standard_normal((6, n))
         numbers = rng.standard_normal(6), rng.standard_normal(n), np.zeros(n)
-        return mb.JointForces(p, s, mb.constraint_forces(S), mb.active_forces(S), *numbers)
+        return mb.JointForces(
+            p, s, mb.subspaces.constraint_forces(S), mb.active_forces(S), *numbers
+        )
 
     a, b, c = body("grip", "a"), body("b1", "b2"), body("c", "end")
     first, second = joint("a", "b1", 1), joint("b2", "c", 2)
