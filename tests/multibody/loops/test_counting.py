@@ -77,24 +77,27 @@ def test_sphere_in_cylinder_in_the_tree():
     assert T.shape == (6, 2)
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_loops_do_not_feel_how_far_away_they_are(seed):
-    """A floating mechanism a million metres away: the same gaps, constraints, accelerations."""
-    drawn = draw(seed, floating=True, loops=2, driven=False, elements=False)
-    model, q, v, tau = drawn.model, drawn.q, drawn.v, drawn.tau
+def floating_mechanisms(count):
+    """Floating mechanisms with a loop that does not lead to the base, without springs."""
+    seed = 0
+    while count:
+        drawn = draw(seed, floating=True, loops=2, driven=False, elements=False)
+        inside = tuple(x for x in drawn.model.loops if x.predecessor and x.successor)
+        seed += 1
+        if inside:
+            count -= 1
+            yield replace(drawn.model, springs=(), loops=inside), drawn.q, drawn.v, drawn.tau
 
-    model = replace(
-        model, springs=(), loops=tuple(x for x in model.loops if x.predecessor and x.successor)
-    )
-    if not model.loops:
-        pytest.skip("all its loops lead to the base")
-    far = q.copy()
-    far[4:7] += [1e6, -2e6, 5e5]
-    for near, away in zip(mb.constraints(model, q, v)[:4], mb.constraints(model, far, v)[:4]):
-        assert np.array_equal(near, away)
-    a = mb.FD(model, q, v, tau)
-    turned_gravity = np.abs(mb.FD(model, far, v, tau) - a).max()
-    assert turned_gravity <= 1e-13 * max(1.0, np.abs(a).max())
+
+def test_loops_do_not_feel_how_far_away_they_are():
+    """A floating mechanism a million metres away: the same gaps, constraints, accelerations."""
+    for model, q, v, tau in floating_mechanisms(6):
+        far = q.copy()
+        far[4:7] += [1e6, -2e6, 5e5]
+        for near, away in zip(mb.constraints(model, q, v)[:4], mb.constraints(model, far, v)[:4]):
+            assert np.array_equal(near, away)
+        a = mb.FD(model, q, v, tau)
+        assert np.abs(mb.FD(model, far, v, tau) - a).max() <= 1e-13 * max(1.0, np.abs(a).max())
 
 
 def test_linkages_far_from_the_origin_of_the_base():
