@@ -292,11 +292,13 @@ class UserJoint(_FromPose):
 
     def _law_of_time(self) -> bool:
         """Whether the law looks at the time, or moves the joint by itself, where it was tried."""
-        rng = np.random.default_rng(0)
-        for _ in range(TRIALS if self._law is not None else 0):
+        law, rng = self._law, np.random.default_rng(0)
+        if law is None:
+            return False
+        for _ in range(TRIALS):
             q, v = self.random(rng), rng.standard_normal(self.nv)
             try:
-                *parts, sigma = self._law(_NoTime(), q, v)
+                *parts, sigma = law(_NoTime(), q, v)
                 numbers = [np.asarray(x, float) for x in parts if x is not None]
                 moved = sigma is not None and np.any(np.asarray(sigma, float) != 0.0)
             except Exception:  # whatever a law does with a time that is none
