@@ -12,7 +12,7 @@ from typing import Any
 
 from integrators.files import write_text
 
-from .definition import Lab, Task, load_lab
+from .definition import FOLDER, Lab, Task, load_lab
 
 __all__ = ["EXPORTS", "export_lab", "handout", "solution", "write_lab"]
 
@@ -232,9 +232,10 @@ def _otter(lab: Lab) -> list[dict[str, Any]]:
 
 def _test(lab: Lab, task: Task) -> str:
     """Code that passes if an answer is right; truths are computed, not written down."""
+    where = lab.name if lab.folder == FOLDER else f"{lab.name}.toml"
     return (
         "from featherstep.lab import assess, load_lab\n"
-        f"grade = assess(load_lab({lab.name!r}), {task.name!r}, {task.variable})\n"
+        f"grade = assess(load_lab({where!r}), {task.name!r}, {task.variable})\n"
         "assert grade, grade.message"
     )
 
@@ -245,6 +246,10 @@ EXPORTS = {"nbgrader": _nbgrader, "otter": _otter}
 def export_lab(lab: Lab, kind: str, out: Path) -> Path:
     """Write a lab in the form of another grader: "nbgrader" or "otter".
 
-    All students have the same numbers there.
+    All students have the same numbers there. A lab of one's own is written beside its notebook,
+    because the tests read it.
     """
+    if lab.folder != FOLDER:
+        out.mkdir(parents=True, exist_ok=True)
+        write_text(str(out / f"{lab.name}.toml"), lab.source)
     return _write(out / f"{lab.name}.ipynb", _notebook(lab, "", EXPORTS[kind](lab)))
