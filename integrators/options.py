@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,7 @@ def _tolerances(atol: Any, n: int) -> tuple[float, NDArray[np.float64]]:
     """
     if isinstance(atol, float):
         least = largest = atol
-        weights = np.full(n, max(atol, SMALLEST_ATOL))
+        weights = _equal_weights(max(atol, SMALLEST_ATOL), n)
     else:
         given = np.asarray(atol, dtype=np.float64)
         if given.shape not in ((), (1,), (n,)):
@@ -100,6 +101,13 @@ def _tolerances(atol: Any, n: int) -> tuple[float, NDArray[np.float64]]:
     if not (least >= 0 and largest < np.inf):  # nor NaN
         raise ValueError(f"atol must not be negative, NaN or infinite, got {atol!r}")
     return least, weights
+
+
+@lru_cache(maxsize=64)
+def _equal_weights(atol: float, n: int) -> NDArray[np.float64]:
+    weights = np.full(n, atol)
+    weights.flags.writeable = False
+    return weights
 
 
 def _positive(name: str, value: Any) -> float:

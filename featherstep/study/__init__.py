@@ -16,7 +16,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .recording.quantities import energy, loop_force, observed, position, reaction, state
+    from multibody.runs.observing.recorded import (
+        energy,
+        loop_force,
+        observed,
+        position,
+        reaction,
+        state,
+    )
+
     from .recording.reductions import At, EventTime, Final, Integral, Max, Mean, Min
     from .rerun import Rerun
     from .sampling.distributions import (
@@ -64,17 +72,18 @@ _HOMES = {
     "sampling.distributions": (
         ["Choice", "LogNormal", "LogUniform", "Normal", "Triangular", "TruncatedNormal", "Uniform"]
     ),
-    "recording.quantities": ["energy", "loop_force", "observed", "position", "reaction", "state"],
     "recording.reductions": ["At", "EventTime", "Final", "Integral", "Max", "Mean", "Min"],
     "working.running": ["Progress", "StudyInterrupted"],
     "starts": ["Assembled"],
     "rerun": ["Rerun"],
     "study": ["Study"],
 }
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
+_HOME = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
+_QUANTITIES = ["energy", "loop_force", "observed", "position", "reaction", "state"]
+_HOME |= dict.fromkeys(_QUANTITIES, "multibody.runs.observing.recorded")
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return getattr(import_module(_HOME[name]), name)

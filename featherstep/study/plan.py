@@ -18,9 +18,9 @@ from integrators import IVP, Solution, solve
 from integrators.errors import suggest
 from multibody import Model, as_dae, as_ivp
 from multibody.runs.forces import takes_parameters, with_parameters
+from multibody.runs.observing.quantities import Seen
 
 from .code import fingerprint, name_of
-from .recording.quantities import Seen
 from .recording.reductions import EventTime, Reduction, Span
 from .sampling.design import Design
 from .starts import Assembled, GivenState, Start
@@ -151,7 +151,7 @@ class Plan:
         assert isinstance(self.start, Assembled)
         near, branch = self.middle_start
         q, v, its = self.start.closed(model, parameters, near)
-        if model.loops and its != branch:
+        if model.bonds and its != branch:
             raise ValueError(
                 "the loops close on another branch than in the run in the middle of the study; "
                 "give Assembled(guess=...) nearer to the one that is meant"

@@ -10,10 +10,10 @@ import numpy as np
 
 from integrators import IVP, Solution
 from multibody import Model
+from multibody.runs.observing.quantities import Seen
 
 from .keeping.part import Part
 from .plan import Plan
-from .recording.quantities import Seen
 from .working.sources import Source
 
 __all__ = ["Rerun"]

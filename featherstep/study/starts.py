@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .recording.quantities import Seen, State
+from multibody.runs.observing.quantities import Seen, State
 
 __all__ = ["Assembled", "FoundBy", "GivenState", "Start", "start_of"]
 
@@ -97,7 +97,7 @@ class Assembled(Start):
         v, moving = np.zeros(model.nv), list(self.speeds)
         for name, value in self.speeds.items():
             v[model.v_index[model.number(name) - 1]] = _number(value, parameters)
-        if not model.loops:
+        if not model.bonds:
             return q, v, 1
         found = assemble(model, q, list(self.fixed))
         if moving or np.any(v):

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from multibody.runs.observing.quantities import state_units
+
 from .keeping.part import OK
 from .keeping.store import FORMAT, Store, hash_of, versions
 from .keeping.trajectories import dataset
 from .plan import Plan, split_options
-from .recording.quantities import state_units
 from .recording.reductions import reduction_of
 from .rerun import Rerun
 from .sampling.design import Design, design_of

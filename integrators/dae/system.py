@@ -110,6 +110,8 @@ class Mechanical:
         An object that knows the equations as a whole, with the methods of
         :class:`~integrators.dae.elimination.Elimination`, on numbers and on symbols; mechanisms
         have recursions along their tree.
+    observing
+        ``observing(observables, solution)`` returns observables that tell more.
     name
         For tables and plots.
 
@@ -162,6 +164,7 @@ class Mechanical:
         rank_tolerance: float = RANK_TOLERANCE,
         check_derivatives: bool = True,
         recursions: Any = None,
+        observing: Callable[[Any, Any], Any] | None = None,
         name: str = "",
     ) -> None:
         self.given = {
@@ -190,12 +193,13 @@ class Mechanical:
             "rank_tolerance": rank_tolerance,
             "check_derivatives": check_derivatives,
             "recursions": recursions,
+            "observing": observing,
             "name": name,
         }
         self.q0, self.v0 = _vector("q0", q0), _vector("v0", v0)
         self.t_span = time_span(t_span)
         self.params = finite_vector("params", params)
-        self.name, self.recursions = name, recursions
+        self.name, self.recursions, self.observing = name, recursions, observing
         self.recipe: Recipe | None = None
         self.rank_tolerance = number("rank_tolerance", rank_tolerance)
         if not 0 < self.rank_tolerance < 1:
@@ -457,7 +461,8 @@ class Mechanical:
 
     def observables(self, solution: Solution) -> Observables:
         """Return drift, multipliers, rank and invariants along a solution."""
-        return BUILT_ON["observe"](self, solution)
+        seen = BUILT_ON["observe"](self, solution)
+        return seen if self.observing is None else self.observing(seen, solution)
 
     def __repr__(self) -> str:
         speed = "traced" if self.parts.traceable else "Python"

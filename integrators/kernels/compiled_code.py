@@ -83,13 +83,14 @@ def dispatcher(function: Callable[..., Any], identity: str, **options: Any) -> A
     """Return what ``numba.njit`` makes of a kernel, with our cache behind it."""
     made = numba.njit(**options)(function)
     made._cache = KernelCache(identity)
-    for_types = made.compile
+    compiler = made._compiler  # asked only for what the cache does not have
+    for_types = compiler.compile
 
-    def compile_with_a_word(signature: Any) -> Any:
+    def compile_with_a_word(*types: Any) -> Any:
         with told(function.__name__):
-            return for_types(signature)
+            return for_types(*types)
 
-    made.compile = compile_with_a_word
+    compiler.compile = compile_with_a_word
     return made
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from ..errors import suggest
@@ -14,13 +16,17 @@ __all__ = ["bound", "chosen_method", "method_name", "named_method"]
 
 def method_name(method: Any) -> str:
     """Return a name for tables and messages."""
+    if method is None:
+        return "auto"
     if isinstance(method, str):
         return method
     return getattr(method, "name", "") or getattr(method, "__name__", "") or type(method).__name__
 
 
 def chosen_method(method: Any) -> Any:
-    """Return the method behind a name; Assimulo's are known by their names only."""
+    """Return the method behind a name, "auto" for None; Assimulo's are known by name only."""
+    if method is None:
+        method = "auto"
     if not isinstance(method, str) or method.lower().startswith("assimulo:"):
         return method
     if method in _tableaux:
@@ -36,14 +42,12 @@ _tableaux: dict[str, Tableau] = {}
 
 def bound(method: Any, ivp: IVP, options: Options) -> Stepper:
     """Bind whatever the user calls a method to the problem."""
-    from .runge_kutta.engine import engine_for
-
     if isinstance(method, str):
         from .external.assimulo_dae import assimulo_engine
 
         return assimulo_engine(method.split(":", 1)[1], ivp, options)
     if isinstance(method, Tableau):
-        return engine_for(method, ivp, options)
+        return _engine_for()(method, ivp, options)
     if isinstance(method, type) and _is_scipy_solver(method):
         from .external.scipy import ScipyEngine
 
@@ -68,9 +72,20 @@ def bound(method: Any, ivp: IVP, options: Options) -> Stepper:
     )
 
 
+@cache
+def _engine_for() -> Callable[..., Stepper]:
+    from .runge_kutta.engine import engine_for  # kernels are loaded when they are needed
+
+    return engine_for
+
+
 def named_method(name: str) -> Any:
     """Return a method by name: one of the catalogue, or one that is no tableau."""
     plain = name.lower().replace("-", "").replace("_", "").replace(" ", "")
+    if plain in ("auto", "automatic"):
+        from .automatic import Automatic
+
+        return Automatic()
     if plain == "radauvariable":
         from .runge_kutta.radau_variable import VariableRadau
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 # The C functions behind `signal`, which looks every handler up in an enumeration: 14 µs a run.
 import _signal  # type: ignore[import-not-found]
-import contextlib
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 __all__ = ["Interrupts", "quiet_interrupts"]
@@ -54,27 +53,29 @@ class Interrupts:
             self.open = before
 
 
-@contextlib.contextmanager
-def quiet_interrupts(notice: Callable[[], None] = lambda: None) -> Iterator[None]:
+class quiet_interrupts:
     """Keep Python from printing, and forgetting, a Ctrl-C where no exception can go.
 
     That is so at the entry of a callback, which the loop notices, and in the callbacks of Python
     itself (of its garbage collector, for instance); ``notice`` is told of either. Ctrl-C comes to
     the main thread only; others leave the hook, which all share, alone.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    previous = sys.unraisablehook
 
-    def hook(unraisable: Any) -> None:
+    def __init__(self, notice: Callable[[], None] = lambda: None) -> None:
+        self.notice = notice
+        self.previous: Any = None
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            self.previous = sys.unraisablehook
+            sys.unraisablehook = self._hook
+
+    def __exit__(self, *exception: object) -> None:
+        if self.previous is not None:
+            sys.unraisablehook = self.previous
+
+    def _hook(self, unraisable: Any) -> None:
         if isinstance(unraisable.exc_value, KeyboardInterrupt):
-            notice()
+            self.notice()
         else:
-            previous(unraisable)
-
-    sys.unraisablehook = hook
-    try:
-        yield
-    finally:
-        sys.unraisablehook = previous
+            self.previous(unraisable)

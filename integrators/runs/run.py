@@ -8,6 +8,7 @@ projections, callbacks, progress, and the words for how the run ended.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -157,7 +158,7 @@ class Run:
         engine, ivp = self.engine, self.ivp
         t0 = ivp.t_span[0]
         self.first_slope = slope = first_slope(engine, ivp)
-        if not np.isfinite(slope).all():
+        if not math.isfinite(np.vdot(slope, slope).real) and not np.isfinite(slope).all():
             bad = int(np.flatnonzero(~np.isfinite(slope))[0])
             raise ValueError(
                 f"f(t0, y0) is not finite: component {bad} is {slope[bad]} at t0 = {t0:g}; "
@@ -435,7 +436,7 @@ class Run:
             _joined(self.step_starts),
             _joined(self.step_lengths),
             engine.from_real(np.concatenate(self.step_states)),
-            engine.from_real(np.concatenate(self.step_polynomials)),
+            engine.from_real(_of_one_degree(self.step_polynomials)),
             engine.dense_order,
             end=end,
             move=engine.move,
@@ -447,6 +448,7 @@ class Run:
         sol = self._dense_output() if self.keep_dense else None
         tracker = self.tracker
         kind = self.ivp.y0.dtype
+        counters: dict[str, Any] = engine.statistics()
         return Solution(
             _joined(self.ts),
             y.astype(kind, copy=False),
@@ -463,7 +465,8 @@ class Run:
             dense_order=engine.dense_order,
             problem=self.ivp,
             exception=self.exception,
-            **engine.statistics(),
+            phases=getattr(engine, "phases", ()),
+            **counters,
         )
 
 
@@ -475,6 +478,15 @@ def _starts(
     starts[0], starts[1:] = t, ends[:-1]
     before[0], before[1:] = y, states[:-1]
     return starts, before
+
+
+def _of_one_degree(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """Polynomials of all steps, with zeros in those of lower degree than others."""
+    degree = max(part.shape[1] for part in parts)
+    lengths = [((0, 0), (0, degree - part.shape[1]), (0, 0)) for part in parts]
+    return np.concatenate(
+        [np.pad(part, n) if part.shape[1] < degree else part for part, n in zip(parts, lengths)]
+    )
 
 
 def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:

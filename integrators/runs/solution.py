@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from ..notebook_html import solution_table
 from ..stepping.state import Status
 from . import solution_file
 from .hybrid.modes import ModeInterval, key_of, stays, totals, written, written_key
+from .phases import Phase, named, phases_of, written_phases
 from .quality import Quality
 from .solution_file import COUNTERS, TEXTS
 
@@ -161,6 +162,11 @@ class Solution:
         fewer components end in NaN.
     event_names : list of tuple
         For the same: mode (None for all) and name of the events of ``t_events``.
+    phases : tuple of Phase
+        For ``method="auto"``: which method was used from when to when, and what it took.
+    recorded : dict or None
+        Named quantities that were read off along the run, if asked for (``multibody.simulate``);
+        left out of files.
     parts : list of Solution
         For the same: the run in each interval, as it was; left out of files and pickles.
     """
@@ -168,40 +174,54 @@ class Solution:
     t: NDArray[np.float64]
     y: NDArray[Any]
 
-    def __init__(self, t: NDArray[np.float64], y: NDArray[Any], **fields: Any) -> None:
-        self.t = t
-        self.y = y
-        self.sol: DenseOutput | None = fields.pop("sol", None)
-        self.t_events: list[NDArray[np.float64]] = fields.pop("t_events", [])
-        self.y_events: list[NDArray[Any]] = fields.pop("y_events", [])
-        self.status = Status(fields.pop("status", 0))
-        self._message: str = fields.pop("message", "")
+    def __init__(
+        self,
+        t: NDArray[np.float64],
+        y: NDArray[Any],
+        *,
+        sol: DenseOutput | None = None,
+        t_events: list[NDArray[np.float64]] | None = None,
+        y_events: list[NDArray[Any]] | None = None,
+        status: Status = Status.FINISHED,
+        message: str = "",
+        h: NDArray[np.float64] | None = None,
+        error_estimate: str = "",
+        method: str = "",
+        dense_order: int = 0,
+        problem: Any = None,
+        exception: BaseException | None = None,
+        reached: tuple[float, NDArray[Any]] | None = None,
+        ended_by: int | None = None,
+        zeno: tuple[float, NDArray[Any]] | None = None,
+        modes: list[ModeInterval] | None = None,
+        event_names: list[tuple[Any, Any]] | None = None,
+        parts: list[Solution] | None = None,
+        phases: Iterable[Phase] = (),
+        nfev: int = 0,
+        njev: int = 0,
+        nlu: int = 0,
+        nnewton: int = 0,
+        nsteps: int = 0,
+        nrejected: int = 0,
+    ) -> None:
+        self.t, self.y, self.sol = t, y, sol
+        self.t_events, self.y_events = t_events or [], y_events or []
+        self.status = Status(status)
+        self._message = message
         self._asked: tuple[float | None, Any] | None = None  # rtol and global error, of `judge`
-        for name in COUNTERS:
-            setattr(self, name, int(fields.pop(name, 0)))
-        self.h: NDArray[np.float64] = fields.pop("h", np.zeros(0))
-        self.error_estimate: str = fields.pop("error_estimate", "")
-        self.method: str = fields.pop("method", "")
-        self.dense_order: int = int(fields.pop("dense_order", 0))
-        self.problem: Any = fields.pop("problem", None)
-        self.exception: BaseException | None = fields.pop("exception", None)
-        self.reached: tuple[float, NDArray[Any]] | None = fields.pop("reached", None)
-        if self.reached is None and t.size:
-            self.reached = float(t[-1]), y[:, -1]
-        self.ended_by: int | None = fields.pop("ended_by", None)
-        self.zeno: tuple[float, NDArray[Any]] | None = fields.pop("zeno", None)
-        self.modes: list[ModeInterval] = fields.pop("modes", [])
-        self.event_names: list[tuple[Any, Any]] = fields.pop("event_names", [])
-        self.parts: list[Solution] = fields.pop("parts", [])
-        if fields:
-            raise TypeError(f"unknown field {sorted(fields)[0]!r}")
+        self.nfev, self.njev, self.nlu, self.nnewton = nfev, njev, nlu, nnewton
+        self.nsteps, self.nrejected = nsteps, nrejected
+        self.h = np.zeros(0) if h is None else h
+        self.error_estimate, self.method, self.dense_order = error_estimate, method, dense_order
+        self.problem, self.exception = problem, exception
+        if reached is None and t.size:
+            reached = float(t[-1]), y[:, -1]
+        self.reached = reached
+        self.ended_by, self.zeno = ended_by, zeno
+        self.modes, self.event_names, self.parts = modes or [], event_names or [], parts or []
+        self.phases = tuple(phases)
+        self.recorded: Any = None
 
-    nfev: int
-    njev: int
-    nlu: int
-    nnewton: int
-    nsteps: int
-    nrejected: int
     #: dy/d(name) in the shape of y, of runs with ``sensitivities``; at the end of the run; and
     #: derivatives of the times of events, for each event.
     sensitivities: dict[str, NDArray[np.float64]] | None = None
@@ -298,7 +318,8 @@ class Solution:
         name = getattr(self.problem, "name", "") or "problem"
         end = f"t = {self.t[-1]:.6g}" if self.t.size else "nothing"
         return (
-            f"<Solution of {name} by {self.method}: {self.status.name} at {end}, "
+            f"<Solution of {name} by {named(self.method, self.phases)}: "
+            f"{self.status.name} at {end}, "
             f"{self.nsteps} steps ({self.nrejected} rejected), {self.nfev} evaluations"
             + (f", {len(self.modes)} stays in {len(self.by_mode)} modes>" if self.modes else ">")
         )
@@ -403,6 +424,8 @@ class Solution:
         if self.modes:
             header["modes"], arrays["modes_t"] = written(self.modes)
             header["event_names"] = [list(map(written_key, name)) for name in self.event_names]
+        if self.phases:
+            header["phases"] = written_phases(self.phases)
         solution_file.write(path, arrays, header)
         return path
 
@@ -438,6 +461,7 @@ class Solution:
         try:
             if rows := header.pop("modes"):
                 header["modes"] = stays(rows, arrays["modes_t"], len(arrays["y"]))
+            header["phases"] = phases_of(header["phases"])
             names = header.pop("event_names")
             header["event_names"] = [tuple(map(key_of, name)) for name in names]
         except (ValueError, RecursionError) as error:

@@ -115,7 +115,7 @@ def FD(
             tree = model.tree
             run = tree.traced.get("FD") or _shortest_way(model)
             return run(q, v, tree.zeros if tau is None else tau)
-        if model.loops:
+        if model.bonds:
             method = "loops"
     w = load_given(model, q, v, t)
     if method is None or method == "aba":
@@ -179,7 +179,7 @@ def _shortest_way(model: Model) -> Any:
     from integrators.tracing import entry as native
 
     def ordinary(q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
-        return FD(model, q, v, tau, method="loops" if model.loops else "aba")
+        return FD(model, q, v, tau, method="loops" if model.bonds else "aba")
 
     run: Any = ordinary
     compiled = native.available() and not interpreting()
@@ -190,7 +190,7 @@ def _shortest_way(model: Model) -> Any:
         if w is None:  # at time 0, without external forces
             w = model.tree.traced["FD workspace"] = model.tree.make_workspace()
         function = _run_as_given if len(w.quaternions) else _run_forward_dynamics
-        if model.loops:
+        if model.bonds:
             function = constrained_function(w)
         if not function.is_compiled:
             return ordinary  # for the time being
@@ -372,10 +372,10 @@ def joint_forces(
         If the model has loops: their joints carry a part of the load, which accelerations do not
         tell.
     """
-    if model.loops:
+    if model.bonds:
         raise ValueError(
-            f"joint_forces: expected a model without loops, received {model.name!r} with "
-            f"{model.loops[0].name!r}; use joint_reactions(model, q, v, tau, f_ext), which gives "
+            f"joint_forces: expected a tree, received {model.name!r} with the loop or constraint "
+            f"{model.bonds[0].name!r}; use joint_reactions(model, q, v, tau, f_ext), which gives "
             "the wrench in every joint, those of loops included"
         )
     return tree_joint_forces(model, load_given(model, q, v, t), a, f_ext)

@@ -12,6 +12,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -64,6 +65,8 @@ class Entry:
 
     def model(self, **parameters: Any) -> Model:
         """Build the model, with keyword parameters in place of the defaults."""
+        if not parameters:
+            return self._usual
         accepted = inspect.signature(self.build).parameters
         for key in parameters:
             if key not in accepted:
@@ -72,6 +75,11 @@ class Entry:
                     f"it takes {', '.join(accepted) or 'none'}"
                 )
         return self.build(**{**self.settings, **parameters})
+
+    @cached_property
+    def _usual(self) -> Model:
+        """With the defaults: one for all, because models never change."""
+        return self.build(**self.settings)
 
     def start(self, model: Model) -> tuple[Array, Array]:
         """Position and velocity from which the mechanism is first simulated."""

@@ -22,7 +22,7 @@ from integrators.analysis.plot.style import COLOURS, INK, QUIET
 from integrators.files import replacing, write_text
 
 from ..checks import Array, ArrayLike, real_array, real_scalar
-from ..runs.simulate import _check_solution
+from ..runs.observing.states import states_of
 from .page import PAGE
 from .plot import FORCE, LOOP
 from .skeleton import axes_of_view, skeleton, view_of
@@ -62,7 +62,7 @@ def frames(model: Model, solution: Any, fps: float = 30.0, speed: float = 1.0) -
     >>> frames(model, simulate(model, [1.0], T=2.0), fps=10).y.shape
     (2, 21)
     """
-    times, states = _check_solution(model, solution)
+    times, states = states_of(model, solution)
     for name, value in (("fps", fps), ("speed", speed)):
         if real_scalar(value, name) <= 0.0:
             raise ValueError(f"{name}: expected a positive number, received {value!r}")

@@ -32,7 +32,8 @@ from integrators.analysis.plot.style import (
 )
 
 from ..checks import Array, ArrayLike, one_of
-from ..runs.simulate import _check_solution, energies, positions
+from ..runs.observing.states import states_of
+from ..runs.simulate import energies, positions
 from .skeleton import Skeleton, axes_of_view, skeleton, view_of
 
 if TYPE_CHECKING:
@@ -88,12 +89,13 @@ def coordinates(
     """
     names = model.v_names if velocities else model.q_names
     chosen = _chosen(model, names, which, velocities)
-    times, states = _check_solution(model, solution)
+    times, states = states_of(model, solution)
     rows = states[model.nq :] if velocities else states[: model.nq]
     ax = new_axes(ax)
     for k, i in enumerate(chosen):
         ax.plot(times, rows[i], label=plain(names[i]), lw=1.6, ls=_dashes(k), **_colour(k))
     kinds = _kinds_of_velocities(model) if velocities else _kinds_of_positions(model)
+    kinds = kinds + ["own states"] * model.n_states
     drawn = dict.fromkeys(kinds[i] for i in chosen)  # a set that keeps its order
     _label(ax, model.name, ", ".join(drawn))
     _legend(ax, len(chosen))

@@ -120,7 +120,7 @@ def as_mechanical(
     check_consistent(model, q0, v0, t0)
     if not len(model.tree.acting_rows):
         raise ValueError(
-            f"{model.name!r}: the loops {[loop.name for loop in model.loops]} impose nothing that "
+            f"{model.name!r}: the loops {[loop.name for loop in model.bonds]} impose nothing that "
             "the tree does not (their Jacobian K is zero everywhere, rank 0), so that there is no "
             "multiplier; remove them, or use as_ivp, which does not need any"
         )
@@ -141,6 +141,12 @@ def as_mechanical(
     plain = all(b.joint.rate_is_velocity for b in model.bodies)  # positions are vectors
     plain, acts = plain and not model.n_states, bool(model.elements)
     names = constraints(model, q0).names
+
+    # Constant forces are the parameters of the problem, which may have others by now.
+    def observing(seen: Any, solution: Any) -> Any:
+        forces = forces_at(tau, f_ext, solution.problem.params)
+        return with_reactions(model, over_all_loops(model, seen), *forces)
+
     return Mechanical(
         ways.mass,
         ways.force,
@@ -169,6 +175,7 @@ def as_mechanical(
         rank_tolerance=rank_tolerance,
         check_derivatives=False,  # they are exact
         recursions=ways,
+        observing=observing,
         name=model.name,
     )
 
@@ -257,22 +264,16 @@ def as_dae(
         need_loops(model)
         motion, span = PrescribedMotion(model, prescribed), time_span(t_span)
         q0, v0, tau, params = motion.applied(q0, v0, span, tau, f_ext, params)
-    problem: Any
-    problem, system = closed_problem(
+    problem: Any = closed_problem(
         *(model, q0, v0, t_span, tau, f_ext, params, formulation, options), traced=traced, rows=rows
     )
-
-    # Constant forces are the parameters of the problem, which may have others by now.
-    def observe(solution: Any) -> Any:
-        seen = over_all_loops(model, system.observables(solution))
-        return with_reactions(model, seen, *forces_at(tau, f_ext, solution.problem.params))
 
     def watch(problem: Any, t: Array, y: Array) -> Any:
         forces = forces_at(tau, f_ext, problem.params)
         return mechanism_watch(model, *forces, split_states)(problem, t, y)
 
     review = problem.review if motion is None else motion.review(problem.review)
-    return scheduled(problem.with_(observe=observe, watch=watch, review=review), model)
+    return scheduled(problem.with_(watch=watch, review=review), model)
 
 
 def closed_problem(
@@ -291,7 +292,7 @@ def closed_problem(
     rank_tolerance: float = RANK_TOLERANCE,
     quaternion_gain: float = 0.0,
     exact_jacobian: bool = False,
-) -> tuple[Formulation, Mechanical]:
+) -> Formulation:
     """What :func:`as_dae` and :func:`~multibody.as_ivp` share: a formulation of a model with loops.
 
     Where the accelerations are those of the loops, with or without feedback, the problem has the
@@ -339,7 +340,7 @@ def closed_problem(
     made: Any = problem.with_(
         review=drive_review(model, review), directed=directed if turns else None
     )
-    return made, system
+    return made
 
 
 def split_states(problem: Any, t: Array, y: Array) -> tuple[Array, Array]:

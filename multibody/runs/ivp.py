@@ -212,7 +212,7 @@ def as_ivp(
         return with_contacts(*(model, *start, span, tau, f_ext, params, restitution_law), **how)
     gain = QUATERNION_GAIN if quaternions == "stabilise" else 0.0
     given = {name: value for name, value in options.items() if value is not None}
-    if model.loops:
+    if model.bonds:
         problem = _of_loops(
             model,
             start,
@@ -241,7 +241,7 @@ def as_ivp(
     driven = driven_variables(model, tau)
     undisturbed = f_ext is None and not model.elements
     invariants = conserved_quantities(model, driven) if undisturbed else {}
-    if model.loops:
+    if model.bonds:
         invariants |= gap_invariants(model)
 
     # Constant forces are the parameters of the problem, which may have others by now.
@@ -319,7 +319,7 @@ def _of_loops(
             f"traced=True: rank={rank!r} with {len(model.tree.acting_rows)} constraints is not "
             "traced; leave traced=None"
         )
-    problem, _ = closed_problem(
+    problem = closed_problem(
         *(model, *start, t_span, tau, f_ext, params, name, options),
         traced=traced,
         rank_tolerance=rank_tolerance,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from ..checks import Array, ArrayLike, real_array, real_scalar
 from ..dynamics.loading import load
 from ..dynamics.motion import Energy, energy, run_forward
+from .observing.states import states_of
 
 if TYPE_CHECKING:
     from integrators import Solution
@@ -33,6 +35,7 @@ def simulate(
     atol: ArrayLike = 1e-10,
     fps: float | None = 60.0,
     t_eval: ArrayLike | None = None,
+    record: Mapping[str, Any] | None = None,
     quaternions: str = "renormalise",
     traced: bool | None = None,
     stabilise: str | None = None,
@@ -63,6 +66,9 @@ def simulate(
         How many times a second the solution is returned; None: at every step of the method.
     t_eval
         Times at which to return the solution, in place of `fps`.
+    record
+        Quantities to be read off, by name; they are in ``solution.recorded``. See
+        :func:`multibody.record`.
 
     Returns
     -------
@@ -80,6 +86,7 @@ def simulate(
     from integrators import solve
 
     from .ivp import as_ivp
+    from .observing.recorded import record as recorded
 
     t_span = _span(T)
     problem = as_ivp(
@@ -106,13 +113,16 @@ def simulate(
     stops = np.concatenate([np.atleast_1d(options.pop("tstops", ())), *kinks])
     if options.get("step") is None:  # a fixed step has no error control
         options |= {"rtol": rtol, "atol": atol}
-    return solve(
+    solution = solve(
         problem,
         method=method,
         t_eval=t_eval,
         tstops=np.unique(stops),
         **options,
     )
+    if record is not None:
+        solution.recorded = recorded(model, solution, record)
+    return solution
 
 
 def _span(T: Any) -> tuple[float, float]:
@@ -144,37 +154,6 @@ def _kinks(table: Any, t_span: tuple[float, float]) -> Array:
     return times[(times > min(t_span)) & (times < max(t_span))]
 
 
-def _check_solution(model: Model, solution: Any) -> tuple[Array, Array]:
-    """Times and states [q; v] of a solution, or of anything with its fields t and y.
-
-    States in other variables (of gears, minimal coordinates, multipliers) are translated by what
-    their problem lets observe.
-    """
-    try:
-        t, y = np.atleast_1d(solution.t), np.asarray(solution.y, dtype=float)
-    except AttributeError:
-        raise TypeError(
-            f"expected a Solution, such as simulate() returns, received {solution!r:.80}"
-        ) from None
-    n = model.nq + model.nv
-    if y.shape == (n, len(t)) and not _in_other_variables(solution):
-        return t, y
-    observe = getattr(getattr(solution, "problem", None), "observe", None)
-    seen = None if observe is None else solution.observed
-    if seen is None or len(seen.q) != model.nq or len(seen.v) != model.nv:
-        raise ValueError(
-            f"the solution's states have shape {y.shape}, expected nq + nv = {n} rows for this "
-            f"model and {len(t)} columns; is it a solution of another model?"
-        )
-    return t, np.vstack([seen.q, seen.v])
-
-
-def _in_other_variables(solution: Any) -> bool:
-    """Whether the states of a solution have names that say that they are not q and v."""
-    names = getattr(getattr(solution, "problem", None), "state_names", None) or ()
-    return any(name in ("y0", "d(y0)") for name in names)
-
-
 def poses(model: Model, solution: Any) -> tuple[Array, Array]:
     """Where all bodies are at all times of a solution.
 
@@ -198,7 +177,7 @@ def poses(model: Model, solution: Any) -> tuple[Array, Array]:
     >>> p.shape, p[0, 2].round(6) + 0.0
     ((2, 3, 3), array([ 0.,  0., -1.]))
     """
-    times, states = _check_solution(model, solution)
+    times, states = states_of(model, solution)
     n, nq, turn = model.n_bodies, model.nq, model.tree.turn
     R = np.broadcast_to(np.eye(3), (len(times), n + 1, 3, 3)).copy()
     p = np.zeros((len(times), n + 1, 3))
@@ -254,5 +233,5 @@ def energies(model: Model, solution: Any) -> Energy:
     >>> bool(np.ptp(along.total) < 1e-6)
     True
     """
-    t, y = _check_solution(model, solution)
+    t, y = states_of(model, solution)
     return energy(model, SimpleNamespace(t=t, y=y))

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from integrators import Event, Solution
 from integrators.errors import suggest
 from integrators.runs.solution import polynomials
-
-from .quantities import Quantity, Seen, State, quantity_of
+from multibody.runs.observing.quantities import Quantity, Seen, State
+from multibody.runs.observing.recorded import quantity_of
 
 __all__ = [
     "At",
@@ -106,7 +106,13 @@ class Reduction:
     dense: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "quantity", quantity_of(self.quantity))
+        quantity = quantity_of(self.quantity)
+        if quantity.rows != 1:
+            raise ValueError(
+                f"{quantity!r} has {quantity.rows} numbers at each time, and a study records one; "
+                "name a component, as position(body, 'x') and reaction(body, 'fx') do"
+            )
+        object.__setattr__(self, "quantity", quantity)
 
     def of(self, span: Span) -> float:
         """Value for one run."""

@@ -19,9 +19,16 @@ from multibody.dynamics.kinematics import forward
 from multibody.dynamics.motion import energy_kernel
 from multibody.runs.closed import Stabilisation
 from multibody.runs.forces import external_force_law, joint_force_law, takes_parameters
+from multibody.runs.observing.quantities import (
+    EnergyOf,
+    Function,
+    JointLoad,
+    PointOf,
+    Quantity,
+    Seen,
+    State,
+)
 from multibody.runs.traced import set_forces, symbolic_state
-
-from .quantities import EnergyOf, Function, JointLoad, PointOf, Quantity, Seen, State
 
 if TYPE_CHECKING:
     from multibody import ModelFamily

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from integrators import IVP, Event, Solution, solve_many, traced
 from integrators.many import reductions
 from integrators.problem import accepts_params
+from multibody.runs.observing.quantities import Seen
 
 from ..keeping.part import OK, Part
 from ..plan import Plan, RunFailed, told
-from ..recording.quantities import Seen
 from ..recording.reductions import At, EventTime, Integral, Max, Mean, Min
 from .suppliers import ALONE, NoSupplier, Rows, Supplier, supplier_of
 

@@ -325,7 +325,7 @@ class HybridRun:
         return Solution(
             _joined([t for t, _ in shown]),
             padded([y.T for _, y in shown], n).T,
-            sol=joined_output([part.sol for part in parts], n) if self.dense else None,  # type: ignore[misc]
+            sol=joined_output([part.sol for part in parts], n) if self.dense else None,  # type: ignore
             h=_joined([part.h for part in parts]),
             t_events=[record.times() for record in records],
             y_events=[record.states() for record in records],
@@ -341,6 +341,7 @@ class HybridRun:
             exception=self.exception,
             modes=self.stays,
             parts=self.parts,
+            phases=[phase for part in self.parts for phase in part.phases],
             **sums,
         )
 

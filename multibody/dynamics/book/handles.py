@@ -262,12 +262,21 @@ def subtree_dynamics(
 
 def _refuse_loops(model: Model, where: str, bodies: Iterable[int]) -> None:
     """Raise if a loop holds one of the bodies (counted from 0)."""
+    bodies = list(bodies)
     held = {i + 1 for i in bodies}
     for loop in model.loops:
         if held & {loop.predecessor, loop.successor}:
             raise ValueError(
                 f"{where}: expected bodies that no loop holds, received a model in which "
                 f"{loop.name!r} does; use handle_dynamics, which keeps loops closed"
+            )
+    columns = [k for i in bodies for k in range(model.v_index[i].start, model.v_index[i].stop)]
+    if model.constraints:
+        first = model.tree.arrays["loop_at"][len(model.loops)]
+        if model.tree.reach[first:, columns].any():
+            raise ValueError(
+                f"{where}: expected bodies that no constraint holds, received a model with "
+                f"{model.constraints[0].name!r}; use handle_dynamics, which keeps constraints"
             )
 
 

@@ -28,13 +28,14 @@ from ...kernels.vectors import (
 )
 from ..with_elements import accelerations_kernel
 from ..workspace import DRIVEN
+from .stated import stated_rows
 
 __all__ = ["closure_kernel"]
 
 
 @kernel
 def closure_kernel(w: Any) -> None:
-    """delta, K, nu and gamma of all loops at (t, q, v); a_q is set to zero."""
+    """delta, K, nu and gamma of all constraints at (t, q, v); a_q is set to zero."""
     for k in range(w.a_q.shape[0]):
         w.a_q[k] = 0.0
     accelerations_kernel(w)
@@ -47,6 +48,7 @@ def closure_kernel(w: Any) -> None:
         side(w, w.loop_p[l], w.loop_E_P[l], w.loop_r_P[l], w.end_p, w.E_p, w.r_p)
         side(w, w.loop_s[l], w.loop_E_S[l], w.loop_r_S[l], w.end_s, w.E_s, w.r_s)
         loop_constraint(w, l)
+    stated_rows(w)
 
 
 @kernel

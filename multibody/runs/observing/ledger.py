@@ -26,11 +26,12 @@ from ...dynamics.acting import acting
 from ...dynamics.functions import FD, position_rate, tree_joint_forces
 from ...dynamics.loading import load
 from ...dynamics.loops.closed_loop import constrained_accelerations, constraints
-from ...dynamics.loops.forces import loop_forces
+from ...dynamics.loops.forces import loop_forces, point_forces
 from ...dynamics.loops.joints import LoopElement, acting_elements, placed
 from ...dynamics.motion import Kinematics, energy, kinematics, run_forward
 from ..contact.loads import ContactLoad, is_rigid, lost_at_impacts, stays_of
 from ..forces import given_external_forces, given_joint_forces
+from .states import is_plain, states_of
 
 if TYPE_CHECKING:
     from ...model import Model
@@ -253,19 +254,8 @@ def _joined(parts: list[EnergyLedger], lost: list[float]) -> EnergyLedger:
 
 def _run(model: Model, solution: Any) -> tuple[Array, Array, Callable[..., Array] | None]:
     """Times, states [q; v] in columns, and the dense output if there is one of such states."""
-    if not (hasattr(solution, "t") and hasattr(solution, "y")):
-        raise TypeError(f"expected a Solution, such as solve() returns, received {solution!r:.80}")
-    t, y = np.atleast_1d(np.asarray(solution.t, float)), np.asarray(solution.y, dtype=float)
-    rows = model.nq + model.nv
-    if y.shape == (rows, len(t)):
-        return t, y, getattr(solution, "sol", None)
-    seen = getattr(solution, "observed", None)
-    if seen is None or len(seen.q) + len(seen.v) != rows:
-        raise ValueError(
-            f"the solution's states have shape {y.shape}, expected nq + nv = {rows} rows for this "
-            f"model and {len(t)} columns; is it a solution of another model?"
-        )
-    return t, np.vstack([seen.q, seen.v]), None
+    t, states = states_of(model, solution)
+    return t, states, getattr(solution, "sol", None) if is_plain(model, solution) else None
 
 
 def _breaks(t: Array, dense: Any) -> tuple[Array, Array]:
@@ -374,6 +364,7 @@ class _Books:
         self.loop_drives = [k for k, c in enumerate(model.loops) if c.joint.is_rheonomic]
         self.driven = [model.bodies[i].name for i in self.tree_drives]
         self.driven += [model.loops[k].name for k in self.loop_drives]
+        self.driven += [c.name for c in model.constraints if c.is_rheonomic]
 
     def account(self, t: float, x: Array) -> _Account:
         """Energies, powers and ẋ at one state."""
@@ -407,13 +398,14 @@ class _Books:
             touch = self.contact(t, np.concatenate([q, v]))
             power["friction"] = touch.power
             forces, tau = forces + touch.wrenches, tau + touch.joint_forces
-        if model.loops:
+        if model.bonds:
             found = constrained_accelerations(model, q, v, tau, forces, t=t)
             a = found.accelerations
             reactions = loop_forces(model, q, found.multipliers, t=t)
             self._loops(t, q, v, found.multipliers, reactions, velocities, power, drives)
             for loop in model.loops:
                 _add(forces, loop, reactions[loop.name])
+            forces = forces + point_forces(model, q, found.multipliers, t)
         else:
             a = FD(model, q, v, tau, forces, t=t)
         self._tree_drives(t, q, v, a, forces, drives)
@@ -486,6 +478,11 @@ class _Books:
             power["constraints"] += rest
             if k in self.loop_drives:
                 drives[loop.name] += total - rest
+        for k, stated in enumerate(self.model.constraints, len(self.model.loops)):
+            rows = slice(at[k], at[k + 1])
+            power["constraints"] += float(gap_rate[rows].sum())
+            if stated.is_rheonomic:
+                drives[stated.name] += float(multipliers[rows] @ c.nu[rows])
 
     def _tree_drives(
         self, t: float, q: Array, v: Array, a: Array, forces: Array, drives: dict[str, float]

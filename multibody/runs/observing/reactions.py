@@ -11,6 +11,7 @@ from ...checks import Array
 from ...dynamics.loops.joints import LoopElement
 from ...dynamics.loops.reactions import JointReactions, joint_reactions
 from ..forces import external_force_law, joint_force_law
+from .states import states_of
 
 if TYPE_CHECKING:
     from ...model import Model
@@ -52,10 +53,8 @@ def reactions_along(
     """
     if hasattr(solution, "q") and hasattr(solution, "v"):
         q, v = solution.q, solution.v
-    elif np.shape(solution.y)[0] == model.nq + model.nv:
-        q, v = solution.y[: model.nq], solution.y[model.nq :]
     else:
-        q, v = solution.observed.q, solution.observed.v
+        q, v = np.split(states_of(model, solution)[1], [model.nq])
     tau_law, params = joint_force_law(model, tau)
     force_law = external_force_law(model, f_ext)
     found = []

@@ -59,7 +59,7 @@ def test_tighter_tolerances_give_smaller_errors(kepler):
 def test_the_measure_can_be_an_invariant():
     result = work_precision("kepler", "DOPRI5", [1e-5, 1e-8], measure="energy", repeat=1)
     problem = problems.get("kepler")
-    sol = solve(problem, rtol=1e-5, atol=1e-8)
+    sol = solve(problem, method="DOPRI5", rtol=1e-5, atol=1e-8)
     values = np.array([problem.invariants["energy"](t, y) for t, y in zip(sol.t, sol.y.T)])
     drift = np.max(np.abs(values - values[0])) / abs(values[0])
     assert result.rows[0].error == pytest.approx(drift, rel=1e-12)

@@ -1,25 +1,28 @@
-"""Many runs side by side: explicit Runge–Kutta steps in the lanes of SIMD registers.
+"""Many runs side by side: Runge–Kutta steps in the lanes of SIMD registers.
 
-Each lane is one run with its own time, step size and error control. Two pieces of machine code
-treat all lanes at once: one takes the step (``fused``), one judges it (``judge``). What is left for
-the loop here is to give a lane whose run has ended the next one from the queue, and to end when it
-is told to. Arrays have the lane as last axis.
+Each lane is one run with its own time, step size and error control. Pieces of machine code treat
+all lanes at once: an explicit step is one of them (``fused``), an implicit one several
+(``newton``), and one judges it (``judge``). What is left for the loop here is to give a lane whose
+run has ended the next one from the queue, and to end when it is told to. Arrays have the lane
+as last axis.
 
 The arithmetic of a step and the rules of step-size control are those of the single run: the step
-is traced from ``explicit``, the judge and the first step use ``stepping.control``.
+is traced from ``explicit``, or follows ``implicit``; the judge and the first step use
+``stepping.control``.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..kernels import kernel
-from ..kernels.pointers import call_lanes
-from ..stepping.control import EPS, first_length, reach, shortest_step, trial_length
-from ..stepping.norms import all_finite
-from ..stepping.state import Status
-from .lane_hooks import after_step, at_start
-from .lane_rows import (
+from ...kernels import kernel
+from ...kernels.pointers import call_lanes
+from ...stepping.control import EPS, first_length, reach, shortest_step, trial_length
+from ...stepping.state import Status
+from .dense import end_of_step, outputs, polynomials_of_step
+from .hooks import after_step, at_start
+from .newton import implicit_attempt, newton_forgets
+from .rows import (
     H_FIXED,
     IDLE,
     LANES,
@@ -27,6 +30,7 @@ from .lane_rows import (
     LOG_LAST,
     MAX_STEP,
     MIN_STEP,
+    NEWTON_TOLERANCE,
     NEXT_OUTPUT,
     NREJECTED,
     NSTEPS,
@@ -71,9 +75,14 @@ def run_lanes(w, first, last):
                     w.lane[OUTCOME, l] = INTERRUPTED
                     store(w, l)
             return
-        call_lanes(w.fused, w.lane[T], w.y, w.block, w.results)
+        if w.implicit == 1:
+            implicit_attempt(w)
+        else:
+            call_lanes(w.fused, w.lane[T], w.y, w.block, w.results)
+        if w.looks_inside == 1:
+            polynomials_of_step(w)
         if w.t_eval.shape[0] > 0:
-            outputs(w)
+            outputs(w, w.looks_inside == 1)
         if w.tasks == 1:
             remember(w)
         if w.fixed == 1:
@@ -86,11 +95,10 @@ def run_lanes(w, first, last):
             after_step(w)
         if w.trail_t.shape[0] > 0:
             keep_steps(w)
-        ended = False
+        ended = 0.0
         for l in range(LANES):
-            if w.lane[OUTCOME, l] != 0.0:
-                ended = True
-        if not ended:
+            ended += abs(w.lane[OUTCOME, l])
+        if ended == 0.0:
             continue
         loaded = False
         for l in range(LANES):
@@ -158,6 +166,9 @@ def load(w, l, run):
     w.run[RUN, l] = run
     w.run[STARTING, l] = 1
     w.run[NEXT_OUTPUT, l] = 0
+    if w.implicit == 1:
+        w.lane[NEWTON_TOLERANCE, l] = w.newton_tolerances[run if w.rtols.shape[0] > 1 else 0]
+        newton_forgets(w, l)
 
 
 @kernel
@@ -182,6 +193,9 @@ def store(w, l):
     w.steps[run] = int(w.lane[NSTEPS, l])
     w.rejected[run] = int(w.lane[NREJECTED, l])
     w.h_end[run] = w.lane[H, l]
+    for k in range(w.run[NEXT_OUTPUT, l], w.t_eval.shape[0]):
+        for m in range(w.y.shape[0]):
+            w.y_eval[run, m, k] = np.nan
 
 
 @kernel
@@ -204,14 +218,15 @@ def start(w):
     n = w.y.shape[0]
     call_lanes(w.f, w.lane[T], w.y, w.p, w.dx)
     for l in range(LANES):
+        if w.run[STARTING, l] == 0:
+            w.first[0, l] = w.lane[T, l]
+            continue
         length = abs(w.lane[T_END, l] - w.lane[T, l])
         direction = 1.0 if w.lane[T_END, l] >= w.lane[T, l] else -1.0
-        new = w.run[STARTING, l] == 1
         d0 = 0.0
         d1 = 0.0
         for m in range(n):
-            if new:
-                w.f0[m, l] = w.dx[m, l]
+            w.f0[m, l] = w.dx[m, l]
             weight = w.atol[m, l] + w.rtol[l] * abs(w.y[m, l])
             state = w.y[m, l] / weight
             slope = w.dx[m, l] / weight
@@ -283,141 +298,3 @@ def copy_lanes(source, target):
     for m in range(target.shape[0]):
         for l in range(LANES):
             target[m, l] = source[m, l]
-
-
-@kernel
-def weigh(weights, count, h, y, K, out):
-    """out = y + h Σ weights[j]·K[j], lane by lane."""
-    n = y.shape[0]
-    for m in range(n):
-        for l in range(LANES):
-            out[m, l] = 0.0
-    for j in range(count):
-        a = weights[j]
-        if a != 0.0:
-            for m in range(n):
-                for l in range(LANES):
-                    out[m, l] += a * K[j, m, l]
-    for m in range(n):
-        for l in range(LANES):
-            out[m, l] = y[m, l] + h[l] * out[m, l]
-
-
-@kernel
-def outputs(w):
-    """Values at the output times inside the steps that will be accepted, by dense output."""
-    ready = False
-    for l in range(LANES):
-        accepted = w.lane[IDLE, l] == 0.0 and (w.fixed == 1 or w.results[0, l] <= 1.0)
-        for m in range(w.y.shape[0]):
-            accepted = accepted and np.isfinite(w.y_new[m, l])
-        if accepted and holds_output(w, l):
-            if not ready:
-                further_slopes(w)
-                step_polynomials(w)
-                ready = True
-            output(w, l)
-
-
-@kernel
-def end_of_step(w, l):
-    """Where the step of a lane leads to."""
-    h = w.h[l]
-    t = w.lane[T, l]
-    if w.fixed == 1:
-        end, step = w.lane[T_END, l], w.lane[H_FIXED, l]
-        ahead = w.lane[T_BASE, l] + (w.lane[NSTEPS, l] + 1.0) * step
-        rounding = 8 * EPS * max(abs(t), abs(end))
-        is_last = (end - ahead) * np.sign(step) <= max(rounding, 1e-9 * abs(step))
-        return end if is_last else ahead
-    return w.lane[T_END, l] if h == w.lane[T_END, l] - t else t + h
-
-
-@kernel
-def holds_output(w, l):
-    """Whether there is an output time inside the step of a lane."""
-    k = w.run[NEXT_OUTPUT, l]
-    return k < w.t_eval.shape[0] and (end_of_step(w, l) - w.t_eval[k]) * w.h[l] >= 0.0
-
-
-@kernel
-def further_slopes(w):
-    """Slopes that only dense output needs, of all lanes."""
-    for i in range(w.stages, w.P.shape[0]):
-        weigh(w.A[i], i, w.h, w.y, w.K, w.x)
-        for l in range(LANES):
-            w.first[0, l] = w.lane[T, l] + w.c[i] * w.h[l]
-        call_lanes(w.f, w.first[0], w.x, w.p, w.dx)
-        copy_lanes(w.dx, w.K[i])
-
-
-@kernel
-def step_polynomials(w):
-    """Dense output of all lanes as polynomials: y(θ) = y + Σⱼ Q[j] θʲ⁺¹."""
-    Q, K, P, basis, h = w.Q, w.K, w.P, w.basis, w.h  # looked up once
-    degree, n = Q.shape[0], Q.shape[1]
-    for j in range(degree):  # in Legendre's basis, whose coefficients are small …
-        for m in range(n):
-            for l in range(LANES):
-                Q[j, m, l] = 0.0
-        for i in range(P.shape[0]):
-            share = P[i, j]
-            if share != 0.0:
-                for m in range(n):
-                    for l in range(LANES):
-                        Q[j, m, l] += share * K[i, m, l]
-    for j in range(degree):  # … and in powers of θ; row j needs those from j on
-        for m in range(n):
-            for l in range(LANES):
-                Q[j, m, l] *= basis[j, j]
-            for i in range(j + 1, degree):
-                share = basis[j, i]
-                for l in range(LANES):
-                    Q[j, m, l] += share * Q[i, m, l]
-            for l in range(LANES):
-                Q[j, m, l] *= h[l]
-
-
-@kernel
-def output(w, l):
-    """Values at the output times inside one step, from its polynomial."""
-    run = w.run[RUN, l]
-    t = w.lane[T, l]
-    h = w.h[l]
-    t_new = end_of_step(w, l)
-    Q, one, sums, times, y, y_eval = w.Q, w.one, w.sums, w.t_eval, w.y, w.y_eval
-    degree, n = Q.shape[0], Q.shape[1]
-    for j in range(degree):  # one behind the other, so that the processor takes several at once
-        for m in range(n):
-            one[j, m] = Q[j, m, l]
-    k = w.run[NEXT_OUTPUT, l]
-    straighten(w, l)
-    while k < times.shape[0] and (t_new - times[k]) * h >= 0.0:
-        if times[k] == t_new:
-            for m in range(n):
-                y_eval[run, m, k] = w.y_new[m, l]
-        else:
-            theta = (times[k] - t) / h
-            for m in range(n):
-                sums[m] = one[degree - 1, m]
-            for j in range(degree - 2, -1, -1):
-                for m in range(n):
-                    sums[m] = sums[m] * theta + one[j, m]
-            for m in range(n):
-                y_eval[run, m, k] = y[m, l] + theta * sums[m]
-        k += 1
-    w.run[NEXT_OUTPUT, l] = k
-
-
-@kernel
-def straighten(w, l):
-    """Let one lane's polynomial be a straight line if it is not finite: as ``stepping.dense``."""
-    finite = True
-    for j in range(w.one.shape[0]):
-        finite = finite and all_finite(w.one[j])
-    if finite:
-        return
-    for m in range(w.one.shape[1]):
-        w.one[0, m] = w.y_new[m, l] - w.y[m, l]
-        for j in range(1, w.one.shape[0]):
-            w.one[j, m] = 0.0

@@ -16,15 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from ..stepping.control import (
+from ...stepping.control import (
+    KEEP_STEP,
+    NO_LIMIT,
     NONFINITE_FACTOR,
     factor_by_errors,
     log_of_error,
+    predicted_factor,
     reach,
     shortest_step,
     within_limits,
 )
-from ..stepping.state import NONFINITE, STEP_TOO_SMALL, TOO_MANY_STEPS
+from ...stepping.state import NONFINITE, STEP_TOO_SMALL, TOO_MANY_STEPS
 
 __all__ = ["ROWS", "Block", "judge"]
 
@@ -33,11 +36,14 @@ FINISHED = 1.0  # outcome of a run that is done; failures are Status codes, 0 go
 
 # Rows behind the vectors; those up to OUTCOME change with every attempt …
 NAMES = (
-    *("T", "H", "LOG_LAST", "LOG_BEFORE", "NSTEPS", "NREJECTED", "REJECTED", "OUTCOME"),
+    *("T", "H", "LOG_LAST", "LOG_BEFORE", "NSTEPS", "NREJECTED", "REJECTED"),
+    *("H_LAST", "OUTCOME"),  # length of the last accepted step, 0 before the first
     # … these when a lane takes another run, and these never.
     *("IDLE", "T_END", "MIN_STEP", "MAX_STEP", "MAX_STEPS"),
     *("BETA_1", "BETA_2", "BETA_3", "SAFETY", "MIN_FACTOR", "MAX_FACTOR", "EXPONENT"),
     *("T_BASE", "H_FIXED"),  # of fixed steps
+    # Of implicit steps: see ``newton``.
+    *("NEWTON_STATUS", "NEWTON_FACTOR", "NEWTON_COUNT", "NEWTON_TOLERANCE"),
 )
 ROWS = {name: row for row, name in enumerate(NAMES)}
 
@@ -62,12 +68,15 @@ class Block:
 
 
 @cache
-def judge(n: int, k: int, stages: int, fsal: bool) -> Any:
+def judge(
+    n: int, k: int, stages: int, fsal: bool, newton: int = 0, predictive: bool = False
+) -> Any:
     """Trace the decision about a step of n equations with k parameters and known stages.
 
-    Returns a traced function of (t, results of the step, block); t is not used.
+    `newton` is the largest number of iterations of an implicit method, `predictive` that of its
+    controller. Returns a traced function of (t, results of the step, block); t is not used.
     """
-    from ..tracing import traced, where
+    from ...tracing import traced, where
 
     block = Block(n, k)
     first = 1 + n + (stages - 1) * n  # the last stage, which an FSAL method starts from next
@@ -80,15 +89,31 @@ def judge(n: int, k: int, stages: int, fsal: bool) -> Any:
             size = np.maximum(size, np.abs(x))
         finite = size <= LARGEST  # not so for NaN
         accepted = finite & (norm <= 1.0)
+        solved: Any = True
+        if newton:
+            solved = row["NEWTON_STATUS"] == 0.0
+            accepted = accepted & solved
         # How the step length changes.
         log_error = log_of_error(where(finite, norm, 1.0))
         control = SimpleNamespace(**{name.lower(): value for name, value in row.items()})
         control.beta_1 = where(accepted, control.beta_1, 1.0)
         memory = (where(accepted, row[name], 0.0) for name in ("LOG_LAST", "LOG_BEFORE"))
         factor = factor_by_errors(control, log_error, *memory)
+        if predictive:
+            known = row["H_LAST"] != 0.0
+            stretch = where(known, np.abs(h / where(known, row["H_LAST"], 1.0)), NO_LIMIT)
+            errors = (log_error, row["LOG_LAST"])
+            iterations = (newton, row["NEWTON_COUNT"])
+            further = predicted_factor(control, factor, *errors, *iterations, stretch)
+            factor = where(accepted, further, factor)
         most = where(accepted & (row["REJECTED"] == 0.0), control.max_factor, 1.0)
         factor = within_limits(control, factor, most)
-        grown = np.abs(h) * where(finite, factor, NONFINITE_FACTOR)
+        if predictive:
+            factor = where(accepted & (factor >= 1.0) & (factor <= KEEP_STEP), 1.0, factor)
+        factor = where(finite, factor, NONFINITE_FACTOR)
+        if newton:
+            factor = where(solved, factor, row["NEWTON_FACTOR"])
+        grown = np.abs(h) * factor
         # Where the run is now.
         end = row["T_END"]
         arrived = where(h == end - row["T"], end, row["T"] + h)
@@ -102,6 +127,8 @@ def judge(n: int, k: int, stages: int, fsal: bool) -> Any:
         vanished = ~(grown > 0.0)  # so for NaN
         outcome = where(steps + rejections >= row["MAX_STEPS"], float(TOO_MANY_STEPS), 0.0)
         reason = where(finite, float(STEP_TOO_SMALL), float(NONFINITE))
+        if newton:
+            reason = where(solved, reason, row["NEWTON_STATUS"])
         outcome = where((~accepted & (grown < smallest)) | vanished, reason, outcome)
         outcome = where(accepted & (remaining == 0.0), FINISHED, outcome)
         outcome = where(row["IDLE"] == 0.0, outcome, 0.0)
@@ -125,6 +152,7 @@ def judge(n: int, k: int, stages: int, fsal: bool) -> Any:
             steps,
             rejections,
             where(accepted, 0.0, 1.0),
+            where(accepted, h, row["H_LAST"]),
             outcome,
         ]
         return np.array(parts)

@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 
 from integrators.dae.general import DAE, DAEProblem
 
-__all__ = ["CASES", "Case", "register"]
+__all__ = ["CASES", "EXTENDED", "TEST_SET", "Case", "register"]
+
+#: Begun by W. M. Lioen & J. J. B. de Swart at CWI, Amsterdam (1998).
+TEST_SET = "F. Mazzia & C. Magherini, Test Set for IVP Solvers, release 2.4 (2008), "
+EXTENDED = "Taylor series of the DAE with 64 bits of mantissa on two meshes: "
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +33,11 @@ class Case:
     converted
         Whether its structure misleads and equations have to be rewritten.
     reference
-        A time, and values of unknowns and derivatives there that others have published.
+        A time, and values of unknowns and derivatives there.
+    provenance
+        Who computed the reference, and how.
+    stops
+        Times at which an input has a corner: give them to ``solve`` as ``tstops``.
     """
 
     system: DAE
@@ -41,6 +49,8 @@ class Case:
     guess: Mapping[str, float] = field(default_factory=dict)
     converted: bool = False
     reference: tuple[float, Mapping[str, float]] | None = None
+    provenance: str = ""
+    stops: tuple[float, ...] = ()
 
     def problem(self, road: str | None = None, t_end: float | None = None) -> DAEProblem:
         """Return the problem of a road, from the case's start."""

@@ -6,31 +6,26 @@ problem, the model if there is one, and the forces that acted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from integrators import Solution
 from integrators.errors import suggest
 from integrators.problem import accepts_params
 
-__all__ = [
-    "Quantity",
-    "Seen",
-    "energy",
-    "loop_force",
-    "observed",
-    "position",
-    "quantity_of",
-    "reaction",
-    "state",
-]
+from ...checks import Array
+from ...dynamics.acting import acting
+from ...dynamics.motion import energy as energy_of
+from ...dynamics.motion import kinematics
+from .reactions import reactions_along
+from .states import states_of
 
-Array = NDArray[np.float64]
+__all__ = ["Quantity", "Seen", "state_units"]
 
 COMPONENTS = ("mx", "my", "mz", "fx", "fy", "fz")
 ENERGIES = ("total", "kinetic", "potential")
@@ -51,6 +46,8 @@ class Seen:
         Forces that acted on it.
     parameters
         Values of the study's parameters.
+    forces_of_problem
+        Whether the problem is asked which forces acted, in place of `tau` and `f_ext`.
     fast
         Quantities as traced functions of (t, y, p), where there are such.
     """
@@ -61,6 +58,7 @@ class Seen:
     f_ext: Any = None
     parameters: Any = None
     fast: Mapping[Any, Any] = field(default_factory=dict, repr=False)
+    forces_of_problem: bool = False
     kept: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -73,13 +71,15 @@ class Seen:
         """Times, positions and velocities of the mechanism, whatever the problem's variables."""
         if self.model is None:
             raise ValueError(f"{self.problem!r} is no mechanism; record its states or functions")
-        if hasattr(self.problem, "split"):
-            from multibody.runs.dae import split_states
-
-            q, v = split_states(self.problem, t, y)
-        else:
-            q, v = y[: self.model.nq], y[self.model.nq : self.model.nq + self.model.nv]
+        states = states_of(self.model, Solution(t, y, problem=self.problem))[1]
+        q, v = np.split(states, [self.model.nq])
         return SimpleNamespace(t=t, q=np.ascontiguousarray(q), v=np.ascontiguousarray(v))
+
+    def reactions(self, t: Array, y: Array) -> Any:
+        """Wrenches in all joints: under the forces that are known here, or to the problem."""
+        if self.forces_of_problem:
+            return Solution(t, y, problem=self.problem).observed.reactions
+        return reactions_along(self.model, self.motion(t, y), self.tau, self.f_ext)
 
     def once(self, what: str, t: Array, y: Array, compute: Callable[[], Any]) -> Any:
         """The same for all quantities that ask for it at the same times, computed once."""
@@ -91,9 +91,11 @@ class Seen:
 
 
 class Quantity:
-    """A number at each time of a run."""
+    """A number at each time of a run, or several: then they are rows of an array."""
 
     unit = ""
+    #: How many numbers it has at each time.
+    rows = 1
 
     def along(self, seen: Seen, t: Array, y: Array) -> Array:
         """Values at times t, where the states stand in the columns of y."""
@@ -202,9 +204,8 @@ class Function(Quantity):
 
     def plain(self) -> Any:
         """Which function it is: not enough to call it again."""
-        from ..code import name_of
-
-        return {"function": name_of(self.function)}
+        name = getattr(self.function, "__qualname__", type(self.function).__qualname__)
+        return {"function": f"{self.function.__module__}:{name}"}
 
 
 @dataclass(frozen=True)
@@ -221,7 +222,6 @@ class EnergyOf(Quantity):
 
     def along(self, seen: Seen, t: Array, y: Array) -> Array:
         """Values at times t."""
-        from multibody.dynamics.motion import energy as energy_of
 
         def compute() -> Any:
             x = seen.motion(t, y)
@@ -243,8 +243,15 @@ class JointLoad(Quantity):
     component: str
 
     @property
+    def rows(self) -> int:  # type: ignore[override]
+        """Six for the wrench."""
+        return 6 if self.component == "wrench" else 1
+
+    @property
     def unit(self) -> str:  # type: ignore[override]
         """N m for couples, N for forces."""
+        if self.component == "wrench":
+            return ""
         return "N m" if self.component[0] in "mc" else "N"
 
     def check(self, seen: Seen) -> None:
@@ -262,15 +269,12 @@ class JointLoad(Quantity):
 
     def along(self, seen: Seen, t: Array, y: Array) -> Array:
         """Values at times t, in joint coordinates."""
-        from multibody.runs.observing.reactions import reactions_along
-
-        found = seen.once(
-            "reactions", t, y,
-            lambda: reactions_along(seen.model, seen.motion(t, y), seen.tau, seen.f_ext),
-        )  # fmt: skip
+        found = seen.once("reactions", t, y, lambda: seen.reactions(t, y))
         loop = self.kind == "loop_force"
         wrench = (found.loops if loop else found.bodies)[self.name]
         sure = found.determined["loop" if loop else "body", self.name].astype(bool)
+        if self.component == "wrench":
+            return np.where(sure, wrench, np.nan)
         if self.component in COMPONENTS:
             i = COMPONENTS.index(self.component)
             if not sure[i].all():
@@ -305,7 +309,7 @@ class PointOf(Quantity):
 
     def along(self, seen: Seen, t: Array, y: Array) -> Array:
         """Values at times t."""
-        from multibody.runs.simulate import poses
+        from ..simulate import poses
 
         def compute() -> Any:
             x = seen.motion(t, y)
@@ -321,6 +325,83 @@ class PointOf(Quantity):
 
 
 @dataclass(frozen=True)
+class PathOf(Quantity):
+    """Path, or velocity, of a body-fixed point in base coordinates: three rows."""
+
+    body: str
+    point: tuple[float, float, float]
+    moving: bool = False
+    rows = 3
+
+    @property
+    def unit(self) -> str:  # type: ignore[override]
+        """m, or m/s."""
+        return "m/s" if self.moving else "m"
+
+    def check(self, seen: Seen) -> None:
+        """Raise if there is no such body."""
+        if seen.model is None:
+            raise ValueError(f"point({self.body!r}): expected a mechanism")
+        seen.model.number(self.body)
+
+    def along(self, seen: Seen, t: Array, y: Array) -> Array:
+        """Values at times t."""
+        if not self.moving:
+            axes = [PointOf(self.body, axis, self.point).along(seen, t, y) for axis in "xyz"]
+            return np.array(axes)
+        x = seen.motion(t, y)
+        found = [
+            self._velocity(kinematics(seen.model, q, v, t=float(s)), seen.model.number(self.body))
+            for s, q, v in zip(t, x.q.T, x.v.T)
+        ]
+        return np.array(found).reshape(-1, 3).T
+
+    def _velocity(self, moving: Any, i: int) -> Array:
+        R, v = moving.poses[i].R, moving.velocities[i]
+        return np.asarray(R @ (v[3:] + np.cross(v[:3], self.point)))
+
+    def plain(self) -> Any:
+        """The quantity as it stands in a file."""
+        return {"velocity" if self.moving else "point": [self.body, *self.point]}
+
+
+@dataclass(frozen=True)
+class OutputOf(Quantity):
+    """A named output of an element."""
+
+    element: str
+    name: str
+
+    def check(self, seen: Seen) -> None:
+        """Raise if there is no such element or output."""
+        y0 = np.asarray(seen.problem.y0, dtype=float)[:, None]
+        self.along(seen, np.array([seen.problem.t_span[0]]), y0)
+
+    def along(self, seen: Seen, t: Array, y: Array) -> Array:
+        """Values at times t."""
+        known = [] if seen.model is None else [named.name for named in seen.model.elements]
+        if self.element not in known:
+            raise ValueError(
+                f"output: there is no element {self.element!r}; there are "
+                f"{', '.join(known) or 'none'}{suggest(self.element, known)}"
+            )
+        x, found = seen.motion(t, y), []
+        for s, q, v in zip(t, x.q.T.copy(), x.v.T.copy()):
+            outputs = acting(seen.model, float(s), q, v).parts[self.element].outputs
+            if self.name not in outputs:
+                raise ValueError(
+                    f"output: element {self.element!r} has no output {self.name!r}; it has "
+                    f"{', '.join(outputs) or 'none'}{suggest(self.name, list(outputs))}"
+                )
+            found.append(float(np.ravel(outputs[self.name])[0]))
+        return np.array(found)
+
+    def plain(self) -> Any:
+        """The quantity as it stands in a file."""
+        return {"output": [self.element, self.name]}
+
+
+@dataclass(frozen=True)
 class ObservedValue(Quantity):
     """What the problem lets observe: drift of constraints, invariants by name."""
 
@@ -328,7 +409,6 @@ class ObservedValue(Quantity):
 
     def along(self, seen: Seen, t: Array, y: Array) -> Array:
         """Values at times t."""
-        from integrators import Solution
 
         def compute() -> Any:
             return Solution(t, y, problem=seen.problem).observed
@@ -357,117 +437,6 @@ class ObservedValue(Quantity):
     def plain(self) -> Any:
         """The quantity as it stands in a file."""
         return {"observed": self.name}
-
-
-# ---------------------------------------------------------------------- what users write
-
-
-def state(name: str | int) -> Quantity:
-    """A component of the state, by its name or its number; a plain text means the same.
-
-    Examples
-    --------
-    >>> state("crank.angle")
-    State(name='crank.angle')
-    """
-    return State(name)
-
-
-def energy(kind: str = "total") -> Quantity:
-    """Energy of a mechanism: "total", "kinetic" or "potential" (J)."""
-    if kind not in ENERGIES:
-        raise ValueError(f"energy: expected one of {', '.join(ENERGIES)}, received {kind!r}")
-    return EnergyOf(kind)
-
-
-def loop_force(loop: str, component: str = "force") -> Quantity:
-    """Load of a loop joint, as its successor feels it, in joint coordinates.
-
-    Parameters
-    ----------
-    loop
-        Its name.
-    component
-        "force" or "couple" for the length of that vector (N, Nm), without components that
-        redundant constraints leave open; or one of mx, my, mz, fx, fy, fz.
-
-    Examples
-    --------
-    >>> loop_force("joint").unit
-    'N'
-    """
-    return JointLoad("loop_force", loop, _component(component))
-
-
-def reaction(body: str, component: str = "force") -> Quantity:
-    """Load of the joint that carries a body, as :func:`loop_force` for joints of the tree."""
-    return JointLoad("reaction", body, _component(component))
-
-
-def _component(name: str) -> str:
-    known = ("force", "couple", *COMPONENTS)
-    if name not in known:
-        raise ValueError(f"component: expected one of {', '.join(known)}, received {name!r}")
-    return name
-
-
-def position(body: str, axis: str = "x", point: Sequence[float] = (0.0, 0.0, 0.0)) -> Quantity:
-    """Coordinate x, y or z, in base axes, of a point given in body coordinates (m)."""
-    place = np.asarray(point, dtype=np.float64)
-    if axis not in ("x", "y", "z") or place.shape != (3,):
-        raise ValueError(
-            f"position: expected an axis x, y or z and a point of three numbers, received "
-            f"{axis!r}, {point!r}"
-        )
-    return PointOf(body, axis, tuple(place.tolist()))
-
-
-def observed(name: str) -> Quantity:
-    """What ``Solution.observed`` shows: "drift", "velocity_drift", "singularity", an invariant."""
-    return ObservedValue(name)
-
-
-MAKERS: dict[str, Callable[..., Quantity]] = {
-    "state": state,
-    "energy": energy,
-    "loop_force": loop_force,
-    "reaction": reaction,
-    "position": lambda body, axis="x", x=0.0, y=0.0, z=0.0: position(body, axis, (x, y, z)),
-    "observed": observed,
-}
-
-
-def quantity_of(what: Any) -> Quantity:
-    """Quantity from what users and files give: a name, a table of one entry, or a function.
-
-    Examples
-    --------
-    >>> quantity_of({"loop_force": "joint"})
-    JointLoad(kind='loop_force', name='joint', component='force')
-    """
-    if isinstance(what, Quantity):
-        return what
-    if isinstance(what, str | int) and not isinstance(what, bool):
-        return State(what)
-    if isinstance(what, np.integer):
-        return State(int(what))
-    if isinstance(what, Mapping) and len(what) == 1:
-        ((kind, given),) = what.items()
-        if kind not in MAKERS:
-            raise ValueError(
-                f"expected one of {', '.join(MAKERS)}, received {kind!r}{suggest(kind, MAKERS)}"
-            )
-        values = given if isinstance(given, list | tuple) else [given]
-        try:
-            return MAKERS[kind](*values)
-        except TypeError:
-            raise ValueError(f"{kind}: cannot make sense of {given!r}") from None
-    if callable(what):
-        return Function(what)
-    raise ValueError(
-        "expected the name of a state, a quantity such as loop_force('joint'), or a function of "
-        f"(t, y); received {what!r:.80}"
-    )
 
 
 #: Units of joint variables by the first part of their names.

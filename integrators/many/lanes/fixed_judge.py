@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..stepping.control import EPS
-from ..stepping.state import NONFINITE, TOO_MANY_STEPS
+from ...stepping.control import EPS
+from ...stepping.state import NONFINITE, TOO_MANY_STEPS
 from .judge import FINISHED, LARGEST, ROWS, Block
 
 __all__ = ["fixed_judge"]
@@ -23,7 +23,7 @@ SAME = 1e-9  # of a step: a shorter rest is not a step of its own, as in loop
 @cache
 def fixed_judge(n: int, k: int, stages: int, fsal: bool) -> Any:
     """Trace the decision about a step of fixed length; see :func:`~.judge.judge`."""
-    from ..tracing import traced, where
+    from ...tracing import traced, where
 
     block = Block(n, k)
     first = 1 + n + (stages - 1) * n
@@ -65,6 +65,7 @@ def fixed_judge(n: int, k: int, stages: int, fsal: bool) -> Any:
             steps,
             row["NREJECTED"],
             where(accepted, 0.0, 1.0),
+            where(accepted, h, row["H_LAST"]),
             outcome,
         ]
         return np.array(parts)

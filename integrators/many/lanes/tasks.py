@@ -1,4 +1,4 @@
-"""What is to be done after each step in lanes, as code and arrays: see ``lane_hooks``."""
+"""What is to be done after each step in lanes, as code and arrays: see ``hooks``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..problem import IVP
-from ..stepping.watch import SAMPLES
-from .lane_hooks import NODES
-from .lane_rows import LANES
+from ...problem import IVP
+from ...stepping.watch import SAMPLES
+from .hooks import NODES
+from .rows import LANES
 
 __all__ = ["LaneTasks", "Noted", "lane_tasks"]
 
@@ -33,7 +33,7 @@ class LaneTasks:
     directions, terminals
         Of the events; terminal 0 means that they end nothing.
     kinds
-        Of what is kept: one of ``lane_hooks.LARGEST``, … for each function.
+        Of what is kept: one of ``hooks.LARGEST``, … for each function.
     """
 
     events: Any = None
@@ -117,7 +117,7 @@ def lane_tasks(ivp: IVP, kept: Sequence[tuple[int, Any]] = ()) -> LaneTasks | st
 
     `kept` are pairs of a kind and a traced function g(t, y [, p]) of one value.
     """
-    from ..tracing import Traced, traced
+    from ...tracing import Traced, traced
 
     n, k = ivp.n, ivp.params.size
     tasks = LaneTasks()
@@ -153,7 +153,7 @@ def lane_tasks(ivp: IVP, kept: Sequence[tuple[int, Any]] = ()) -> LaneTasks | st
 
 def _together(functions: Sequence[Any], n: int, k: int) -> Any:
     """Several traced functions of one value as one."""
-    from ..tracing import traced
+    from ...tracing import traced
 
     def values(t: Any, y: Any, p: Any = ()) -> Any:
         return np.array(
@@ -172,6 +172,6 @@ def _parameters(g: Any, k: int) -> bool:
 
 def _with_parameters(code: Any, n: int, k: int) -> Any:
     """A traced function without parameters as one of k, which it does not use."""
-    from ..tracing import traced
+    from ...tracing import traced
 
     return traced(lambda t, y, p: code(t, y), n=n, params=k, outputs=code.m)

@@ -1,6 +1,6 @@
 """What happens after each step in lanes: events, projection, and what is kept of a run.
 
-``lanes.run_lanes`` calls :func:`after_step` if a problem needs any of it. By then the judge has
+``loop.run_lanes`` calls :func:`after_step` if a problem needs any of it. By then the judge has
 decided; ``old`` and ``y_old`` hold time, length and state at the start of the step. For lanes whose
 step was accepted
 
@@ -21,10 +21,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..kernels import kernel
-from ..kernels.pointers import call_lanes
-from ..stepping.watch import SAMPLES, dips, flat
-from .lane_rows import (
+from ...kernels import kernel
+from ...kernels.pointers import call_lanes
+from ...stepping.watch import SAMPLES, dips, flat
+from .rows import (
     AGAIN,
     ENDED_BY_EVENT,
     IDLE,
@@ -104,8 +104,6 @@ def after_step(w):
             any_accepted = True
     if not any_accepted:
         return
-    if w.n_events > 0 or w.kept_kind.shape[0] > 0:
-        slopes_of_step(w)
     if w.n_events > 0:
         look_for_events(w)
     if w.projects > 0:
@@ -121,59 +119,12 @@ def accepted(w, l):
     return going and w.lane[OUTCOME, l] != AGAIN
 
 
-# ---------------------------------------------------------------------- dense output
-
-
-@kernel
-def slopes_of_step(w):
-    """Slopes that only dense output needs, of the step that is over."""
-    n = w.y.shape[0]
-    for i in range(w.stages, w.P.shape[0]):
-        for m in range(n):
-            for l in range(LANES):
-                total = 0.0
-                for j in range(i):
-                    total += w.A[i, j] * w.K[j, m, l]
-                w.x[m, l] = w.y_old[m, l] + w.old[1, l] * total
-        for l in range(LANES):
-            w.first[0, l] = w.old[0, l] + w.c[i] * w.old[1, l]
-        call_lanes(w.f, w.first[0], w.x, w.p, w.dx)
-        for m in range(n):
-            for l in range(LANES):
-                w.K[i, m, l] = w.dx[m, l]
-
-
-@kernel
-def weight(coefficients, theta):
-    """Σⱼ coefficientsⱼ θ Lⱼ(θ) with Legendre's polynomials on [0, 1], by their recurrence."""
-    x = 2.0 * theta - 1.0
-    before = 0.0
-    here = 1.0
-    total = 0.0
-    for j in range(coefficients.shape[0]):
-        total += coefficients[j] * here
-        after = ((2 * j + 1) * x * here - j * before) / (j + 1)
-        before = here
-        here = after
-    return theta * total
-
-
 @kernel
 def states_at(w, theta):
     """Times into first[0] and states into x, at parts theta[l] of the step of each lane."""
-    n = w.y.shape[0]
     for l in range(LANES):
         w.first[0, l] = w.old[0, l] + theta[l] * w.old[1, l]
-        for m in range(n):
-            w.x[m, l] = 0.0
-    for i in range(w.P.shape[0]):
-        for l in range(LANES):
-            share = weight(w.P[i], theta[l])
-            for m in range(n):
-                w.x[m, l] += share * w.K[i, m, l]
-    for m in range(n):
-        for l in range(LANES):
-            w.x[m, l] = w.y_old[m, l] + w.old[1, l] * w.x[m, l]
+    call_lanes(w.interpolate, theta, w.Q, w.y_old, w.x)
 
 
 # ---------------------------------------------------------------------- events

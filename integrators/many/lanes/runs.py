@@ -18,20 +18,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import OnWorkspace, kernel
-from ..problem import IVP
-from ..runs.endings import LARGE, ending, remarks
-from ..stepping.control import Controller
-from ..stepping.state import Status
-from ..stepping.workspace import Lanes
-from .lane_code import LaneCode
-from .lane_rows import AGAIN, ENDED_BY_EVENT, LANES
-from .lanes import run_lanes
-from .reductions import Reductions
-from .results import Each
+from ...kernels import OnWorkspace, kernel
+from ...problem import IVP
+from ...runs.endings import LARGE, ending, remarks
+from ...stepping.state import Status
+from ...stepping.workspace import Lanes
+from ..reductions import Reductions
+from ..results import Each
+from .code import LaneCode
+from .loop import run_lanes
+from .rows import AGAIN, ENDED_BY_EVENT, LANES
 
 if TYPE_CHECKING:
-    from .results import ManySolutions
+    from ..results import ManySolutions
 
 __all__ = ["LaneRuns"]
 
@@ -109,8 +108,7 @@ class LaneRuns:
         order = code.estimate_order
         n = self.states.shape[1]
         common = code.common(options["first_step"] or 0.0)
-        controller = options["controller"] or Controller()
-        control = controller.to_array(order)[:-1]  # all but `predictive`
+        control = code.controller.to_array(order)[:-1]  # all but `predictive`
         spans = self.each.spans
         fixed = (options["step"] or 0.0) * np.sign(spans[0, 1] - spans[0, 0])
         limits = [options[name] for name in ("min_step", "max_step", "max_steps")]
@@ -122,8 +120,7 @@ class LaneRuns:
             y0=self.states,
             p0=self.parameters,
             spans=spans,
-            rtols=self.each.rtols,
-            atols=np.maximum(self.each.atols, np.finfo(float).tiny),
+            **code.tolerances(self.each.rtols, self.each.atols),
             t_eval=into.t_eval,
             y_end=into.y,
             t_end=into.t,

@@ -1,0 +1,53 @@
+"""Positions and velocities of a mechanism along a run, whatever the variables of its problem."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...checks import Array
+
+if TYPE_CHECKING:
+    from ...model import Model
+
+__all__ = ["is_plain", "states_of"]
+
+
+def states_of(model: Model, solution: Any) -> tuple[Array, Array]:
+    """Times and states [q; v] in columns of a solution, or of anything with its fields t and y.
+
+    States in other variables (of gears, minimal coordinates, multipliers, compliant surfaces) are
+    translated by what their problem lets observe.
+    """
+    try:
+        t, y = np.atleast_1d(solution.t), np.asarray(solution.y, dtype=float)
+    except AttributeError:
+        raise TypeError(
+            f"expected a Solution, such as simulate() returns, received {solution!r:.80}"
+        ) from None
+    n = model.nq + model.nv
+    if is_plain(model, solution):
+        return t, y
+    problem: Any = getattr(solution, "problem", None)
+    if hasattr(problem, "split"):  # a formulation of closed loops
+        parts = [np.concatenate(problem.split(float(s), x)) for s, x in zip(t, y.T)]
+        states = np.array(parts).reshape(len(t), -1).T
+        if len(states) == n or not len(t):
+            return t, states.reshape(n, len(t))
+    observe = getattr(problem, "observe", None)
+    seen = None if observe is None else solution.observed
+    if seen is None or len(seen.q) != model.nq or len(seen.v) != model.nv:
+        raise ValueError(
+            f"the solution's states have shape {y.shape}, expected nq + nv = {n} rows for this "
+            f"model and {len(t)} columns; is it a solution of another model?"
+        )
+    return t, np.vstack([seen.q, seen.v])
+
+
+def is_plain(model: Model, solution: Any) -> bool:
+    """Whether the states of a solution are [q; v] as they stand."""
+    names = getattr(getattr(solution, "problem", None), "state_names", None) or ()
+    shape = (model.nq + model.nv, len(np.atleast_1d(solution.t)))
+    own = tuple(names)[: shape[0]]
+    return np.shape(solution.y) == shape and own in ((), (*model.q_names, *model.v_names))

@@ -1,0 +1,135 @@
+"""Runs of every kind of problem are looked at alike: positions, energies, records, plots, books."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import multibody as mb
+from integrators import solve
+from integrators.dae import FORMULATIONS
+
+FOUR_BAR = mb.mechanisms.entry("four_bar")
+SPAN = (0.0, 0.2)
+
+
+def four_bar():
+    model = FOUR_BAR.model()
+    return model, FOUR_BAR.start(model)
+
+
+def by_formulation(name):
+    model, start = four_bar()
+    method = "DOP853" if FORMULATIONS[name].is_explicit else "RADAU5"
+    problem = mb.as_dae(model, *start, SPAN, formulation=name)
+    return model, solve(problem, method=method, rtol=1e-7, atol=1e-9)
+
+
+def minimal():
+    model = mb.mechanisms.n_four_bar(2)
+    problem = mb.as_ivp_minimal(
+        model, lambda y: [y[0], y[0], y[0], -y[0], -y[0]], [1.5], [-1.0], SPAN
+    )
+    return model, solve(problem, rtol=1e-7)
+
+
+def on_the_group():
+    entry = mb.mechanisms.entry("heavy_top")
+    model = entry.model()
+    return model, solve(mb.as_ivp(model, *entry.start(model), SPAN), method="RKMK4", step=0.01)
+
+
+def mechanical(name, method, **options):
+    model, start = four_bar()
+    system = mb.as_mechanical(model, *start, SPAN)
+    return model, solve(system.formulation(name), method=method, **options)
+
+
+def with_element():
+    b = mb.ModelBuilder(name="servo")
+    b.add_body("arm", 0, mb.Revolute("y"), inertia=mb.rod((0, 0, 0), (0, 0, -1), mass=2.0))
+    b.add_element("pid", mb.PID("arm", 0.8, 40.0, 20.0, 10.0))
+    model = b.build()
+    return model, mb.simulate(model, T=0.2)
+
+
+def bouncing():
+    entry = mb.mechanisms.entry("bouncing_ball")
+    model = entry.model()
+    return model, solve(mb.as_ivp(model, *entry.start(model), (0, 1)), rtol=1e-8)
+
+
+def soft():
+    b = mb.ModelBuilder(name="soft")
+    b.add_body("ball", 0, mb.Free(), inertia=mb.sphere(mass=1.0, radius=0.1))
+    law = mb.SpringDamper(1e4, 20.0)
+    b.add_contact("floor", 0, mb.HalfSpace(), "ball", mb.Ball(0.1), law=law)
+    model = b.build()
+    q = model.neutral()
+    q[6] = 0.12
+    return model, solve(mb.as_ivp(model, q, None, SPAN), method="RADAU5", rtol=1e-6)
+
+
+RUNS = {
+    **{name: lambda name=name: by_formulation(name) for name in FORMULATIONS},
+    "as_ivp_minimal": minimal,
+    "RKMK4": on_the_group,
+    "Mechanical ggl": lambda: mechanical("ggl", "RADAU5", rtol=1e-7),
+    "generalized-α": lambda: mechanical("index3", "GeneralizedAlpha(0.8)", step=0.01),
+    "element": with_element,
+    "rigid contact": bouncing,
+    "soft contact": soft,
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_looked_at_alike(name, tmp_path):
+    model, run = RUNS[name]()
+    assert run.success, run.message
+    body = model.bodies[-1].name
+    path = mb.positions(model, run, body)
+    assert path.shape == (3, len(run.t))
+    energies = mb.energies(model, run)
+    assert energies.total.shape == run.t.shape
+    assert len(run.problem.state_names) == len(run.y)
+    want = {"p": mb.point(body), "u": mb.velocity(body), "E": {"energy": "total"}}
+    if model.contacts == ():
+        want |= {"pin": mb.reaction(body, "force"), "all": mb.reaction(body, "wrench")}
+    found = mb.record(model, run, want)
+    assert np.allclose(found["p"], path)
+    assert np.allclose(found["E"], energies.total)
+    if "pin" in found:
+        assert np.allclose(np.sqrt(np.nansum(found["all"][3:] ** 2, axis=0)), found["pin"])
+    slope = np.gradient(path, run.t, axis=1) if len(run.t) > 20 and not model.contacts else None
+    if slope is not None:
+        assert np.abs(slope - found["u"])[:, 2:-2].max() < 0.05 * (1 + np.abs(found["u"]).max())
+    assert mb.energy_ledger(model, run).balance.shape[0] > 1
+    for draw in (mb.plot.coordinates, mb.plot.energy, mb.plot.energy_drift):
+        assert draw(model, run) is not None
+    plt.close("all")
+    mb.animate.save(model, run, tmp_path / "run.html")
+    assert (tmp_path / "run.html").stat().st_size > 1000
+    run.save(tmp_path / "run.npz")
+
+
+def test_records_of_simulate_and_mistakes():
+    model, run = with_element()
+    want = {"u": mb.output("pid"), "error": mb.output("pid", "error"), "arm": "arm"}
+    run = mb.simulate(model, T=1.0, record=want)
+    found = run.recorded
+    assert np.allclose(found["error"], 0.8 - found["arm"])
+    integral = run.y[list(run.problem.state_names).index("pid.integral")]
+    assert np.allclose(found["u"], 40 * found["error"] + 20 * integral - 10 * run.y[-1])
+    assert found.units["arm"] == "rad"
+    for wrong, match in (
+        ({"x": mb.output("pid", "v")}, "no output 'v'"),
+        ({"x": mb.output("pud")}, "no element 'pud'"),
+        ({"x": mb.reaction("hand")}, "no body 'hand'"),
+        ({"x": "hand"}, "no state 'hand'"),
+        ({"x": {"points": "arm"}}, "expected one of"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            mb.record(model, run, wrong)
+    with pytest.raises(TypeError, match="by name"):
+        mb.record(model, run, ["arm"])
