@@ -82,6 +82,15 @@ class Table:
         a, b, c = self._pieces  # type: ignore[attr-defined]
         return values[0] + np.sum(s * (a + s * (b + s * c)))
 
+    def _identity(self) -> Any:
+        return self.times.tobytes(), self.values.tobytes(), self.kind
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Table) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
     @property
     def kinks(self) -> Array:
         """Times at which it, or a derivative of it, jumps."""

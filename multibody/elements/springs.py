@@ -95,6 +95,7 @@ class JointSpring(Element):
         here.output("force", force)
 
 
+@element_kind
 @dataclass(frozen=True, eq=False)
 class PointForce(Element):
     """A force at a point of a body, in base axes: three numbers, or a function of time.
@@ -187,7 +188,7 @@ class Bushing(Element):
         R = a.R.T @ b.R
         root = np.sqrt(1.0 + R[0][0] + R[1][1] + R[2][2])  # 2 q₀ of the relative quaternion
         q0 = 0.5 * root
-        half = [R[2][1] - R[1][2], R[0][2] - R[2][0], R[1][0] - R[0][1]] / (2.0 * root)
+        half = np.array([R[2][1] - R[1][2], R[0][2] - R[2][0], R[1][0] - R[0][1]]) / (2.0 * root)
         omega = a.R.T @ (b.omega - a.omega)
         slip = b.velocity - a.velocity - np.cross(a.omega, arm)
         x = np.concatenate([2.0 * half, a.R.T @ arm])
