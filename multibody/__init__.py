@@ -113,7 +113,9 @@ from .elements import (
     SampledLaw,
     SampledPID,
     SpringLaw,
+    Suspension,
     Table,
+    Wave,
 )
 from .io import ModelFileError, Report, load_model, save_model
 from .joints import (
@@ -244,12 +246,14 @@ __all__ = [
     "SpringLaw",
     "Starts",
     "StructureError",
+    "Suspension",
     "Table",
     "Twist",
     "Universal",
     "UserJoint",
     "Vector",
     "Vertex",
+    "Wave",
     "Wrench",
     "XtoV",
     "aba",

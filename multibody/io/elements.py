@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..elements import ELEMENTS, Element, NamedElement, Table
+from ..elements import ELEMENTS, Element, NamedElement, Table, Wave
 from ..model.builder import ModelBuilder
 from .source import KeyPath, Source
 from .table import Table as FileTable
@@ -16,6 +16,7 @@ from .table import nearest, plain
 __all__ = ["add_element", "element_data"]
 
 SIGNAL = ("times", "values", "kind")
+WAVE = ("amplitude", "frequency", "phase", "offset")
 
 
 def add_element(source: Source, builder: ModelBuilder, path: KeyPath, data: Any) -> None:
@@ -44,6 +45,10 @@ def _value(source: Source, path: KeyPath, value: Any) -> Any:
         return value
     if not isinstance(value, dict):
         return plain(source, path, value)
+    if "amplitude" in value:
+        wave = FileTable(source, path, value, WAVE)
+        given = [wave.numbers(key) for key in WAVE[:2]]
+        return Wave(*given, *(wave.numbers(key, default=0.0) for key in WAVE[2:]))
     table = FileTable(source, path, value, SIGNAL)
     times, values = (plain(source, (*path, key), table.take(key)) for key in SIGNAL[:2])
     with source.at(path):
@@ -71,6 +76,8 @@ def element_data(named: NamedElement) -> dict[str, Any]:
 def _written(value: Any, where: str) -> Any:
     if isinstance(value, Table):
         return {"times": value.times.tolist(), "values": value.values.tolist(), "kind": value.kind}
+    if isinstance(value, Wave):
+        return {key: float(getattr(value, key)) for key in WAVE}
     if callable(value):
         raise ValueError(
             f"{where} is a Python function, which a file cannot hold; use a number or a Table"

@@ -60,7 +60,7 @@ def load_start(path: str | PathLike[str]) -> ModelStart:
     t_end = table.numbers("t_end", default=None)
     if t_end is not None and not t_end > 0.0:
         raise table.error("t_end", f"expected a time after 0, received {t_end:g}")
-    return ModelStart(*found, t_end)
+    return ModelStart(found[0], found[1], t_end)
 
 
 def named_values(model: Model, kind: str, given: Any) -> Array:

@@ -42,6 +42,11 @@ def servo_arm(
         Gains, in V/rad, V/(rad s) and V s/rad.
     gravity
         In m/s².
+
+    Examples
+    --------
+    >>> servo_arm().n_states
+    4
     """
     b = ModelBuilder(gravity=(0, 0, -gravity), name="servo arm")
     for name, parent, length, place in (
@@ -76,6 +81,11 @@ def rubbing_slider_crank(
     ----------
     coulomb, stiction, viscous
         Of the slider's guide, in N and N s/m.
+
+    Examples
+    --------
+    >>> rubbing_slider_crank().elements[0].name
+    'guide'
     """
     model = slider_crank()
     guide = Friction("slider", coulomb, stiction, viscous, stribeck_speed=0.05, slip_speed=5e-3)
@@ -99,6 +109,11 @@ def held_stewart_platform(
         Gains of each leg, in N/m, N/(m s) and N s/m.
     lift
         How much longer all legs become between 0.5 and 1 s, in m.
+
+    Examples
+    --------
+    >>> len(held_stewart_platform().elements)
+    6
     """
     model = stewart_platform()
     q = stewart_position(model)
@@ -123,5 +138,10 @@ def light_cart_pole(cart_mass: float = 1e-3, pole_mass: float = 1.0, length: flo
     ----------
     cart_mass, pole_mass, length
         In kg and m.
+
+    Examples
+    --------
+    >>> light_cart_pole().nv
+    2
     """
     return replace(cart_pole(cart_mass, pole_mass, length), name="light cart-pole")

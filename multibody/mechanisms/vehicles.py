@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..checks import Array
 from ..dynamics.loops.assembly import consistent_velocity
-from ..elements import Bushing, ForceLaw
+from ..elements import Bushing, Suspension, Wave
 from ..joints import Free, Prismatic, Revolute, RollingDisc
 from ..model import Model
 from ..model.builder import ModelBuilder
@@ -53,10 +51,10 @@ def bicycle(gravity: float = 9.81) -> Model:
     3
     """
     b = ModelBuilder(gravity=(0, 0, -gravity), name="bicycle")
-    rider = Inertia(85.0, (0.3, 0, 0.9), [[9.2, 0, -2.4], [0, 11, 0], [-2.4, 0, 2.8]])
-    bars = [[0.05892, 0, 0.00756], [0, 0.06, 0], [0.00756, 0, 0.00708]]
+    rider = Inertia(85.0, (0.3, 0, 0.9), [[9.2, 0.0, -2.4], [0.0, 11.0, 0.0], [-2.4, 0.0, 2.8]])
+    bars = [[0.05892, 0.0, 0.00756], [0.0, 0.06, 0.0], [0.00756, 0.0, 0.00708]]
     steering = Revolute((-np.sin(np.pi / 10), 0, np.cos(np.pi / 10)))
-    rear, front = ([0.0603, 0.12, 0.0603], [0.1405, 0.28, 0.1405])
+    rear, front = [0.0603, 0.12, 0.0603], [0.1405, 0.28, 0.1405]
     b.add_body("frame", 0, Free(), inertia=rider)
     b.add_body("rear", "frame", Revolute("y"), (0, 0, 0.3), Inertia(2.0, (0, 0, 0), rear))
     b.add_body("fork", "frame", steering, (1.1, 0, 0), Inertia(4.0, (-0.2, 0, 0.7), bars))
@@ -93,14 +91,12 @@ def quarter_car(
         Height of the road's waves (m), and how many pass in a second.
     gravity
         In m/s².
+
+    Examples
+    --------
+    >>> quarter_car().q_names
+    ('wheel.shift', 'body.shift')
     """
-
-    def road(here: Any) -> None:
-        x, _ = here.joint("wheel")
-        ground = bump * np.sin(2 * np.pi * frequency * here.t)
-        here.push_joint("wheel", -tyre * (x[0] - ground))
-        here.output("tyre", -tyre * (x[0] - ground))
-
     b = ModelBuilder(gravity=(0, 0, -gravity), name="quarter car")
     b.add_body("wheel", 0, Prismatic("z"), inertia=point_mass(wheel))
     b.add_body(
@@ -112,7 +108,7 @@ def quarter_car(
         stiffness=spring,
         damping=damper,
     )
-    b.add_element("tyre", ForceLaw(road))
+    b.add_element("tyre", Suspension("wheel", (0, 0, 0), tyre, 0.0, Wave(bump, frequency)))
     return b.build()
 
 
@@ -136,30 +132,21 @@ def half_car(
     stiffness, damping
         Of each suspension, upwards (N/m, N s/m); a bushing holds the body lengthwise and across.
     bump, speed, length
-        Height of the waves (m), speed (m/s) and their length (m); the right track lags by half.
+        Height of the waves (m), speed (m/s) and their length (m); the right one lags by a quarter.
     gravity
         In m/s².
+
+    Examples
+    --------
+    >>> half_car().nv
+    6
     """
-
-    def suspension(side: float) -> Any:
-        place, lag = (0.0, side * track / 2, 0.0), 0.0 if side > 0 else np.pi / 2
-
-        def act(here: Any) -> None:
-            phase = 2 * np.pi * speed / length
-            road = bump * np.sin(phase * here.t - lag) + bump * np.sin(lag)
-            rate = bump * phase * np.cos(phase * here.t - lag)
-            x, v = here.point("body", place)
-            force = -stiffness * (x[2] - road) - damping * (v[2] - rate)
-            here.push("body", np.array([0.0 * force, 0.0 * force, force]), place)
-            here.output("force", force)
-
-        return act
-
     b = ModelBuilder(gravity=(0, 0, -gravity), name="half car")
     inertia = Inertia(mass, (0, 0, 0.2), [60.0, 80.0, 90.0])
     b.add_body("body", 0, Free(), inertia=inertia)
     hold = np.array([0.0, 2e4, 2e4, 5e4, 5e4, 0.0])
     b.add_element("links", Bushing(0, (0, 0, 0), "body", (0, 0, 0), hold, 0.02 * hold))
-    b.add_element("left", ForceLaw(suspension(1.0)))
-    b.add_element("right", ForceLaw(suspension(-1.0)))
+    for name, y, lag in (("left", track / 2, 0.0), ("right", -track / 2, np.pi / 2)):
+        road = Wave(bump, speed / length, -lag, bump * np.sin(lag))
+        b.add_element(name, Suspension("body", (0, y, 0), stiffness, damping, road))
     return b.build()
