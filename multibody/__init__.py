@@ -370,6 +370,7 @@ __all__ = [
     "spatial",
     "sphere",
     "state",
+    "stick_slip",
     "velocity",
     "xlt",
 ]
@@ -438,6 +439,7 @@ _LATER = {
     "separate": "contact.separate",
     "simplify": "dynamics.parameters.equivalence",
     "solve_lcp": "contact.lcp",
+    "stick_slip": "runs.stick_slip",
 }
 
 
