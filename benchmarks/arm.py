@@ -17,8 +17,7 @@ from scipy.integrate import solve_ivp
 
 from integrators import solve
 from integrators.kernels import compiled, kernel
-from integrators.kernels.pointers import call
-from integrators.many.lanes import call_lanes
+from integrators.kernels.pointers import call, call_lanes
 from integrators.tracing.llvm.codegen import native_lanes
 from multibody import FD, as_ivp, mechanisms
 from multibody.dynamics.functions import forward_dynamics

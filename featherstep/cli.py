@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from .lab.command import add_lab
 from .mechanism_study import command as mechanisms
 from .options import (
     FAILURE,
@@ -202,6 +203,7 @@ def _parser() -> _Parser:
               featherstep simulate four_bar --out four_bar.html
               featherstep model robot.urdf              what is in a model file
               featherstep study --help                  thousands of runs, varied
+              featherstep lab list                      labs for a course, that grade themselves
               featherstep COMMAND --help                examples for each command
         """),
     )
@@ -217,6 +219,7 @@ def _parser() -> _Parser:
     mechanisms.add_simulate(commands, shared)
     _add_model(commands, shared)
     add_study(commands, shared)
+    add_lab(commands, shared)
     _add_warmup(commands, shared)
 
     def help_only(arguments: argparse.Namespace) -> int:

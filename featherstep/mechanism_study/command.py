@@ -250,7 +250,7 @@ def _list(arguments: argparse.Namespace) -> int:
     chosen = []
     for entry in mechanisms.entries():
         model = entry.model()
-        if arguments.kind is not None and (arguments.kind == "loops") != bool(model.loops):
+        if arguments.kind is not None and (arguments.kind == "loops") != bool(model.bonds):
             continue
         words = " ".join([entry.name, entry.description, entry.source])
         if arguments.search is None or contains(words, arguments.search):
@@ -314,7 +314,7 @@ def _show_one(arguments: argparse.Namespace) -> int:
         ("parameters", record["parameters"].replace(" ", ", ") or "none"),
         ("source", entry.source or "–"),
     ]
-    if model.loops:
+    if model.bonds:
         facts.insert(2, ("loops", " ".join(str(mobility(model, q0)).split())))
     for name, value in facts:
         screen.say(f"{name:<13} {value}")

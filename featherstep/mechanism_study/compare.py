@@ -121,7 +121,7 @@ def started(what: Mechanism, q: Any = None, v: Any = None, t_end: float | None =
     model = what.model
     q0 = what.q0 if q is None else model.check("q", q)
     v0 = what.v0 if v is None else model.check("v", v)
-    if model.loops:
+    if model.bonds:
         if np.abs(constraints(model, q0).delta).max(initial=0.0) > CLOSED:
             q0 = assemble(model, q0).q
         v0 = consistent_velocity(model, q0, v0)
@@ -213,7 +213,7 @@ def compare(
     how = Measure.of(measure, model)
     listed = methods if isinstance(methods, list | tuple) else [methods]
     if methods is None:
-        listed = METHODS[bool(model.loops)]
+        listed = METHODS[bool(model.bonds)]
     chosen = [resolve(method) for method in listed]
     settings = _settings(tolerances, atol, steps, max_steps)
     named = None if formulations is None else _names(model, formulations)
@@ -249,8 +249,8 @@ def _names(model: Model, formulations: Any) -> list[str]:
     found = []
     for item in listed:
         name, *options = str(item).strip().split(":")
-        key = formulation_key(name) if model.loops else name.lower()
-        if not model.loops and key != "ode":
+        key = formulation_key(name) if model.bonds else name.lower()
+        if not model.bonds and key != "ode":
             raise ValueError(
                 f"there is no formulation {name!r}: {model.name!r} has no loops (known: ode)"
             )
@@ -360,7 +360,7 @@ class _Study:
 
     def _make(self, name: str) -> tuple[IVP, Split]:
         w = self.what
-        if not w.model.loops:
+        if not w.model.bonds:
             nq = w.model.nq
             problem = as_ivp(w.model, w.q0, w.v0, self.span, w.tau, self.f_ext)
             return problem, lambda t, y: (y[:nq], y[nq:])
@@ -400,7 +400,7 @@ class _Study:
             return None if isinstance(made, Exception) else made
 
         self.reference = reference_motion(
-            formulated, self.measure, bool(self.what.model.loops), self._minimal(), wanted
+            formulated, self.measure, bool(self.what.model.bonds), self._minimal(), wanted
         )
 
     def _minimal(self) -> tuple[IVP, Split] | None:
@@ -408,7 +408,7 @@ class _Study:
         w = self.what
         if w.known.closure is None or self.f_ext is not None:
             return None
-        from multibody.dynamics.loops.independent import LoopClosure
+        from multibody.dynamics.loops.closure import LoopClosure
         from multibody.runs.minimal import as_ivp_minimal
 
         gamma, y0, ydot0 = w.known.closure(w.model, w.q0, w.v0)
@@ -431,7 +431,7 @@ class _Study:
         if named is not None:
             return [(name, *method) for name in named for method in methods], []
         pairs, left_out = [], []
-        for name in FORMULATIONS if self.what.model.loops else ("ode",):
+        for name in FORMULATIONS if self.what.model.bonds else ("ode",):
             made = self.problem(name)
             if isinstance(made, Exception):
                 left_out.append(f"{name} is left out: {made}")

@@ -1,11 +1,12 @@
 """``solve_many``: thousands of runs of one problem, side by side and on all cores.
 
-With a traced right-hand side and an explicit method, runs are integrated in the lanes of SIMD
-registers (``in_lanes``), a block of runs for each thread. Each run has its own adaptive steps,
-and a run that fails stops nobody else. What has no place in lanes (other methods, events,
-projections, fixed steps) runs one by one through ``solve``, and ``ManySolutions.engine`` says why:
-on all cores if it is machine code throughout, which lets other threads run, and in the calling
-thread if it calls functions of Python. After Ctrl-C what was computed goes with the exception.
+With a traced right-hand side and an explicit method, or a fully implicit one such as RADAU5, runs
+are integrated in the lanes of SIMD registers (``lanes``), a block of runs for each thread. Each run
+has its own adaptive steps, and a run that fails stops nobody else. What has no place in lanes
+(other methods, functions that are not traced) runs one by one through ``solve``, and
+``ManySolutions.engine`` says why: on all cores if it is machine code throughout, which lets other
+threads run, and in the calling thread if it calls functions of Python. After Ctrl-C
+what was computed goes with the exception.
 """
 
 from __future__ import annotations
@@ -23,15 +24,16 @@ from ..hybrid import Hybrid
 from ..kernels import interpreting
 from ..problem import IVP
 from ..stepping.control import Controller
+from ..stepping.engine import Stepper
 from ..stepping.limits import attempts
 from ..stepping.state import Status
 from .alone import Alone, Watched, one_by_one, probe
 from .by_solve import run_each, why_not_lanes
-from .in_lanes import LaneRuns
 from .inputs import check_times
 from .inputs import runs_of as _runs
-from .lane_code import LaneCode, lane_code
-from .lane_tasks import lane_tasks
+from .lanes.code import LaneCode, lane_code
+from .lanes.runs import LaneRuns
+from .lanes.tasks import lane_tasks
 from .reductions import Reductions
 from .results import Each, ManySolutions, nothing_yet
 from .sensitive import many_with_sensitivities
@@ -72,16 +74,16 @@ def solve_many(
     Parameters
     ----------
     problem, t_span
-        As in ``solve``. For an explicit method the function is traced if it is not yet; what
-        cannot be traced is called as it is, a run at a time. ``t_span`` may have a row (t0, t1) for
-        each run; rows of two numbers without ``y0`` are intervals, too.
+        As in ``solve``. For a method that runs in lanes the function is traced if it is not yet;
+        what cannot be traced is called as it is, a run at a time. ``t_span`` may have a row
+        (t0, t1) for each run; rows of two numbers without ``y0`` are intervals, too.
     y0
         Initial states, shape (m, n), or one state for all, shape (n,).
     params
         Parameters, shape (m, k), or one set for all, shape (k,).
     method
-        Explicit tableaux run in SIMD lanes; any other method one run at a time, with a traced
-        function on each core.
+        Explicit tableaux run in SIMD lanes, and so do Radau IIA methods (RADAU5) of up to 20
+        states; any other method one run at a time, with a traced function on each core.
     step, rtol, atol, tstops, controller, norm, first_step, max_step, min_step, max_steps, kinks
         As in ``solve``; each run has its own steps. ``rtol`` may be a number for each run, ``atol``
         a row for each run, shape (m, 1) or (m, n).
@@ -176,8 +178,8 @@ def solve_many(
     engine = probe(ivp, states, parameters, {**options, "t_eval": t_eval})
     options["max_steps"] = most
     check_times(reductions.times, each.spans)
+    lanes = _lanes(ivp, engine, options, reductions, each)
     result = nothing_yet(states, reductions.times, each)
-    lanes = _lanes(ivp, options, reductions, each)
     alone = Alone(ivp, engine, parameters, result, options, each, reductions)
     if isinstance(lanes, str):
         log.info("%s one by one: %s", ivp, lanes)
@@ -198,11 +200,12 @@ def _returned(result: ManySolutions, pressed: bool, on_interrupt: str) -> ManySo
     return result
 
 
-def _lanes(ivp: IVP, options: dict[str, Any], reductions: Reductions, each: Each) -> LaneCode | str:
+def _lanes(
+    ivp: IVP, engine: Stepper, options: dict[str, Any], reductions: Reductions, each: Each
+) -> LaneCode | str:
     """Code for running in lanes; or why that is impossible."""
     from ..tracing import Traced, TracingError
 
-    controller = options["controller"]
     reasons = {
         "kernels are interpreted": interpreting(),
         "the interval is empty": bool((each.spans[:, 0] == each.spans[:, 1]).any()),
@@ -210,7 +213,6 @@ def _lanes(ivp: IVP, options: dict[str, Any], reductions: Reductions, each: Each
         "it has a mass matrix": ivp.mass is not None,
         "components must not become negative": ivp.nonnegative.size > 0,
         "there are times to step on": np.size(options["tstops"]) > 0,
-        "a predictive controller looks at steps in Python": controller and controller.predictive,
     }
     for reason, holds in reasons.items():
         if holds:
@@ -227,7 +229,8 @@ def _lanes(ivp: IVP, options: dict[str, Any], reductions: Reductions, each: Each
             return tasks
         inside = reductions.times.size > 0 or tasks.needs_dense
         max_norm = options["norm"] == "max"
-        return lane_code(ivp, options["method"].method, inside, max_norm, tasks, fixed)
+        method, controller = options["method"].method, options["controller"]
+        return lane_code(ivp, engine, method, inside, max_norm, tasks, fixed, controller)
     except Exception as error:
         if isinstance(ivp.f, Traced):
             raise

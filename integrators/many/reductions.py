@@ -3,7 +3,7 @@
 ``solve_many(…, reduce={"peak": Largest(g)})`` keeps for each run the largest value of g(t, y, p)
 along it, not only at its steps: within each step g is sampled on the dense output, at the nodes of
 a Gauss–Lobatto formula of degree 11, and the polynomial through the samples is maximised
-(``lane_hooks``). Integrals use the same samples. So ten thousand runs need no trajectories, and
+(``lanes.hooks``). Integrals use the same samples. So ten thousand runs need no trajectories, and
 their steps are those that they would take without.
 """
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..problem import IVP
 from ..runs.solution import polynomials
-from .lane_hooks import INTEGRAL, LARGEST, NODES, SMALLEST, WEIGHTS
+from .lanes.hooks import INTEGRAL, LARGEST, NODES, SMALLEST, WEIGHTS
 
 if TYPE_CHECKING:
     from ..runs.solution import Solution
@@ -164,26 +164,28 @@ class Reductions:
                 starts = np.broadcast_to(spans, (m, 2))[:, 0]
                 with np.errstate(all="ignore"):
                     result.reduced[name] /= result.t - starts
-        for k in range(m):
-            self._enter_ends(k, result, parameters[k])
+        if any(isinstance(r, Final | ValueAt | EventTime) for r in self.given.values()):
+            for k in range(m):
+                self._enter_ends(k, result, parameters[k])
 
     def _enter_ends(self, k: int, result: ManySolutions, p: Array) -> None:
         """Enter what depends on single states and on events of run k."""
-        run = self.ivp.with_(params=p)
         for name, reduction in self.given.items():
             if isinstance(reduction, Final):
-                g = run.bind(reduction.function)
-                result.reduced[name][k] = _number(g(float(result.t[k]), result.y[k]))
+                result.reduced[name][k] = self._value(reduction, float(result.t[k]), result.y[k], p)
             elif isinstance(reduction, ValueAt):
                 at = int(np.flatnonzero(self.times == reduction.t)[0])
                 state = result.y_eval[k, :, at]
                 if np.isfinite(state).all():
-                    g = run.bind(reduction.function)
-                    result.reduced[name][k] = _number(g(reduction.t, state))
+                    result.reduced[name][k] = self._value(reduction, reduction.t, state, p)
             elif isinstance(reduction, EventTime):
                 times = result.t_events[k][reduction.event] if result.t_events[k] else ()
                 if -len(times) <= reduction.occurrence < len(times):
                     result.reduced[name][k] = times[reduction.occurrence]
+
+    def _value(self, reduction: Reduction, t: float, y: Array, p: Array) -> float:
+        g = reduction.function
+        return _number(g(t, y.copy(), p) if _takes_p(self.ivp, g) else g(t, y.copy()))
 
     def enter_alone(
         self, k: int, result: ManySolutions, solution: Solution | None, p: Array
@@ -216,7 +218,7 @@ class Reductions:
 
 
 def _followed(g: Callable[..., Any], kind: int, solution: Solution) -> tuple[float, float]:
-    """Extreme value (and its time) or integral of g along a solution, as in ``lane_hooks``.
+    """Extreme value (and its time) or integral of g along a solution, as in ``lanes.hooks``.
 
     A step that an event cuts short counts up to there; at a jump both sides count.
     """

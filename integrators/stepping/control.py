@@ -29,6 +29,8 @@ EPS = 2.220446049250313e-16
 RESOLVED = 16 * EPS  # steps shorter than this fraction of |t| are not told apart from rounding
 SMALLEST_ERROR = 1e-10
 LOG_NO_LESS = -4.605170185988091  # log 0.01: as if the last error had been no less
+NO_LIMIT = 1e300  # of the ratio of two lengths, as long as there was one step only
+KEEP_STEP = 1.2  # implicit methods keep h (and their factorisations) if it would grow by less
 NONFINITE_FACTOR = 0.25  # a step that gave NaN or Inf is shortened by this much
 STRETCH = 1.01  # a step that ends just short of t_stop is stretched to it …
 LEEWAY = 1 + 1e-9  # … unless it becomes longer than max_step, but for the rounding of times
@@ -125,16 +127,26 @@ def within_limits(c, factor, most):
 
 
 @kernel
+def predicted_factor(c, factor, log_error, log_last, most, iterations, stretch):
+    """Gustafsson's prediction: what a factor becomes with the growth of the error in mind.
+
+    `stretch` is the ratio of the last two lengths, or NO_LIMIT if there are no two. As in RADAU5,
+    many of the `most` Newton iterations ask for a shorter step, too (Hairer & Wanner, IV.8).
+    """
+    factor = factor * ((2 * most + 1) / (2 * most + iterations))
+    growth = exp(c.exponent * (2.0 * log_error - np.maximum(log_last, LOG_NO_LESS)))
+    return np.minimum(factor, c.safety * stretch / growth)
+
+
+@kernel
 def factor_after_success(w, log_error, h):
     """Return the factor for the next step after an accepted one of length h."""
     factor = factor_by_errors(w, log_error, w.log_error, w.log_before)
     if w.predictive != 0.0:
-        # RADAU5: many Newton iterations ask for a shorter step (Hairer & Wanner, IV.8).
-        allowed = 2 * w.max_newton + 1
-        factor *= allowed / (2 * w.max_newton + w.newton_last)
-        if w.nsteps >= 1:
-            growth = exp(w.exponent * (2.0 * log_error - max(w.log_error, LOG_NO_LESS)))
-            factor = min(factor, w.safety * abs(h / w.h_last) / growth)
+        stretch = abs(h / w.h_last) if w.nsteps >= 1 else NO_LIMIT
+        factor = predicted_factor(
+            w, factor, log_error, w.log_error, w.max_newton, w.newton_last, stretch
+        )
     return within_limits(w, factor, w.max_factor if w.last_rejected == 0 else 1.0)
 
 

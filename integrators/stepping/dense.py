@@ -177,8 +177,8 @@ def polynomial(P, rows, scale, Q):
             Q[j, m] = 0.0
         if j < P.shape[1]:
             for i in range(P.shape[0]):
-                a = scale * P[i, j]
-                if a != 0.0:
+                if P[i, j] != 0.0:
+                    a = scale * P[i, j]
                     for m in range(n):
                         Q[j, m] += a * rows[i, m]
 

@@ -19,6 +19,7 @@ from ..kernels.elementary import log
 from ..kernels.pointers import invoke
 from .control import (
     EPS,
+    KEEP_STEP,
     NONFINITE_FACTOR,
     STRETCH,
     factor_after_rejection,
@@ -33,6 +34,7 @@ from .dense import copy, evaluate, output_is_due, outputs_done, straight_if_not_
 from .norms import all_finite, norm_of_estimate
 from .projecting import project
 from .state import (
+    CHANGE,
     ESTIMATE_DOUBLING,
     FULL,
     FUNCTION_RAISED,
@@ -49,8 +51,6 @@ from .state import (
     UNPROJECTED,
 )
 from .watch import zero_possible
-
-KEEP_STEP = 1.2  # implicit methods keep h (and their factorisations) if it would grow by less
 
 
 @kernel
@@ -96,6 +96,8 @@ def advance(w, t_stop, wanted):
             return LOOK
         if w.order_wish != 0:
             return SWITCH
+        if w.family_wish != 0:
+            return CHANGE
     return FULL
 
 

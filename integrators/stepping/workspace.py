@@ -75,6 +75,8 @@ class Explicit(Workspace, begins_as=Steps):
         **SHARED,
         **TABLEAU,
         "e_low": "f1",  # weights of the second estimate
+        "stage_state": "f1",  # the last stage of the last step, see stepping.stiffness …
+        "stage_slope": "f1",  # … and its slope
         "fused": "a",  # a whole step as machine code, see integrators.methods.runge_kutta.fused …
         "fused_in": "f1",  # … its parameters; p, atol and maybe f0 are views of them …
         "fused_out": "f1",  # … and its results, of which y_new and K are views
@@ -92,6 +94,7 @@ class Implicit(Workspace, begins_as=Steps):
         "algebra": "a",  # external linear algebra
         "J": "f2",
         "M": "f2",
+        "eigenvector": "f1",  # of J's largest eigenvalue, nearly; see stepping.stiffness
         "extra_c": "f1",  # further stages for dense output, see runge_kutta.extra_stages …
         "extra_A": "f2",  # … weights of their states …
         "extra_start": "f2",  # … and of first guesses of their increments
@@ -160,9 +163,16 @@ class Common(Record):
     first_step: float  # 0: a guess
     exponent: float  # of the first guess
     fixed: int  # 1: steps have a fixed length
-    tasks: int  # 1: something happens after each step (``integrators.many.lane_hooks``):
+    tasks: int  # 1: something happens after each step (``integrators.many.lanes.hooks``):
     n_events: int  # … events are looked for …
     projects: int  # … or states projected
+    looks_inside: int  # 1: every step's dense output is needed
+    implicit: int  # 1: steps are those of an implicit method (``lanes.newton``)
+    unrolled: int  # 1: the inverses of its matrices are made by straight-line code
+    max_newton: int  # most iterations of its stages
+    memory: int  # rows of Newton's block: what is remembered of the last step's convergence …
+    singular: int  # … whether a matrix has no inverse, then all inverses …
+    dense_inverse: int  # … and that which further stages need
 
 
 class Lanes(Workspace):
@@ -172,9 +182,8 @@ class Lanes(Workspace):
         "f": "a",  # the right-hand side in lanes
         "fused": "a",  # a whole step in lanes
         "judge": "a",  # what follows from it
-        "A": "f2",  # with the rows of stages that dense output adds
-        "c": "f1",
-        "P": "f2",
+        "dense": "a",  # the polynomials of steps, Q …
+        "interpolate": "a",  # … and their values at parts theta of the steps
         "common": Common,
         "y0": "f2",  # initial states and parameters, a row for each run
         "p0": "f2",
@@ -194,7 +203,7 @@ class Lanes(Workspace):
         "trail_t": "f1",
         "trail_y": "f2",
         "run": "i2",  # from here on the lane is the last axis
-        "block": "f2",  # see integrators.many.judge; the next are views of it
+        "block": "f2",  # see integrators.many.lanes.judge; the next are views of it
         "p": "f2",
         "f0": "f2",
         "h": "f1",
@@ -203,17 +212,36 @@ class Lanes(Workspace):
         "judged": "f2",  # rows that the judge writes
         "results": "f2",  # norm, new state, stages; the next are views of it
         "y_new": "f2",
-        "K": "f3",
         "x": "f2",
         "dx": "f2",
         "first": "f2",
         "rtol": "f1",
         "atol": "f2",
-        "basis": "f2",  # from Legendre's polynomials to powers, and the steps' polynomials
-        "Q": "f3",
-        "one": "f2",  # that of one lane, and its values
-        "sums": "f1",
-        # What happens after each step: see integrators.many.lane_hooks.
+        "Q": "f2",
+        # Implicit steps: see integrators.many.lanes.newton.
+        "prepare": "a",
+        "jac": "a",
+        "iterate": "a",
+        "rounding": "a",
+        "finish": "a",
+        "again": "a",
+        "further": "a",
+        "newton_tolerances": "f1",  # by run, or one for all
+        "newton": "f2",  # the next are views of it
+        "prepared": "f2",
+        "iterated": "f2",
+        "J": "f2",
+        "norm": "f2",
+        "pivots": "i2",
+        "real_shift": "f1",
+        "complex_shift": "c1",
+        "extra_c": "f1",  # further stages of dense output
+        "extra_A": "f2",
+        "extra_start": "f2",
+        "step_rows": "f2",
+        "stage": "f2",
+        "stage_found": "f2",  # a view of it
+        # What happens after each step: see integrators.many.lanes.hooks.
         "old": "f2",  # time and length of the step, and the state it started from
         "y_old": "f2",
         "theta": "f1",

@@ -29,7 +29,7 @@ from ..model.surfaces import (
     GAP_FUNCTION,
 )
 
-__all__ = ["contact_kernel"]
+__all__ = ["contact_kernel", "contact_rows", "one_contact", "place"]
 
 #: Squares below this count as zero: the axis of a disc upright, segments parallel.
 FLAT = 1e-20
@@ -42,14 +42,41 @@ def contact_kernel(w: Any) -> None:
     Needs positions, velocities and accelerations of all bodies for a_q = 0.
     """
     for c in range(w.kind.shape[0]):
-        if w.kind[c] == GAP_FUNCTION:
-            user_gap(w, c)
-        else:
-            body_motion(w, w.body_a[c], w.motion_a)
-            body_motion(w, w.body_b[c], w.motion_b)
-            surfaces(w, c)
-            tangents(w.normal[3 * c], w.normal[3 * c + 1], w.normal[3 * c + 2])
-            rows(w, c)
+        one_contact(w, c)
+        for r in range(3 * c, 3 * c + 3):
+            for k in range(w.v.shape[0]):
+                w.T[r, k] = 0.0
+        contact_rows(w, c, w.T, 3 * c)
+
+
+@kernel
+def one_contact(w: Any, c: int) -> None:
+    """phi, normal, tangents, point, speed and bias of one contact."""
+    if w.kind[c] == GAP_FUNCTION:
+        user_gap(w, c)
+    else:
+        body_motion(w, w.body_a[c], w.motion_a)
+        body_motion(w, w.body_b[c], w.motion_b)
+        surfaces(w, c)
+        tangents(w.normal[3 * c], w.normal[3 * c + 1], w.normal[3 * c + 2])
+        speeds(w, c)
+
+
+@kernel
+def contact_rows(w: Any, c: int, T: Any, at: int) -> None:
+    """Rows of the normal and the tangents, into T[at …]: those entries that are not always zero."""
+    if w.kind[c] == GAP_FUNCTION:
+        for k in range(w.v.shape[0]):
+            T[at, k] = w.gap_out[3 + k]
+    else:
+        a, b = w.body_a[c], w.body_b[c]
+        while a != b:  # what both ride on moves neither against the other
+            if a > b:
+                entries(w, c, a, -1.0, T, at)
+                a = w.parent[a]
+            else:
+                entries(w, c, b, 1.0, T, at)
+                b = w.parent[b]
 
 
 @kernel
@@ -254,7 +281,7 @@ def tangents(n: Any, first: Any, second: Any) -> None:
 
 @kernel
 def user_gap(w: Any, c: int) -> None:
-    """A gap φ(q) with a row, but neither point nor tangents."""
+    """A gap φ(q) with a row (in gap_out), but neither point nor tangents."""
     nq, nv = w.q.shape[0], w.v.shape[0]
     for k in range(nq):
         w.state[k] = w.q[k]
@@ -265,19 +292,15 @@ def user_gap(w: Any, c: int) -> None:
     for r in range(3 * c, 3 * c + 3):
         w.speed[r] = 0.0
         w.bias[r] = 0.0
-        for k in range(nv):
-            w.T[r, k] = 0.0
         for k in range(3):
             w.normal[r, k] = 0.0
     w.speed[3 * c] = w.gap_out[1]
     w.bias[3 * c] = w.gap_out[2]
-    for k in range(nv):
-        w.T[3 * c, k] = w.gap_out[3 + k]
 
 
 @kernel
-def rows(w: Any, c: int) -> None:
-    """T, speed and bias of the normal and the two tangents of one contact."""
+def speeds(w: Any, c: int) -> None:
+    """speed and bias of the normal and the two tangents of one contact."""
     p, p_rate = w.point[c], w.point_rate[c]
     dv, da = w.spare3[0], w.spare3[1]
     for k in range(3):
@@ -298,22 +321,12 @@ def rows(w: Any, c: int) -> None:
     for r in range(3):
         w.speed[3 * c + r] = dot(w.normal[3 * c + r], dv)
         w.bias[3 * c + r] = dot(w.normal[3 * c + r], da)
-        for k in range(w.v.shape[0]):
-            w.T[3 * c + r, k] = 0.0
     w.bias[3 * c] += dot(w.normal_rate[c], dv)
-    a, b = w.body_a[c], w.body_b[c]
-    while a != b:  # what both ride on moves neither against the other
-        if a > b:
-            entries(w, c, a, -1.0)
-            a = w.parent[a]
-        else:
-            entries(w, c, b, 1.0)
-            b = w.parent[b]
 
 
 @kernel
-def entries(w: Any, c: int, i: int, sign: float) -> None:
-    """Entries of T that belong to the joint of one body."""
+def entries(w: Any, c: int, i: int, sign: float, T: Any, at: int) -> None:
+    """Entries of the rows that belong to the joint of one body."""
     angular, linear, arm = w.spare3[2], w.spare3[3], w.spare3[4]
     for k in range(3):
         arm[k] = w.point[c, k] - w.r_0[i, k]
@@ -324,4 +337,4 @@ def entries(w: Any, c: int, i: int, sign: float) -> None:
         for m in range(3):
             linear[m] += w.spare3[5, m]
         for r in range(3):
-            w.T[3 * c + r, k] = sign * dot(w.normal[3 * c + r], linear)
+            T[at + r, k] = sign * dot(w.normal[3 * c + r], linear)

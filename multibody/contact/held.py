@@ -102,12 +102,13 @@ def held_motion(
     tree = _loaded(model, held, t, q, v, tau)
     load_forces(model, tree, f_ext)
     _forces(tree)
-    if model.loops:
+    if model.bonds:
         _loops(tree)
-    w = run_contacts(model, moved=bool(model.loops))
+    w = run_contacts(model, moved=bool(model.bonds))
     _inertia(tree)
     _system(w)
-    return HeldMotion(w.a_q.copy(), w.contact_force.reshape(-1, 3).copy(), w.slope.copy())
+    slopes = w.slope[: w.held_count[0]].copy()
+    return HeldMotion(w.a_q.copy(), w.contact_force.reshape(-1, 3).copy(), slopes)
 
 
 def held_multipliers(
@@ -124,6 +125,7 @@ def _loaded(model: Model, held: Held, t: float, q: Array, v: Array, tau: Any) ->
     tree.tau[:] = 0.0 if tau is None else tau
     contacts = contacts_of(model)
     w: Any = contacts.workspace
+    contacts.make_room(w, 3 * len(held.points))
     j = 0
     for i, state, angle in zip(held.points, held.states, held.angles):
         for k in range(3 if state == "sticks" else 1):
@@ -152,7 +154,7 @@ def onto_contacts(model: Model, held: Held, t: float, q: Array, v: Array) -> tup
     for _ in range(NEWTON_STEPS):
         k = kinematics_at(model, q, np.zeros(model.nv), t)
         R, error = k.T.reshape(-1, model.nv)[normals], k.gap[list(held.points)]
-        if model.loops:
+        if model.bonds:
             c = loaded_constraints(model)
             R, error = np.vstack([R, c.K]), np.concatenate([error, c.delta])
         if np.abs(error).max(initial=0.0) <= 1e-15:
@@ -162,7 +164,7 @@ def onto_contacts(model: Model, held: Held, t: float, q: Array, v: Array) -> tup
     speed = np.column_stack([k.gap_rate, k.slip]).ravel()
     rows = held.rows()
     R, error = k.T.reshape(-1, model.nv)[rows], speed[rows]
-    if model.loops:
+    if model.bonds:
         c = loaded_constraints(model)
         R, error = np.vstack([R, c.K]), np.concatenate([error, c.K @ v - c.nu])
     if np.abs(error).max(initial=0.0) > 0.0:

@@ -32,6 +32,9 @@ __all__ = ["ContactWorkspace", "Contacts", "contacts_of"]
 #: Numbers of an elementary contact, at most: two segments with radii.
 MOST_NUMBERS = 14
 
+#: Rows of contacts that there is room for at first; more is made when they are held.
+HELD_ROWS = 96
+
 # Where in the numbers of each kind points and directions are: of body a, then of body b.
 POINTS = {
     BALL_PLANE: (((3,), (6,)), ((0,), ())),
@@ -176,15 +179,21 @@ class Contacts:
             motion_a=np.zeros(15),
             motion_b=np.zeros(15),
             spare3=np.zeros((12, 3)),
-            **self._held(len(tree.rows)),
+            held_count=np.zeros(1, dtype=np.int64),
+            contact_force=np.zeros(3 * n),
+            **self._held(min(3 * n, HELD_ROWS), len(tree.rows)),
         )
 
-    def _held(self, loops: int) -> dict[str, Array]:
-        """Arrays for as many held rows as there can be."""
-        n, nv = 3 * self.n, self.model.nv
-        m = n + loops
+    def make_room(self, w: ContactWorkspace, rows: int) -> None:
+        """Let so many rows be held."""
+        if rows > len(w.held_row):
+            for name, array in self._held(2 * rows, len(w.rows)).items():
+                w.replace(name, array)
+
+    def _held(self, n: int, loops: int) -> dict[str, Array]:
+        """Arrays for n rows of contacts that are held, beside those of the loops."""
+        nv, m = self.model.nv, n + loops
         return {
-            "held_count": np.zeros(1, dtype=np.int64),
             "held_row": np.zeros(n, dtype=np.int64),
             "held_mu": np.zeros(n),
             "held_known": np.zeros((n, 2)),
@@ -197,7 +206,6 @@ class Contacts:
             "rhs": np.zeros(m),
             "held_x": np.zeros(m),
             "held_step": np.zeros(m),
-            "contact_force": np.zeros(n),
             "slope": np.zeros(n),
         }
 

@@ -26,7 +26,7 @@ FORMAT = 1
 #: Keys of a file; "start" is read by ``start``.
 KEYS = (
     *("format", "name", "units", "gravity", "bodies", "joints", "loops", "springs", "contacts"),
-    *("elements", "start"),
+    *("gears", "elements", "start"),
 )
 
 LOOP = ("predecessor", "successor", "joint", "placement_predecessor", "placement_successor")
@@ -77,13 +77,16 @@ def model_of(source: Source) -> Model:
     names = _names(source, bodies)
     for path, data in bodies:
         _add_body(source, builder, path, data, names)
-    taken = _names(source, [*top.items("joints"), *top.items("loops")])
+    bonds = [*top.items("joints"), *top.items("loops"), *top.items("gears")]
+    taken = _names(source, bonds)
     for path, data in top.items("joints"):
         _add_joint(source, builder, path, data, names)
     for path, data in top.items("loops"):
         table = Table(source, path, data, ("name", *LOOP))
         with source.at(path):
             builder.add_loop(table.text("name"), *_ends(source, table, names))
+    for path, data in top.items("gears"):
+        _add_gear(source, builder, path, data)
     _names(source, top.items("springs"))
     for path, data in top.items("springs"):
         _add_spring(source, builder, path, data, names)
@@ -159,6 +162,19 @@ def _add_joint(
     with source.at(path):
         builder.add_joint(
             table.text("name"), *ends, tree=table.flag("tree", None), **forces_from(table, ends[2])
+        )
+
+
+def _add_gear(source: Source, builder: ModelBuilder, path: KeyPath, data: Any) -> None:
+    table = Table(source, path, data, ("name", "driven", "ratios", "offset"))
+    given = table.take("ratios")
+    ratios = Table(source, (*path, "ratios"), given, given if isinstance(given, dict) else ())
+    with source.at(path):
+        builder.add_gear(
+            table.text("name"),
+            table.text("driven"),
+            {name: ratios.numbers(name) for name in ratios.data},
+            offset=table.numbers("offset", default=0.0),
         )
 
 

@@ -10,6 +10,7 @@ from .check import JointReport, check_joint
 from .constant_freedoms import Fixed, Free, Planar, Spherical
 from .from_functions import ConstantVelocity, Driven, UserJoint
 from .sequences import AngleSequence, Universal
+from .sphere_in_cylinder import SphereInCylinder
 from .wheels import RackPinion, RollingDisc, RollingSphere
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "RollingBalls",
     "RollingDisc",
     "RollingSphere",
+    "SphereInCylinder",
     "Spherical",
     "Universal",
     "UserJoint",

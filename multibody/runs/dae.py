@@ -123,7 +123,7 @@ def as_mechanical(
     check_consistent(model, q0, v0, t0)
     if not len(model.tree.acting_rows):
         raise ValueError(
-            f"{model.name!r}: the loops {[loop.name for loop in model.loops]} impose nothing that "
+            f"{model.name!r}: the loops {[loop.name for loop in model.bonds]} impose nothing that "
             "the tree does not (their Jacobian K is zero everywhere, rank 0), so that there is no "
             "multiplier; remove them, or use as_ivp, which does not need any"
         )

@@ -219,7 +219,7 @@ def as_ivp(
         return with_contacts(*(model, *start, span, tau, f_ext, params, restitution_law), **how)
     gain = QUATERNION_GAIN if quaternions == "stabilise" else 0.0
     given = {name: value for name, value in options.items() if value is not None}
-    if model.loops:
+    if model.bonds:
         problem = _of_loops(
             model,
             start,
@@ -248,7 +248,7 @@ def as_ivp(
     driven = driven_variables(model, tau)
     undisturbed = f_ext is None and not model.elements
     invariants = conserved_quantities(model, driven) if undisturbed else {}
-    if model.loops:
+    if model.bonds:
         invariants |= gap_invariants(model)
 
     # Constant forces are the parameters of the problem, which may have others by now.

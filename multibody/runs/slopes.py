@@ -160,7 +160,7 @@ class Slopes:
         """∂f/∂x: traced if it is small, else by recursions along the tree."""
         from integrators.tracing import Traced
 
-        most = LOOP_JACOBIAN_STATES if self.model.loops else TRACED_JACOBIAN_STATES
+        most = LOOP_JACOBIAN_STATES if self.model.bonds else TRACED_JACOBIAN_STATES
         if isinstance(f, Traced) and f.n <= most:
             return _ExactJacobian(f)
         return StateJacobian(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...errors import suggest
 from ...problem import IVP
 from .converting.conversion import converted
 from .derivative_array import DerivativeArray
@@ -22,6 +23,9 @@ from .start import Start, consistent
 __all__ = ["DAE"]
 
 Array = NDArray[np.float64]
+
+#: Fields of a problem that are the user's; the others follow from the equations.
+FIELDS = ("exact", "invariants", "name", "references", "source")
 
 
 class DAE:
@@ -83,6 +87,8 @@ class DAE:
         if not callable(F):
             raise TypeError(f"F must be a function F(t, y, d), got {F!r}")
         self.function = F
+        if isinstance(params, Mapping):
+            raise TypeError("params must be a list of numbers, p[0], p[1], …; got a dictionary")
         self.params = np.atleast_1d(np.asarray(params, dtype=float))
         if self.params.ndim != 1:
             raise ValueError(f"params must be a flat list, got shape {self.params.shape}")
@@ -129,18 +135,29 @@ class DAE:
         rate = mass if callable(mass) else None
         M = None
         if rate is None:
-            M = np.asarray(mass.toarray() if hasattr(mass, "toarray") else mass, dtype=float)
+            M = _constant_mass(mass)
             if names is None:
-                options.setdefault("n", len(M))
+                options.setdefault("n", M.shape[1])
 
         def F(t: Any, y: Any, d: Any, p: Any = ()) -> Any:
             more = (p,) if len(p) else ()
-            if rate is None:
-                left: Any = M @ np.asarray(d)
+            right = np.asarray(f(t, y, *(more if accepts_params(f) else ())))
+            if M is not None:
+                left = _product(M, np.asarray(d))
             else:
+                assert rate is not None
                 arguments = more if more and accepts_params(rate) else ()
-                left = np.asarray(rate(t, y, *arguments)) @ np.asarray(d)
-            return left - np.asarray(f(t, y, *(more if accepts_params(f) else ())))
+                matrix = np.asarray(rate(t, y, *arguments))
+                if matrix.ndim != 2 or matrix.shape[1] != len(y):
+                    raise ValueError(
+                        f"mass: expected a matrix with {len(y)} columns, got shape {matrix.shape}"
+                    )
+                left = matrix @ np.asarray(d)
+            if left.shape != right.shape:
+                raise ValueError(
+                    f"M ẏ has {left.size} components, but f returned shape {right.shape}"
+                )
+            return left - right
 
         F.__name__ = getattr(f, "__name__", "f").replace("<lambda>", "")
         return cls(F, names, **options)
@@ -234,6 +251,8 @@ class DAE:
             If the fixed values contradict the equations, with the residuals that stay.
         """
         p = self._params(params)
+        if not np.isfinite(t):
+            raise ValueError(f"t: expected a finite time, got {t}")
         return consistent(self.array, float(t), fixed, guess, p)
 
     # ------------------------------------------------------------ roads
@@ -268,7 +287,7 @@ class DAE:
             Functions ``g(t, y)`` or :class:`Event` objects. The first components of y are the
             unknowns, whatever the road. After a reset the state is made consistent again.
         fields
-            Further fields of :class:`IVP`: invariants, exact, references, name, source, …
+            Further fields of :class:`IVP`: invariants, exact, references, name, source.
 
         Examples
         --------
@@ -298,6 +317,12 @@ class DAE:
             raise ValueError(
                 f"the start is consistent at t = {start.t:g}, but t_span begins at {t_span[0]:g}"
             )
+        for field in fields:
+            if field not in FIELDS:
+                raise TypeError(
+                    f"problem() has no argument {field!r}{suggest(field, FIELDS)}; a DAE's problem "
+                    f"may be given {', '.join(FIELDS)}"
+                )
         return make_problem(self, start, t_span, road, events, fields)
 
     def _params(self, params: ArrayLike | None) -> Array:
@@ -309,6 +334,27 @@ class DAE:
                 f"expected {self.params.size} parameters, got {given.size} (shape {given.shape})"
             )
         return given
+
+
+def _constant_mass(mass: Any) -> Any:
+    """Return a constant mass matrix as a sparse one."""
+    from scipy.sparse import csr_matrix, issparse
+
+    matrix = csr_matrix(mass if issparse(mass) else np.atleast_2d(np.asarray(mass, dtype=float)))
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"mass: expected a square matrix, got shape {matrix.shape}")
+    if not np.isfinite(matrix.data).all():
+        raise ValueError("mass: expected finite entries, got NaN or infinity")
+    return matrix
+
+
+def _product(M: Any, d: Any) -> Any:
+    """M ẏ, where ẏ may be symbols: entry by entry of a sparse matrix."""
+    out = np.zeros(M.shape[0], dtype=object)
+    for i in range(M.shape[0]):
+        for k in range(M.indptr[i], M.indptr[i + 1]):
+            out[i] = out[i] + float(M.data[k]) * d[M.indices[k]]
+    return out
 
 
 class _Replayed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from .extra_stages import implicit_dense
 from .fused import LARGEST_AROUND, fused_step, fused_step_function, inputs_size
 from .implicit import implicit_refine, implicit_step
 from .predictor import extrapolation_weights, stage_predictor
+from .stability_limit import end_stage, real_boundary
 from .surprise import checked_accept, checked_step
 
 __all__ = ["ExplicitEngine", "ImplicitEngine", "engine_for"]
@@ -119,6 +121,8 @@ class ExplicitEngine(Engine):
                 self.estimate = "two embedded methods, combined as in DOP853"
         else:
             self._use_doubling()
+        state.stiff_stage, state.stability_boundary = end_stage(tableau), real_boundary(tableau)
+        state.watch_stiffness = int(state.estimate_kind in (at.ESTIMATE_EMBEDDED, at.ESTIMATE_TWO))
         self._choose_dense()
 
     def _choose_dense(self) -> None:
@@ -157,7 +161,7 @@ class ExplicitEngine(Engine):
             around = LARGEST_AROUND if has_llvm() else 0  # only machine code calls by address
             function = fused_step_function(self.problem.f, self.tableau, k, max_norm, s, around)
             if function is not None:
-                self.fused = function.machine_code()
+                self.fused = function.code_alone()
 
     def _workspace(self, shared: dict[str, Any]) -> Explicit:
         tableau = self.tableau
@@ -187,6 +191,8 @@ class ExplicitEngine(Engine):
             c=nodes,
             e=_own(tableau.error_weights, zeros),
             e_low=_own(tableau.low_error_weights, zeros),
+            stage_state=np.zeros(self.n),
+            stage_slope=np.zeros(self.n),
             fused=shared["f"] if self.fused is None else int(self.fused.address),
         )
 
@@ -230,6 +236,7 @@ class ImplicitEngine(Engine):
 
     def __init__(self, tableau: Tableau, problem: IVP, options: Options) -> None:
         self.tableau = tableau
+        self.rtol_used: Callable[[float], float] = float  # from the one that was asked for
         asked = options.atol
         super().__init__(problem, options)
         # The estimate may have changed tolerances; another run with this rtol changes them alike.
@@ -364,11 +371,11 @@ class ImplicitEngine(Engine):
         one of about tol at the end. If it is the less accurate (TRBDF2, whose formula of order 3 is
         not stable enough), N ~ tol^(−1/(p+1)) such errors add up to tol^(p/(p+1)).
         """
-        rtol, options = self.options.rtol, self.options
-        if 0 < rtol < LOOSE:
-            factor = (rtol / LOOSE) ** (1 / self.order)
-            self.state.rtol = max(rtol * factor, SMALLEST_RTOL)
-            options.atol = options.atol * (self.state.rtol / rtol)
+        power = 1 + 1 / self.order
+        self.rtol_used = lambda rtol: (
+            max(LOOSE * (rtol / LOOSE) ** power, SMALLEST_RTOL) if 0 < rtol < LOOSE else rtol
+        )
+        self._use_tolerances()
 
     def _quadrature_estimate(self, b: Array, c: Array) -> None:
         """Hairer & Wanner's estimate for RADAU5 (IV.8), for any fully implicit tableau.
@@ -401,10 +408,15 @@ class ImplicitEngine(Engine):
             # met far too well (RADAU5 transforms them in the same way). Not so for components
             # of higher index, which the method itself computes to lower order.
             power = max(self.least_power, (self.estimate_order + 1) / (self.order + 1))
-            rtol, options = self.options.rtol, self.options
-            transformed = 0.1 * rtol**power if rtol > 0 else 0.0
-            options.atol = options.atol * (transformed / rtol) if rtol > 0 else options.atol
-            self.state.rtol = transformed
+            self.rtol_used = lambda rtol: 0.1 * rtol**power if rtol > 0 else 0.0
+            self._use_tolerances()
+
+    def _use_tolerances(self) -> None:
+        """Take the tolerances that the estimate needs in place of those that were asked for."""
+        asked, options = self.options.rtol, self.options
+        self.state.rtol = self.rtol_used(asked)
+        if asked > 0:
+            options.atol = options.atol * (self.state.rtol / asked)
 
     # ------------------------------------------------------------ dense output, Newton
 
@@ -463,13 +475,18 @@ class ImplicitEngine(Engine):
         coupled = state.coupling != at.COUPLING_DIAGONAL
         extra = int(2.5 * max(0, s - 3)) if coupled else 3
         state.max_newton = MAX_NEWTON_ADAPTIVE + extra
-        rtol = max(state.rtol, 1e-14)
-        if not coupled:
-            state.newton_tolerance = max(10 * 2.2e-16 / rtol, STAGE_TOLERANCE)
-            return
-        # RADAU: as much tighter than the step's tolerance as the orders lie apart.
+        state.newton_tolerance = self.newton_tolerance(state.rtol)
+
+    def newton_tolerance(self, rtol: float) -> float:
+        """How far Newton's iteration goes, in units of the tolerance, with the rtol of the state.
+
+        All stages together as in RADAU: as much further as the orders lie apart.
+        """
+        rtol = max(rtol, 1e-14)
+        if self.state.coupling == at.COUPLING_DIAGONAL:
+            return float(max(10 * 2.2e-16 / rtol, STAGE_TOLERANCE))
         gap = (self.order + 1) / (self.estimate_order + 1) - 1
-        state.newton_tolerance = max(10 * 2.2e-16 / rtol, min(0.03, rtol ** max(gap, 0.5)))
+        return float(max(10 * 2.2e-16 / rtol, min(0.03, rtol ** max(gap, 0.5))))
 
     def _look_at_end(self) -> None:
         """Have f looked at where a step ends, if no stage lies there (and f is the slope)."""
@@ -507,6 +524,7 @@ class ImplicitEngine(Engine):
             lagrange=np.ascontiguousarray(self.lagrange),
             predictor=stage_predictor(c) if tableau.is_dirk else np.zeros((0, 0)),
             end_weights=extrapolation_weights(np.append(0.0, c), 1.0),
+            eigenvector=np.zeros(own),
             newton=np.zeros(2),
             residual=np.zeros((s, n)),
             increment=np.zeros((s, n)),

@@ -23,6 +23,7 @@ from ...kernels.pointers import call
 from ...stepping.dense import slope_at_start
 from ...stepping.norms import norm_of_estimate
 from ...stepping.state import (
+    DENSE_NATIVE,
     ESTIMATE_DOUBLING,
     ESTIMATE_EMBEDDED,
     ESTIMATE_TWO,
@@ -31,9 +32,16 @@ from ...stepping.state import (
     State,
 )
 from ...tableau import Tableau
-from .explicit import explicit_step
+from ...tableau.extension import dense_extension, in_powers
+from .explicit import explicit_dense, explicit_step
 
-__all__ = ["fused_step", "fused_step_function", "inputs_size", "outputs_size"]
+__all__ = [
+    "fused_dense_function",
+    "fused_step",
+    "fused_step_function",
+    "inputs_size",
+    "outputs_size",
+]
 
 LARGEST = 6000  # operations with f inside; larger steps compile too long for what they gain
 LARGEST_AROUND = 8000  # operations around calls of f; the generic step loses little then
@@ -66,7 +74,6 @@ def _trace_step(
     f: Any, tableau: Tableau, k: int, max_norm: bool, kept: int, largest_around: int
 ) -> Any:
     from ...tracing import traced
-    from ...tracing.outside import call_outside
 
     s, n = tableau.stages, f.n
     around = 2 * n * (np.count_nonzero(tableau.arrays[0]) + 3 * s)
@@ -75,15 +82,8 @@ def _trace_step(
         return None
 
     def step(t: Any, y: Any, q: Any) -> Any:
-        p, h = q[:k], q[k + 2 + 2 * n]
-
-        def slope(t: Any, x: Any, p: Any, out: Any) -> None:
-            if inside:
-                out[:] = f(t, x.copy(), p) if k else f(t, x.copy())
-            else:
-                out[:] = call_outside(k + 1, t, x)
-
-        w = _symbolic_workspace(tableau, n, slope, p)
+        h = q[k + 2 + 2 * n]
+        w = _symbolic_workspace(tableau, n, _slope_function(f, k, inside), q[:k])
         w.y, w.rtol, w.atol, w.max_norm = y, q[k], q[k + 2 : k + 2 + n], max_norm
         if tableau.fsal:
             w.f0[:], w.f0_current = q[k + 2 + n : k + 2 + 2 * n], 1
@@ -92,6 +92,60 @@ def _trace_step(
         return np.concatenate([np.array([norm]), w.y_new, *w.K[s - kept :]])
 
     return traced(step, n=n, params=inputs_size(n, k), outputs=outputs_size(n, kept))
+
+
+def fused_dense_function(f: Any, tableau: Tableau, k: int) -> Any:
+    """Trace the dense output of a step, Q of ``explicit_dense``, from its results with all stages.
+
+    Its arguments are t, the results, and (q, y), one behind the other.
+    """
+    key = ("dense", tableau, id(tableau.dense), k)
+    return f._derive(key, lambda: _trace_dense(f, tableau, k))
+
+
+def _trace_dense(f: Any, tableau: Tableau, k: int) -> Any:
+    from ...tracing import traced
+
+    s, n = tableau.stages, f.n
+    extension = dense_extension(tableau)
+    A, _, c = tableau.arrays
+    extra, degree = len(extension.c_extra), extension.P.shape[1]
+    rows = np.pad(A, (0, extra))
+    for i, row in enumerate(extension.A_extra):
+        rows[s + i, : len(row)] = row
+
+    def dense(t: Any, results: Any, q: Any) -> Any:
+        h, y = q[inputs_size(n, k) - 1], q[inputs_size(n, k) :]
+        slope = _slope_function(f, k, extra * f.operations()["total"] <= LARGEST)
+        w = _symbolic_workspace(tableau, n, slope, q[:k])
+        w.A, w.c, w.P, w.basis = (
+            rows,
+            np.append(c, extension.c_extra),
+            extension.P,
+            in_powers(degree),
+        )
+        w.K = np.zeros((s + extra, n), dtype=object)
+        w.K[:s] = np.asarray(results[1 + n :]).reshape(s, n)
+        w.y, w.y_old, w.Q = y, y, np.zeros((degree, n), dtype=object)
+        w.dense_kind, w.extra_stages = DENSE_NATIVE, extra
+        explicit_dense(w, t, h)
+        return w.Q.ravel()
+
+    sizes = {"n": outputs_size(n, s), "params": inputs_size(n, k) + n, "outputs": degree * n}
+    return traced(dense, **sizes)
+
+
+def _slope_function(f: Any, k: int, inside: bool) -> Any:
+    """f as the kernels call it, as part of what is traced or called by its address."""
+    from ...tracing.outside import call_outside
+
+    def slope(t: Any, x: Any, p: Any, out: Any) -> None:
+        if inside:
+            out[:] = f(t, x.copy(), p) if k else f(t, x.copy())
+        else:
+            out[:] = call_outside(k + 1, t, x)
+
+    return slope
 
 
 def _symbolic_workspace(tableau: Tableau, n: int, f: Any, p: Any) -> Any:

@@ -48,6 +48,10 @@ FREE, SETTLE = "free", "(comes to rest)"
 #: What a gap that opens without a speed may fall below zero (m) before it counts as closing.
 TOUCH = 1e-12
 
+#: Rounding of a gap, in parts of the coordinates that it is the difference of: what it may fall
+#: below zero while its rate says that it opens.
+ROUNDING = 2e-15
+
 #: Bounces lower than this (m) are summed to their limit: their times are a geometric series.
 LOWEST_BOUNCE = 1e-10
 
@@ -192,7 +196,9 @@ class ContactModes:
         def gap(t: float, y: Array, p: Any = ()) -> float:
             asked = ("gaps", float(t), y.tobytes())
             if self._seen[0] != asked:
-                self._seen = (asked, gaps_at(model, y[:nq], y[nq:], t)[0])
+                gaps, rates = gaps_at(model, y[:nq], y[nq:], t)
+                size = np.maximum(1.0, np.abs(self.contacts.workspace.point).max(axis=1))
+                self._seen = (asked, gaps + np.where(rates > 0.0, ROUNDING * size, 0.0))
             return float(self._seen[1][i]) + float(self.room[i])
 
         return gap

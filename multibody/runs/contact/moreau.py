@@ -1,12 +1,13 @@
 """Time stepping of Moreau and Jean: impulses and velocities in each step, no instants at all.
 
-With q̂ = q + h/2 · v, and everything known evaluated there,
+A step goes from (q, v) to (q′, v′) without contact by the midpoint rule, on the group where bodies
+turn (`multibody.contact.stepping.motion`). Points whose gaps are closed half way take part:
 
-    v⁺ = v + h a + P Tᵀ r,     q⁺ = q ⊕ h (θ v⁺ + (1 − θ) v),                θ = 1/2,
+    v⁺ = v′ + P Tᵀ r,     q⁺ = q ⊕ h (v⁺ + v)/2,
 
-where r are the impulses of the points with φ(q̂) ≤ 0 during the step, and Newton's restitution and
-Coulomb's law hold between u⁺ = T v⁺ and r [jean1999]_. Impacts are not located: the order is one,
-through any number of them, and through accumulations.
+where r are their impulses during the step, and Newton's restitution and Coulomb's law hold between
+r and u⁺ = T v⁺, with T at q′ [jean1999]_. Impacts are not located: the order is one through any
+number of them, and through accumulations; it is two where nothing touches, or rests.
 """
 
 from __future__ import annotations
@@ -16,13 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...checks import Array
-from ...contact.cones import coulomb
 from ...contact.held import Held, onto_contacts
-from ...contact.kinematics import kinematics_at
-from ...contact.lcp import solve_lcp
-from ...contact.response import mechanism_at
+from ...contact.stepping.step import TimeStepper
 from ...dynamics.functions import rate_along
-from ...dynamics.motion import energy
+from ...dynamics.motion import totals_along
 
 if TYPE_CHECKING:
     from .modes import ContactModes
@@ -39,10 +37,11 @@ class MoreauJean:
 
     order = 1
     name = "MoreauJean"
-    theta = 0.5
 
     def __init__(self, modes: ContactModes) -> None:
         self.modes = modes
+        given = modes.tau is not None or modes.f_ext is not None
+        self.stepper = TimeStepper(modes.model, modes._forces if given else None)
         self.params: Any = ()
         self._state: Array | None = None
         self._allowed = self._liveliest = 0.0
@@ -55,54 +54,34 @@ class MoreauJean:
 
     def step(self, f: Any, t: float, y: Array, h: float) -> Array:
         """One step."""
-        model, modes = self.modes.model, self.modes
+        model = self.modes.model
         q, v = y[: model.nq], y[model.nq :]
-        middle, t_middle = model.integrate(model.normalise(q), v, 0.5 * h), t + 0.5 * h
-        tau, f_ext = modes._forces(t_middle, middle, v, self.params)
-        system = mechanism_at(model, middle, v, tau, f_ext, t_middle)
-        after = v + h * system.acceleration
-        k = kinematics_at(model, middle, v, t_middle)
-        chosen = np.flatnonzero(k.gap <= 0.0)
-        if len(chosen):
-            T = k.T[chosen].reshape(-1, model.nv)
-            before = np.column_stack([k.gap_rate, k.slip])[chosen].ravel()
-            e, mu = modes.contacts.restitution[chosen], modes.contacts.friction[chosen]
-            b = before + h * (T @ system.acceleration)
-            b[::3] += e * before[::3]
-            W = T @ system.spread @ T.T
-            r = np.zeros(len(b))
-            if mu.any():
-                r = coulomb(W, b, mu).r.ravel()
-            else:
-                r[::3] = solve_lcp(np.ascontiguousarray(W[::3, ::3]), b[::3].copy()).z
-            after = after + system.spread @ (T.T @ r)
-        q = model.integrate(model.normalise(q), self.theta * after + (1.0 - self.theta) * v, h)
-        if model.loops:
+        found = self.stepper.step(t, q, v, h, self.params)
+        q, after = found.q, found.v
+        if model.bonds:
             q, after = onto_contacts(model, Held(), t + h, q, after)
-        self._check_energy(t, h, y, q, after, tau)
+        self._check_energy(t, h, y, q, after)
         return np.concatenate([q, after])
 
-    def _check_energy(self, t: float, h: float, y: Array, q: Array, after: Array, tau: Any) -> None:
-        """Raise if the run has made energy out of nothing, which contacts cannot.
-
-        The step is explicit in the gyroscopic forces: bodies that turn far in one step gain energy.
-        """
+    def _check_energy(self, t: float, h: float, y: Array, q: Array, after: Array) -> None:
+        """Raise if the run has made energy out of nothing, which contacts cannot."""
         model = self.modes.model
         if model.is_rheonomic or self.modes.f_ext is not None:
             return  # what moves the bodies may well do work
         v = y[model.nq :]
         if self._state is None or not np.array_equal(y, self._state):  # it begins, or begins anew
-            begin = energy(model, model.normalise(y[: model.nq]), v, t=t)
-            self._allowed, self._liveliest = begin.total, begin.kinetic
+            kinetic, potential = totals_along(model, y[: model.nq], v, t)[:2]
+            self._allowed, self._liveliest = kinetic + potential, kinetic
         self._state = np.concatenate([q, after])
-        now = energy(model, q, after, t=t + h)
-        self._liveliest = max(self._liveliest, now.kinetic)
-        if tau is not None:
-            self._allowed += h * float(np.abs(tau) @ (np.abs(v) + np.abs(after)))
-        gained = now.total - self._allowed
+        kinetic, potential = totals_along(model, q, after, t + h)[:2]
+        self._liveliest = max(self._liveliest, kinetic)
+        if self.modes.tau is not None:
+            tau = np.abs(self.stepper.workspace.given_tau)
+            self._allowed += h * float(tau @ (np.abs(v) + np.abs(after)))
+        gained = float(kinetic + potential - self._allowed)
         if gained > MOST_GAINED * self._liveliest + TINY_ENERGY:
             raise ArithmeticError(
                 f"MoreauJean has made {gained:.3g} J out of nothing by t = {t + h:.6g}: "
-                f"step = {h:g} is too long for how fast bodies turn; take a shorter one, or the "
-                "event-driven road, with any other method"
+                f"step = {h:g} is too long, or restitution with friction gives more than it takes; "
+                "take a shorter one, or the event-driven road, with any other method"
             )

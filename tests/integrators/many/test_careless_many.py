@@ -212,7 +212,12 @@ def control_c_during(run):
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 @pytest.mark.parametrize(
     ("method", "workers", "begun"),
-    [("DOPRI5", 1, 8), ("RADAU5", 2, 2), (Taylor("auto"), 2, 2)],  # lanes, threads
+    [
+        ("DOPRI5", 1, 8),
+        ("RADAU5", 1, 8),
+        ("SDIRK4", 2, 2),
+        (Taylor("auto"), 2, 2),
+    ],  # lanes, threads
 )
 def test_control_c_returns_what_was_computed(method, workers, begun):
     f = traced(oscillation, n=2, params=1)
@@ -282,8 +287,8 @@ def test_interpreted_loops_watch_traced_events(method, monkeypatch):
 @pytest.mark.parametrize(
     ("method", "t_eval"),
     [
-        ("RADAU5", None),
-        ("RADAU5", [0.0, 0.3, 2.0]),
+        ("Kvaerno5", None),
+        ("Kvaerno5", [0.0, 0.3, 2.0]),
         ("SDIRK4", None),
         ("RadauVariable", None),
         ("BDF", [0.0, 0.3, 2.0]),
@@ -325,7 +330,7 @@ def test_functions_of_python_stay_in_the_calling_thread():
         seen.add(threading.current_thread())
         return -p[0] * y
 
-    many = solve_many(f, (0, 1), [1.0], params=np.ones((6, 1)), method="RADAU5", workers=3)
+    many = solve_many(f, (0, 1), [1.0], params=np.ones((6, 1)), method="SDIRK4", workers=3)
     assert many.engine.startswith("one by one: ")
     assert seen == {threading.current_thread()}
 
@@ -355,9 +360,9 @@ def test_orders_that_are_no_integers(order):
         Taylor(order)
 
 
-@pytest.mark.parametrize("order", [0, -1, 61, np.int64(100)])
+@pytest.mark.parametrize("order", [0, -1, 251, np.int64(1000)])
 def test_orders_out_of_range(order):
-    with pytest.raises(ValueError, match="between 1 and 60"):
+    with pytest.raises(ValueError, match="between 1 and 250"):
         Taylor(order)
 
 

@@ -37,7 +37,7 @@ def combination(seed):
     pick = lambda *choices: choices[rng.integers(len(choices))]  # noqa: E731
     name = pick(*EVENTS)
     options = {
-        "method": pick("DOPRI5", "DOP853", "Tsit5", "BS23", "RADAU5", "RK4"),
+        "method": pick("DOPRI5", "DOP853", "Tsit5", "BS23", "RADAU5", "RadauIIA2", "RK4"),
         "rtol": pick(1e-5, 1e-7),
         "t_eval": pick(None, [0.0, 0.7, 2.0, 3.0], [1.1]),
         "norm": pick("rms", "max"),
@@ -70,7 +70,8 @@ def test_a_run_is_the_same_alone_among_many_and_in_any_partition(seed):
     reset = events is not None and events.reset is not None
     python = events is not None and not isinstance(events.function, Traced)
     python = python or ivp.project is on_circle
-    if reset or python or options["tstops"] != () or options["method"] == "RADAU5":
+    implicit = options["method"].startswith("R") and options["method"] != "RK4"
+    if reset or python or options["tstops"] != () or (implicit and "step" in options):
         assert many.engine.startswith("one by one")
         assert ": " in many.engine
     else:
@@ -89,11 +90,21 @@ def test_a_run_is_the_same_alone_among_many_and_in_any_partition(seed):
         run = ivp.with_(y0=y0[k], params=params[k])
         alone = solve(run, events=events, **options)
         assert Status(int(many.status[k])) == alone.status
-        assert many.message[k] == alone.ending
-        assert (many.nsteps[k], many.nrejected[k]) == (alone.nsteps, alone.nrejected)
         t, y = alone.reached
+        if in_lanes and implicit:
+            assert many.message[k].partition(" t =")[0] == alone.ending.partition(" t =")[0]
+            if alone.status == Status.TOO_MANY_STEPS:  # where depends on the lengths of the steps
+                assert abs(many.t[k] - t) < 0.1 * abs(t - ivp.t_span[0])
+                continue
+        else:
+            assert many.message[k] == alone.ending
         allowed = 1e-12 if in_lanes else 0.0
-        if in_lanes and ivp.project is not None:
+        if in_lanes and implicit:  # Jacobians of other times, so other iterations and lengths
+            allowed = 100 * options["rtol"]
+            assert abs(many.nsteps[k] - alone.nsteps) <= 2 + alone.nsteps // 10
+        else:
+            assert (many.nsteps[k], many.nrejected[k]) == (alone.nsteps, alone.nrejected)
+        if in_lanes and not implicit and ivp.project is not None:
             allowed = 1e-8  # where steps end depends on rounding, and the projection on that
         speeds = [abs(y[1]) for found in alone.y_events for y in found]  # ġ of these events is y[1]
         grazing = allowed / min([1.0, *speeds])  # what that means for the time of an event
@@ -168,7 +179,7 @@ def test_a_review_of_ones_own_sees_every_step_of_every_lane():
     assert many.status[fast].max() == many.status[fast].min() == Status.STOPPED
     lanes = {key: (t, y, rtol) for key, t, y, rtol in seen}
     for p in params:
-        alone = solve(ivp.with_(params=p, review=None), rtol=1e-7)
+        alone = solve(ivp.with_(params=p, review=None), method="DOPRI5", rtol=1e-7)
         t, y, rtol = lanes[tuple(p)]
         assert rtol == 1e-7
         assert np.allclose(t, alone.t, atol=1e-12)
@@ -197,7 +208,7 @@ def test_quaternions_are_renormalised_as_in_a_single_run():
     many = solve_many(problem, y0=states, rtol=1e-5)
     assert many.engine.startswith("8 lanes")
     for k in range(2):
-        alone = solve(problem.with_(y0=states[k]), rtol=1e-5)
+        alone = solve(problem.with_(y0=states[k]), method="DOPRI5", rtol=1e-5)
         assert many.nsteps[k] == alone.nsteps
         assert np.abs(many.y[k] - alone.y[:, -1]).max() < 1e-12
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from integrators import IVP, catalogue, solve, solve_many, traced
-from integrators.many import lane_code
+from integrators.many.lanes import code as lane_code
 from integrators.methods.runge_kutta import engine, fused
 
 

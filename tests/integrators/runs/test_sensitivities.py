@@ -131,14 +131,15 @@ def test_many_runs_have_the_sensitivities_of_each(method):
     options = {"method": method, "rtol": 1e-9, "atol": 1e-11, "t_eval": [1.0, 2.0]}
     names = ["p[0]", "rate"]
     many = solve_many(PROBLEM, y0=starts, params=rows, sensitivities=names, **options)
-    assert many.engine.startswith("8 lanes") == (method == "DOP853")
+    assert many.engine.startswith("8 lanes")
     assert many.y.shape == (3, 2)
+    allowed = 1e-10 if method == "DOP853" else 1e-8  # Jacobians of other times: other lengths
     for k in range(3):
         run = PROBLEM.with_(y0=starts[k], params=rows[k])
         alone = solve(run, sensitivities=names, **options)
         for name in names:
             both = many.sensitivities_eval[name][k], alone.sensitivities[name]
-            assert np.abs(both[0] - both[1]).max() < 1e-10
+            assert np.abs(both[0] - both[1]).max() < allowed
             assert np.array_equal(many.sensitivities[name][k], both[0][:, -1])
 
 

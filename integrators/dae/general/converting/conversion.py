@@ -33,7 +33,7 @@ from ..equations import Builder, Equations, Key
 from ..jacobian import Singularity, SystemJacobian, balanced, sample_points
 from ..pattern.blocks import blocks_in_order
 from ..pattern.signature import Offsets, Signature, occurring, offsets, signature
-from .cancellation import cancelled, pruned, single, with_nodes
+from .cancellation import cancelled, pruned, simplified, single, with_nodes
 from .constant_combination import SIZES, constant_null_vector
 
 __all__ = ["Conversion", "converted"]
@@ -66,19 +66,25 @@ class Conversion:
 
 @dataclass(frozen=True)
 class Converted:
-    """Equations with their structure, after as many conversions as were possible."""
+    """Equations with their structure, after as many conversions as were possible.
+
+    `written` has the highest derivative of each unknown in the equations as given.
+    """
 
     equations: Equations
     sigma: Signature
     offsets: Offsets | None
     done: tuple[Conversion, ...]
     singular: Singularity | None = None
+    written: tuple[int, ...] = ()
 
     @property
     def index(self) -> int:
         """The structural index of the equations as they were given.
 
-        What is differentiated once it has been combined was differentiated before, perhaps.
+        What is differentiated once it has been combined was differentiated before, perhaps. And
+        where the derivative of an unknown that is written in an equation, or the first, is higher
+        than the leading one, it takes so many differentiations more.
         """
         assert self.offsets is not None
         c = self.offsets.c.tolist()
@@ -94,7 +100,9 @@ class Converted:
             (before + c[i] for i, parts in enumerate(inside) for before in parts.values()),
             default=0,
         )
-        return deepest + int(self.offsets.d.min(initial=1) == 0)
+        leading = self.offsets.d.tolist()
+        wanted = [*self.written, *([1] * (len(leading) - len(self.written)))]
+        return deepest + max(0, *(max(1, o) - d for o, d in zip(wanted, leading)))
 
 
 def converted(equations: Equations, parameters: Sequence[float] | None) -> Converted:
@@ -116,6 +124,9 @@ def converted(equations: Equations, parameters: Sequence[float] | None) -> Conve
     """
     sigma = signature(equations)
     found = offsets(sigma)
+    written = [0] * equations.n
+    for j, order in zip(sigma.columns.tolist(), sigma.orders.tolist()):
+        written[j] = max(written[j], order)
     done: list[Conversion] = []
     singular = None
     while found is not None and len(done) < MOST_CONVERSIONS:
@@ -125,11 +136,13 @@ def converted(equations: Equations, parameters: Sequence[float] | None) -> Conve
         new, conversion = step
         new_sigma = signature(new)
         new_offsets = offsets(new_sigma)
-        if new_offsets is not None and new_offsets.value >= found.value:
+        if new_offsets is not None and new_offsets.value >= found.value + (
+            conversion.kind == "cancellation"  # fewer derivatives, perhaps of the same value
+        ):
             break  # no progress
         equations, sigma, found, singular = new, new_sigma, new_offsets, None
         done.append(conversion)
-    return Converted(equations, sigma, found, tuple(done), singular)
+    return Converted(equations, sigma, found, tuple(done), singular, tuple(written))
 
 
 def _improved(
@@ -297,6 +310,8 @@ def _combined(
     u = _null_vector(builder, jacobian, numeric) if constant is None else _NullVector(nodes)
     if u is None:
         return None
+    if constant is None:
+        builder, u.nodes = simplified(builder, u.nodes, parameters)
     lowest = min(int(found.c[i]) for i in u.nodes)
     for j, order in _orders_in(builder, list(u.nodes.values())).items():
         if order >= found.d[j] - lowest:
@@ -362,6 +377,7 @@ def _substituted(
     v = _null_vector(builder, flipped, numeric.T.copy())
     if v is None or len(v.nodes) < 2:
         return None
+    builder, v.nodes = simplified(builder, v.nodes, parameters)
     support = sorted(v.nodes)
     leading = found.leading(sigma)
     touched = sorted({int(i) for i, j in zip(sigma.rows[leading], sigma.columns[leading])

@@ -24,6 +24,7 @@ from .signature import Offsets, Signature
 __all__ = ["Choice", "Structure", "StructureError"]
 
 LARGEST_TABLE = 16  # unknowns of a system whose matrix is printed
+LARGEST_LATEX = 60
 MOST_NAMES = 12
 
 
@@ -303,6 +304,12 @@ class Structure:
 
         Entries of the transversal are marked by a dot.
         """
+        if max(self.sigma.shape) > LARGEST_LATEX:
+            raise ValueError(
+                f"a matrix of {self.sigma.shape[0]:,} × {self.sigma.shape[1]:,} entries is too "
+                f"large for LaTeX (at most {LARGEST_LATEX}); integrators.analysis.plot"
+                ".dae_structure draws it"
+            )
         rows = self.cells()
         last = int(self.regular)
         n = len(rows[0]) - 1 - last
@@ -315,12 +322,17 @@ class Structure:
         return "\n".join([*lines, r"\end{array}"])
 
 
+#: Characters that mean something to TeX; those without a form for mathematics become words.
+_ESCAPED = str.maketrans(
+    {**{c: "\\" + c for c in "_%&#${}"}, "~": r"\sim ", "^": r"\hat{\ }", "\\": r"\backslash "}
+)
+
+
 def _latex(cell: str, name: bool) -> str:
     if cell == "":
         return ""
     if name and cell not in ("c", "d"):
-        escaped = cell.replace("_", r"\_").replace("~", r"\sim ")
-        return rf"\mathrm{{{escaped}}}"
+        return rf"\mathrm{{{cell.translate(_ESCAPED)}}}"
     marked, text = cell.endswith("*"), cell.rstrip("*")
     text = r"-\infty" if text == "·" else text
     return text + (r"^{\bullet}" if marked else "")

@@ -23,7 +23,7 @@ from ....tracing.graph import Graph, Program
 from ....tracing.symbols.symbol import Symbol
 from ....tracing.trace import output_nodes
 from ..derivative_array import LARGEST_TRACED, DerivativeArray, Evaluated
-from ..equations import Key
+from ..equations import Equations, Key
 from ..prolongation import as_array, program_values
 
 __all__ = ["AsGiven"]
@@ -33,11 +33,21 @@ LARGEST_DENSE = 200
 
 
 class AsGiven:
-    """A DAE as M ż = f(t, z)."""
+    """A DAE as M ż = f(t, z).
 
-    def __init__(self, array: DerivativeArray) -> None:
-        self.array = array
-        equations = array.equations
+    Parameters
+    ----------
+    array
+        The equations with their derivatives, after conversions.
+    written
+        The equations as they were written. They are taken wherever conversions only combined them:
+        a combination in which large terms cancel is what the analysis needs, and worse to solve.
+    """
+
+    def __init__(self, array: DerivativeArray, written: Equations) -> None:
+        self.array, self.written = array, written
+        self.equations = written if _merely_combined(array, written) else array.equations
+        equations = self.equations
         self.top = [0] * array.n
         for j, o in equations.symbols:
             self.top[j] = max(self.top[j], o)
@@ -56,12 +66,11 @@ class AsGiven:
         self._rows()
 
     def __reduce__(self) -> Any:
-        return AsGiven, (self.array,)
+        return AsGiven, (self.array, self.written)
 
     def _linear_part(self) -> None:
         """Find coefficients of highest derivatives: constant ones belong to M."""
-        program = self.array.equations.program
-        symbols = self.array.equations.symbols
+        program, symbols = self.equations.program, self.equations.symbols
         place = {key: 1 + i for i, key in enumerate(symbols)}
         tops = [(j, o) for j, o in enumerate(self.top) if o > 0]
         made, rows, columns = sparse_jacobian(program, [place[key] for key in tops])
@@ -138,7 +147,7 @@ class AsGiven:
     def right_hand_side(self, t: Any, z: Any, p: Any) -> list[Any]:
         """f(t, z, p) on numbers or symbols."""
         z = list(z)
-        program, symbols = self.array.equations.program, self.array.equations.symbols
+        program, symbols = self.equations.program, self.equations.symbols
         at = [z[self.place[key]] if key in self.place else 0.0 for key in symbols]
         out: list[Any] = [0.0] * self.size
         for row, source in self.chained:
@@ -174,6 +183,15 @@ class AsGiven:
     def state(self, t: float, X: Any, p: Any = ()) -> Any:
         """Return z from all derivatives."""
         return np.asarray(X)[self.in_array]
+
+
+def _merely_combined(array: DerivativeArray, written: Equations) -> bool:
+    """Whether conversions left the unknowns, their derivatives and the index as they were."""
+    return (
+        written.n == array.n
+        and all(key in array.place for key in written.symbols)
+        and not any(max(c.times.values(), default=0) for c in array.structure.conversions)
+    )
 
 
 class _Given:

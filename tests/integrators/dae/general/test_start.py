@@ -57,6 +57,7 @@ def test_least_change(system):
         ({"x'''": 1.0}, "highest derivative of x is x''"),
         ({"y": 1.0}, "no value of a start"),
         ({"x": np.nan}, "finite"),
+        ({"x": "one"}, "x = 'one'; expected a finite number"),
         ([1.0] * 9, "9 values for 3 unknowns"),
     ],
 )
@@ -68,6 +69,16 @@ def test_refusals(system, fixed, message):
 def test_fixed_and_guessed_at_once(system):
     with pytest.raises(ValueError, match="both fixed and guessed"):
         system.consistent(fixed={"x": 1.0}, guess={"x": 1.0})
+
+
+def test_continuation_and_a_time_that_is_none(system):
+    """z³ − 2z + 2 = 0: Newton's method from 0 goes back and forth between 0 and 1."""
+    cycle = DAE(lambda t, y, d: [d[0] - y[1], y[1] ** 3 - 2 * y[1] + 2 - y[0]], names="x z")
+    start = cycle.consistent(fixed={"x": 0.0}, guess={"z": 0.0})
+    assert start["z"] == pytest.approx(-1.7692923542386314)
+    assert "found by continuation" in str(start)
+    with pytest.raises(ValueError, match="finite time"):
+        system.consistent(t=np.nan, fixed={"x": 1.0})
 
 
 def test_singular_point():

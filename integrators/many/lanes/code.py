@@ -1,0 +1,254 @@
+"""From a problem and a method to what runs in lanes need: machine code and arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ...methods.runge_kutta.fused import (
+    fused_dense_function,
+    fused_step_function,
+    outputs_size,
+)
+from ...problem import IVP
+from ...stepping.control import Controller
+from ...stepping.workspace import Common, Lanes
+from ...tableau import Tableau
+from .fixed_judge import fixed_judge
+from .judge import Block, judge
+from .newton_code import PLACES, NewtonBlock, NewtonCode, newton_code, why_not
+from .rows import LANES, T_END
+from .tasks import LaneTasks, Noted
+
+__all__ = ["LaneCode", "lane_code"]
+
+LARGEST_AROUND = 20_000  # operations of a step around calls of f
+IMPLICIT = ("prepare", "iterate", "rounding", "finish", "again", "further")
+
+
+@dataclass
+class LaneCode:
+    """Machine code in lanes: the right-hand side, a whole step, its judge and its dense output.
+
+    `step` is the machine code of an explicit step, or the pieces of an implicit one; `dense` makes
+    polynomials of steps if they are needed, of a certain degree; `kept` is the number of stages
+    that an explicit step leaves behind.
+    """
+
+    tableau: Tableau
+    f: Any
+    step: Any
+    judge: Any
+    dense: Any
+    interpolate: Any
+    degree: int
+    kept: int
+    block: Block
+    tasks: LaneTasks
+    fixed: bool
+    controller: Controller
+
+    @property
+    def newton(self) -> NewtonCode | None:
+        """The pieces of an implicit step."""
+        return self.step if isinstance(self.step, NewtonCode) else None
+
+    @property
+    def estimate_order(self) -> int:
+        """Order of the error estimate; of the method if there is none."""
+        if self.newton is not None:
+            return self.newton.engine.estimate_order
+        order, embedded = self.tableau.order, self.tableau.embedded_order
+        if embedded is None:
+            return order
+        return order - 1 if self.tableau.low_error_weights is not None else min(order, embedded)
+
+    def common(self, first_step: float) -> Common:
+        """What all threads share."""
+        found = Common()
+        found.stages, found.fixed = self.tableau.stages, int(self.fixed)
+        found.first_step, found.exponent = first_step, 1 / (self.estimate_order + 1)
+        found.tasks, found.n_events = int(bool(self.tasks)), len(self.tasks.directions)
+        found.projects = int(self.tasks.project is not None)
+        found.looks_inside = int(self.tasks.needs_dense)
+        if self.newton is not None:
+            rows, size = self.newton.rows, self.block.y.stop - self.block.y.start
+            found.implicit, found.unrolled = 1, int(self.newton.unrolled)
+            found.max_newton, found.singular = self.newton.max_newton, rows.singular
+            found.memory = rows.lane.start + PLACES["MEMORY"]
+            found.dense_inverse = rows.real.start + self.newton.dense_block * size * size
+        return found
+
+    def tolerances(self, rtols: Any, atols: Any) -> dict[str, Any]:
+        """Tolerances as the steps need them, from those of each run."""
+        smallest = np.finfo(float).tiny
+        if self.newton is None:
+            atols = np.maximum(atols, smallest)
+            return {"rtols": rtols, "atols": atols, "newton_tolerances": np.zeros(1)}
+        engine = self.newton.engine
+        used = np.array([engine.rtol_used(float(rtol)) for rtol in rtols])
+        factors = np.divide(used, rtols, out=np.ones_like(used), where=rtols > 0)[:, None]
+        newton = np.array([engine.newton_tolerance(float(rtol)) for rtol in used])
+        atols = np.maximum(atols * factors, smallest)
+        return {"rtols": used, "atols": atols, "newton_tolerances": newton}
+
+    def workspace(self, constants: list[float], notes: Noted, **shared: Any) -> Lanes:
+        """Return the arrays of one thread; `constants` are the rows of a lane from T_END on."""
+        rows, n = self.block, shared["y0"].shape[1]
+        block = np.zeros((rows.size, LANES))
+        block[rows.address].view(np.int64)[0] = self.f.address
+        lane = block[rows.lane]
+        lane[T_END : T_END + len(constants)] = np.array(constants, dtype=np.float64)[:, None]
+        results = np.zeros((outputs_size(n, self.kept), LANES))
+        return Lanes(
+            f=self.f.address,
+            fused=0 if self.newton else self.step.address,
+            judge=self.judge.address,
+            dense=_address(self.dense),
+            interpolate=_address(self.interpolate),
+            **shared,
+            run=np.zeros((3, LANES), dtype=np.int64),
+            block=block,
+            p=block[rows.p],
+            f0=block[rows.f0],
+            h=block[rows.h],
+            y=block[rows.y],
+            lane=lane,
+            judged=block[rows.changing(self.tableau.fsal and not self.newton)],
+            results=results,
+            y_new=results[1 : 1 + n],
+            x=np.zeros((n, LANES)),
+            dx=np.zeros((n, LANES)),
+            first=np.zeros((3, LANES)),
+            rtol=block[rows.rtol],
+            atol=block[rows.atol],
+            Q=np.zeros((self.degree * n, LANES)),
+            **self._newton_fields(n),
+            **self.tasks.fields(n, notes),
+        )
+
+    def _newton_fields(self, n: int) -> dict[str, Any]:
+        """Fields of implicit steps; of explicit ones, nothing."""
+        code = self.newton
+        if code is None:
+            return _newton_arrays(n, NewtonBlock.nothing(n), None, None, {})
+        return _newton_arrays(n, code.rows, code.jac, code, code.pieces)
+
+
+def _address(code: Any) -> int:
+    return 0 if code is None else int(code.address)
+
+
+def _newton_arrays(
+    n: int, newton: NewtonBlock, jac: Any, code: NewtonCode | None, pieces: dict[str, Any]
+) -> dict[str, Any]:
+    rows = np.zeros((newton.size, LANES))
+    extension = None if code is None else code.extension
+    more = (np.zeros(0), np.zeros((0, 0)), np.zeros((0, 0)))
+    if extension is not None:
+        more = (extension.nodes, extension.points, extension.slopes)
+    room = 0 if extension is None else len(extension.weights)
+    stage = np.zeros((2 * n + 4 + n * n if room else 0, LANES))
+    prepared = newton.complex.stop if code is not None and code.unrolled else newton.singular
+    return dict(
+        **{name: _address(pieces.get(name)) for name in IMPLICIT},
+        jac=_address(jac),
+        newton=rows,
+        prepared=rows[:prepared],
+        iterated=rows[: newton.lane.stop],
+        J=rows[newton.J],
+        norm=np.zeros((1, LANES)),
+        pivots=np.zeros((n if code is not None else 0, LANES), dtype=np.int64),
+        real_shift=np.zeros(0) if code is None else code.engine.real_shift.copy(),
+        complex_shift=np.zeros(0, complex) if code is None else code.engine.complex_shift.copy(),
+        extra_c=more[0],
+        extra_A=more[1],
+        extra_start=more[2],
+        step_rows=np.zeros((1 + room * n if room else 0, LANES)),
+        stage=stage,
+        stage_found=stage[: n + 4] if room else stage,
+    )
+
+
+def lane_code(
+    ivp: IVP,
+    engine: Any,
+    method: Any,
+    inside: bool,
+    max_norm: bool,
+    tasks: LaneTasks,
+    fixed: bool,
+    controller: Controller | None,
+) -> LaneCode | str:
+    """Compile what runs in lanes need; or say why the method, or its output, has no place here.
+
+    `engine` is the method bound to a run; `inside` says whether states inside of steps are wanted.
+    Raises whatever tracing or compiling f raises.
+    """
+    from ...tracing import traced
+
+    n, k = ivp.n, ivp.params.size
+    if not isinstance(method, Tableau):
+        return "lanes are for explicit tableaux and for fully implicit ones such as RADAU5"
+    if not method.is_explicit:
+        reason = why_not(engine, n)
+        if reason:
+            return reason
+        f = engine.problem.f if ivp.mass is None else ivp.f
+        f = traced(f, n=n, params=k or None)
+        pieces = newton_code(f, engine, k, max_norm, inside, LANES)
+        chosen = controller or engine.default_controller
+        decide = judge(n, k, 0, False, pieces.max_newton, chosen.predictive)
+        degree = pieces.extension.weights.shape[1] if pieces.extension is not None else 0
+        dense, kept = pieces.pieces.get("dense"), 0
+        step: Any = pieces
+    else:
+        if controller is not None and controller.predictive:
+            return "a predictive controller looks at Newton's iterations"
+        if method.b_hat is None and not fixed:
+            return f"{method.name} has no embedded error estimate"
+        if inside and method.simplifying_assumptions()[1] < 1:
+            return f"stages of {method.name} stand at times that are not theirs"
+        f = traced(ivp.f, n=n, params=k or None)
+        kept = method.stages if inside else int(method.fsal)
+        step = fused_step_function(f, method, k, max_norm, kept, around=LARGEST_AROUND)
+        if step is None:
+            return f"a step of {method.name} with {n} states is too long for machine code"
+        step, chosen = step.machine_code(LANES), controller or Controller()
+        decide = (fixed_judge if fixed else judge)(n, k, kept, method.fsal)
+        dense, degree = None, 0
+        if inside:
+            function = fused_dense_function(f, method, k)
+            dense, degree = function.machine_code(LANES), function.m // n
+    return LaneCode(
+        method,
+        f.machine_code(LANES),
+        step,
+        decide.machine_code(LANES),
+        dense,
+        _interpolation(n, degree) if inside else None,
+        degree,
+        kept,
+        Block(n, k),
+        tasks,
+        fixed,
+        chosen,
+    )
+
+
+@cache
+def _interpolation(n: int, degree: int) -> Any:
+    """Machine code of y + Σⱼ Q[j] θʲ⁺¹: arguments are θ, the rows of Q, and y."""
+    from ...tracing import traced
+
+    def value(theta: Any, Q: Any, y: Any) -> Any:
+        rows = np.asarray(Q).reshape(degree, n)
+        total = rows[-1]
+        for row in rows[-2::-1]:
+            total = total * theta + row
+        return y + theta * total
+
+    return traced(value, n=degree * n, params=n, outputs=n).machine_code(LANES)

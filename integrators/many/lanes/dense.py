@@ -1,0 +1,179 @@
+"""Dense output of the steps of all lanes, and what is read off it at output times.
+
+The polynomial of a step is y(t + θh) = y + Σⱼ Q[j] θʲ⁺¹, in each lane its own. For explicit methods
+one piece of machine code finds it from the stages; implicit ones solve for further stages first.
+"""
+# mypy: allow-untyped-defs, allow-incomplete-defs, no-check-untyped-defs
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...kernels import kernel
+from ...kernels.pointers import call_lanes
+from ...methods.runge_kutta.extra_stages import MOST_ITERATIONS
+from ...stepping.control import EPS
+from .rows import (
+    H_FIXED,
+    IDLE,
+    LANES,
+    NEXT_OUTPUT,
+    NSTEPS,
+    RUN,
+    T_BASE,
+    T_END,
+    T,
+)
+
+__all__ = ["end_of_step", "outputs", "polynomials_of_step"]
+
+
+@kernel
+def end_of_step(w, l):
+    """Where the step of a lane leads to."""
+    h = w.h[l]
+    t = w.lane[T, l]
+    if w.fixed == 1:
+        end, step = w.lane[T_END, l], w.lane[H_FIXED, l]
+        ahead = w.lane[T_BASE, l] + (w.lane[NSTEPS, l] + 1.0) * step
+        rounding = 8 * EPS * max(abs(t), abs(end))
+        is_last = (end - ahead) * np.sign(step) <= max(rounding, 1e-9 * abs(step))
+        return end if is_last else ahead
+    return w.lane[T_END, l] if h == w.lane[T_END, l] - t else t + h
+
+
+@kernel
+def holds_output(w, l):
+    """Whether there is an output time inside the step of a lane."""
+    k = w.run[NEXT_OUTPUT, l]
+    return k < w.t_eval.shape[0] and (w.first[1, l] - w.t_eval[k]) * w.h[l] >= 0.0
+
+
+@kernel
+def outputs(w, ready):
+    """Values at the output times inside the steps that will be accepted.
+
+    `ready` says whether the polynomials have been found.
+    """
+    n = w.y.shape[0]
+    times = w.t_eval
+    any_due = False
+    for l in range(LANES):
+        w.first[1, l] = end_of_step(w, l)
+        due = w.lane[IDLE, l] == 0.0 and (w.fixed == 1 or w.results[0, l] <= 1.0)
+        for m in range(n):
+            due = due and np.isfinite(w.y_new[m, l])
+        w.theta[l] = 0.0
+        w.first[2, l] = 1.0 if due and holds_output(w, l) else 0.0
+        any_due = any_due or w.first[2, l] == 1.0
+    if any_due and not ready:
+        polynomials_of_step(w)
+    while any_due:
+        for l in range(LANES):
+            if w.first[2, l] == 1.0:
+                w.theta[l] = (times[w.run[NEXT_OUTPUT, l]] - w.lane[T, l]) / w.h[l]
+        call_lanes(w.interpolate, w.theta, w.Q, w.y, w.x)
+        any_due = False
+        for l in range(LANES):
+            if w.first[2, l] == 1.0:
+                run = w.run[RUN, l]
+                k = w.run[NEXT_OUTPUT, l]
+                at_end = times[k] == w.first[1, l]
+                for m in range(n):
+                    w.y_eval[run, m, k] = w.y_new[m, l] if at_end else w.x[m, l]
+                w.run[NEXT_OUTPUT, l] = k + 1
+                if holds_output(w, l):
+                    any_due = True
+                else:
+                    w.first[2, l] = 0.0
+
+
+@kernel
+def polynomials_of_step(w):
+    """Q of all lanes, from the step just attempted."""
+    if w.implicit == 1:
+        further_stages(w)
+        call_lanes(w.dense, w.lane[T], w.step_rows, w.block, w.Q)
+    else:
+        call_lanes(w.dense, w.lane[T], w.results, w.block, w.Q)
+    for l in range(LANES):
+        w.theta[l] = 0.0
+    for j in range(w.Q.shape[0]):
+        for l in range(LANES):
+            w.theta[l] += w.Q[j, l]
+    for l in range(LANES):
+        if not np.isfinite(w.theta[l]):
+            straighten(w, l)
+
+
+@kernel
+def straighten(w, l):
+    """Let one lane's polynomial be a straight line, if it is not finite: as ``stepping.dense``."""
+    n = w.y.shape[0]
+    finite = True
+    for j in range(w.Q.shape[0]):
+        finite = finite and np.isfinite(w.Q[j, l])
+    if finite:
+        return
+    for j in range(w.Q.shape[0]):
+        w.Q[j, l] = w.y_new[j, l] - w.y[j, l] if j < n else 0.0
+
+
+@kernel
+def further_stages(w):
+    """Rows of dense output of an implicit method: stages, what the step gained, further stages."""
+    n = w.y.shape[0]
+    s = w.stages
+    rows = w.step_rows  # a number for each lane: 1 if a further stage was not found; then the rows
+    stage = w.stage  # see ``newton_code``
+    for j in range(s * n):
+        for l in range(LANES):
+            rows[1 + j, l] = w.newton[j, l]
+    for m in range(n):
+        for l in range(LANES):
+            rows[1 + s * n + m, l] = w.y_new[m, l] - w.y[m, l]
+    for j in range(n * n):
+        for l in range(LANES):
+            stage[2 * n + 4 + j, l] = w.newton[w.dense_inverse + j, l]
+    for l in range(LANES):
+        rows[0, l] = 0.0
+    for i in range(w.extra_c.shape[0]):
+        known = s + 1 + i
+        combine_rows(w.extra_start[i], known, rows, stage, 0, n)
+        combine_rows(w.extra_A[i], known, rows, stage, n + 4, n)
+        for m in range(n):
+            for l in range(LANES):
+                stage[n + 4 + m, l] += w.y[m, l]
+        for l in range(LANES):
+            w.first[0, l] = w.lane[T, l] + w.extra_c[i] * w.h[l]
+            stage[n, l] = 1.0 if w.lane[IDLE, l] == 0.0 and rows[0, l] == 0.0 else 0.0
+            stage[n + 1, l] = 0.0
+            stage[n + 2, l] = 0.0
+            stage[n + 3, l] = min(1.0, w.newton[w.memory, l])
+        for _ in range(MOST_ITERATIONS):
+            call_lanes(w.further, w.first[0], stage, w.block, w.stage_found)
+            going = False
+            for l in range(LANES):
+                going = going or stage[n, l] == 1.0
+            if not going:
+                break
+        for l in range(LANES):
+            if stage[n, l] != 0.0:
+                rows[0, l] = 1.0
+        for m in range(n):
+            for l in range(LANES):
+                rows[1 + known * n + m, l] = stage[m, l]
+
+
+@kernel
+def combine_rows(weights, count, rows, out, first, n):
+    """out[first + m] = Σⱼ weights[j]·rows[1 + j·n + m] over the first rows, in each lane."""
+    for m in range(n):
+        for l in range(LANES):
+            out[first + m, l] = 0.0
+    for j in range(count):
+        a = weights[j]
+        if a != 0.0:
+            for m in range(n):
+                for l in range(LANES):
+                    out[first + m, l] += a * rows[1 + j * n + m, l]

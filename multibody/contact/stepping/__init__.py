@@ -1,0 +1,1 @@
+"""Time steps with many contacts: motion between impacts, nearness, sparse rows, impulses."""

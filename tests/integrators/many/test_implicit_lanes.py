@@ -1,0 +1,181 @@
+"""Implicit steps in lanes: their answers are those of ``solve``, and right."""
+
+import numpy as np
+import pytest
+
+from integrators import IVP, Event, Status, problems, solve, solve_many, traced
+from integrators.many import Integral, Largest
+from integrators.many.lanes.small_inverse import inverse
+
+RATES = np.array([0.04, 1e4, 3e7])
+
+
+@traced(n=3, params=3)
+def robertson(t, y, p):
+    first, second, third = p[0] * y[0], p[1] * y[1] * y[2], p[2] * y[1] * y[1]
+    return np.array([second - first, first - second - third, third])
+
+
+@traced(n=2, params=1)
+def oscillator(t, y, p):
+    return np.array([y[1], ((1 - y[0] * y[0]) * y[1] - y[0]) / p[0]])
+
+
+def chain(n):
+    """A stiff nonlinear chain of n states, whose Jacobian is full enough to need pivots."""
+
+    def f(t, y, p):
+        left, right = np.roll(y, 1), np.roll(y, -1)
+        return 50 * p[0] * (left - 2 * y + right) - y * y * y + np.sin(t) - 1e3 * (y - np.mean(y))
+
+    return traced(f, n=n, params=1)
+
+
+@pytest.mark.parametrize("method", ["RADAU5", "RadauIIA2", "RadauIIA4", "RadauIIA5"])
+def test_robertson_with_many_rates(method):
+    params = RATES * np.random.default_rng(1).uniform(0.5, 2.0, (21, 3))
+    problem = IVP(robertson, [1.0, 0.0, 0.0], (0.0, 1e4), params=RATES)
+    options = {"method": method, "rtol": 1e-7, "atol": 1e-12}
+    many = solve_many(problem, params=params, **options)
+    assert many.engine.startswith("8 lanes")
+    assert many.success.all()
+    for k in (0, 10, 20):
+        alone = solve(problem.with_(params=params[k]), **options)
+        exact = solve(problem.with_(params=params[k]), method="RADAU5", rtol=1e-11, atol=1e-16)
+        assert many.y[k] == pytest.approx(exact.y[:, -1], rel=2e-6)
+        assert abs(many.nsteps[k] - alone.nsteps) <= 2 + alone.nsteps // 20
+        assert many.y[k] == pytest.approx(alone.y[:, -1], rel=2e-6)
+    assert many.y.sum(axis=1) == pytest.approx(1.0, abs=1e-12)  # nothing is lost
+
+
+@pytest.mark.parametrize("n", [1, 4, 7, 12])
+def test_systems_of_every_size_for_lanes(n):
+    """Inverses of few states are straight-line code, those of more a kernel."""
+    f = chain(n)
+    y0 = np.cos(np.arange(9.0)[:, None] + np.arange(n))
+    params = np.linspace(0.1, 5.0, 9)[:, None]
+    times = [0.0, 0.013, 0.5, 1.0]
+    many = solve_many(f, (0, 1), y0, params=params, method="RADAU5", rtol=1e-8, t_eval=times)
+    assert many.engine.startswith("8 lanes")
+    for k in (0, 8):
+        alone = solve(f, (0, 1), y0[k], params=params[k], method="RADAU5", rtol=1e-10, t_eval=times)
+        assert many.y_eval[k] == pytest.approx(alone.y, rel=1e-6, abs=1e-8)
+
+
+def test_what_is_too_large_or_of_another_kind_says_so():
+    f = chain(21)
+    many = solve_many(f, (0, 0.1), np.ones((2, 21)), params=[1.0], method="RADAU5")
+    assert many.engine.endswith("implicit steps of more than 20 states have no place in lanes")
+    for method, reason in {
+        "SDIRK4": "lanes are for explicit tableaux and for fully implicit ones such as RADAU5",
+        "Gauss3": "f is looked at where steps of Gauss3 end",
+        "LobattoIIIC4": "LobattoIIIC4 has no error estimate of its own",
+    }.items():
+        many = solve_many(robertson, (0, 1), [[1.0, 0, 0]] * 2, params=RATES, method=method)
+        assert many.engine.endswith(reason)
+        assert many.success.all()
+
+
+def test_tolerances_of_each_run():
+    rtols = np.array([1e-3, 1e-5, 1e-7, 1e-9] * 3)
+    many = solve_many(
+        oscillator,
+        (0, 2),
+        np.tile([2.0, -0.66], (12, 1)),
+        params=[1e-3],
+        method="RADAU5",
+        rtol=rtols,
+        atol=rtols[:, None],
+    )
+    assert many.engine.startswith("8 lanes")
+    assert np.array_equal(many.y[:4], many.y[4:8])
+    assert np.all(np.diff(many.nsteps[:4]) > 20)
+    for k in range(4):
+        alone = solve(
+            oscillator, (0, 2), [2.0, -0.66], params=[1e-3], method="RADAU5",
+            rtol=rtols[k], atol=rtols[k],
+        )  # fmt: skip
+        assert abs(many.nsteps[k] - alone.nsteps) <= 2 + alone.nsteps // 20
+        assert np.abs(many.y[k] - alone.y[:, -1]).max() < 300 * rtols[k]
+
+
+def test_events_extremes_integrals_and_sensitivities():
+    upper = Event(traced(lambda t, y, p: y[0] - 1.0, n=2, params=1, outputs=1), direction=-1)
+    params = np.geomspace(1e-3, 1e-1, 10)[:, None]
+    options = {"method": "RADAU5", "rtol": 1e-8, "atol": 1e-10}
+    problem = IVP(oscillator, [2.0, -0.66], (0, 2), params=[1e-2], events=upper)
+    kept = {"top": Largest(lambda t, y: y[1]), "area": Integral(lambda t, y: y[0] * y[0])}
+    many = solve_many(problem, params=params, reduce=kept, **options)
+    assert many.engine.startswith("8 lanes")
+    derived = solve_many(problem, params=params, sensitivities=["p[0]"], **options)
+    assert derived.engine.startswith("8 lanes")
+    for k in (0, 5, 9):
+        tight = {"method": "RADAU5", "rtol": 1e-10, "atol": 1e-12}
+        run = problem.with_(params=params[k])
+        alone = solve(run, **tight, dense_output=True)
+        assert many.t_events[k][0] == pytest.approx(alone.t_events[0], abs=1e-7)
+        fine = np.linspace(0, 2, 200_001)
+        y = alone.sol(fine)
+        assert many.reduced["top"][k] == pytest.approx(y[1].max(), rel=1e-4)
+        assert many.reduced["area"][k] == pytest.approx(np.trapezoid(y[0] ** 2, fine), rel=1e-5)
+        exact = solve(run, **tight, sensitivities=["p[0]"]).sensitivities["p[0]"][:, -1]
+        assert derived.sensitivities["p[0]"][k] == pytest.approx(exact, rel=1e-4, abs=1e-6)
+
+
+def test_failures_belong_to_their_runs():
+    """A blow-up, a start outside the domain, too many steps: beside runs that are good."""
+    f = traced(lambda t, y, p: np.array([p[0] * y[0] * y[0] - np.sqrt(y[0])]), n=1, params=1)
+    starts = np.array([[1.0], [1.0], [-1.0], [2.0], [1.0]])
+    rates = np.array([[0.1], [4.0], [0.1], [0.2], [0.0]])
+    many = solve_many(f, (0, 1), starts, params=rates, method="RADAU5")
+    assert many.engine.startswith("8 lanes")
+    assert many.success.tolist() == [True, False, False, True, True]
+    for k in range(5):
+        if k == 2:
+            assert many.status[k] == Status.NONFINITE
+            assert "f(t0, y0)" in many.message[k] or "finite" in many.message[k]
+            continue
+        alone = solve(f, (0, 1), starts[k], params=rates[k], method="RADAU5")
+        assert many.status[k] == alone.status
+        assert many.message[k].partition(" t =")[0] == alone.ending.partition(" t =")[0]
+    assert many.t[1] == pytest.approx(alone_blow_up(), rel=1e-3)
+    few = solve_many(f, (0, 1), starts[:1], params=rates[:1], method="RADAU5", max_steps=3)
+    assert few.status[0] == Status.TOO_MANY_STEPS
+
+
+def alone_blow_up():
+    """When y' = 4y² − √y from 1 becomes infinite, by separation of variables."""
+    from scipy.integrate import quad
+
+    return quad(lambda x: 1 / (4 / (x * x) - np.sqrt(1 / x)) / (x * x), 0, 1)[0]
+
+
+def test_jacobians_that_cannot_be_inverted_at_first():
+    """I − hλJ is singular for one h: shorter steps are tried, as ``solve`` does."""
+    f = traced(lambda t, y, p: np.array([p[0] * (y[1] - y[0]), -y[1] + t]), n=2, params=1)
+    many = solve_many(f, (0, 1), [1.0, 0.0], params=[[-3.6378], [2.0], [1e9]], method="RADAU5")
+    assert many.success.all()
+
+
+@pytest.mark.parametrize("name", ["hires", "van_der_pol_scaled", "oregonator"])
+def test_problems_of_the_catalogue_keep_their_tolerance_in_lanes(name):
+    problem = problems.get(name)
+    many = solve_many(problem, y0=problem.y0[None], method="RADAU5", rtol=1e-7, atol=1e-10)
+    alone = solve(problem, method="RADAU5", rtol=1e-7, atol=1e-10)
+    assert abs(many.nsteps[0] - alone.nsteps) <= 3 + alone.nsteps // 20
+    assert many.y[0] == pytest.approx(alone.y[:, -1], rel=1e-3, abs=1e-6)
+
+
+@pytest.mark.parametrize("n", range(1, 6))
+def test_inverses_with_pivots(n):
+    rng = np.random.default_rng(n)
+    a, b = rng.normal(size=(2, n, n))
+    a[0, 0] = b[0, 0] = 0.0 if n > 1 else 1.0  # the first pivot is another
+    re, _, sound = inverse(a, None)
+    assert sound
+    assert np.array(re, dtype=float) == pytest.approx(np.linalg.inv(a), rel=1e-9)
+    re, im, sound = inverse(a, b)
+    assert sound
+    exact = np.linalg.inv(a + 1j * b)
+    assert np.array(re, dtype=float) == pytest.approx(exact.real, rel=1e-9, abs=1e-12)
+    assert np.array(im, dtype=float) == pytest.approx(exact.imag, rel=1e-9, abs=1e-12)
