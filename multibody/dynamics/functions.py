@@ -36,6 +36,7 @@ __all__ = [
     "FD",
     "ID",
     "ForcesLike",
+    "ID_delta",
     "SingularModelError",
     "aba",
     "bias_forces",
@@ -290,6 +291,29 @@ def crba(model: Model, q: ArrayLike, *, t: float = 0.0) -> Array:
     array([[1.]])
     """
     return loaded_inertia(load_given(model, q, None, t))
+
+
+def ID_delta(model: Model, q: ArrayLike, a: ArrayLike, *, t: float = 0.0) -> Array:
+    """H v̇ without H: inverse dynamics at rest, without gravity and forces (book, Table 6.1).
+
+    O(n) where the product with `crba` takes O(n·depth); column k of H is ``ID_delta`` of the unit
+    vector k.
+
+    Examples
+    --------
+    >>> from multibody import mechanisms
+    >>> model, q, a = mechanisms.double_pendulum(), [0.3, 0.5], [1.0, -2.0]
+    >>> np.allclose(ID_delta(model, q, a), crba(model, q) @ a)
+    True
+    """
+    w = load_given(model, q, None, t)
+    load_vector(model, "a", a, w.a_q)
+    load_forces(model, w, None)
+    moved = _without_gravity(w)
+    if any(body.joint.is_rheonomic for body in model.bodies):
+        w.a_q[:] = 0.0
+        moved -= _without_gravity(w)  # what it takes to move with the drives
+    return moved
 
 
 def bias_forces(

@@ -9,6 +9,7 @@ from .check import JointReport, check_joint
 from .constant_freedoms import Fixed, Free, Planar, Spherical
 from .from_functions import ConstantVelocity, Driven, UserJoint
 from .sequences import AngleSequence, Universal
+from .sphere_in_cylinder import SphereInCylinder
 from .wheels import RackPinion, RollingSphere
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "RackPinion",
     "Revolute",
     "RollingSphere",
+    "SphereInCylinder",
     "Spherical",
     "Universal",
     "UserJoint",
