@@ -14,7 +14,7 @@ WIDTHS = {"column": 3.35, "page": 6.9}  # inches, of journals with two columns
 TYPE, SMALL = 8.0, 7.0  # points: labels and titles; ticks and legends
 LINE, MARKER = 1.0, 4.0  # points, at most
 #: Type 42: outlines that can be searched and edited; text in SVG stays text.
-FONTS = {"pdf.fonttype": 42, "ps.fonttype": 42, "svg.fonttype": "none"}
+FONTS: dict[Any, Any] = {"pdf.fonttype": 42, "ps.fonttype": 42, "svg.fonttype": "none"}
 
 
 def save_figure(
@@ -99,7 +99,7 @@ def _legend_below(ax: Any) -> None:
     handles, labels = legend.legend_handles, [text.get_text() for text in legend.get_texts()]
     columns = 1 if max(map(len, labels), default=0) > 22 else 2
     label = ax.xaxis.label
-    below = -0.2 if label.get_text() else -0.12
+    below = -0.26 if label.get_text() else -0.12
     ax.legend(
         handles, labels, loc="upper center", bbox_to_anchor=(0.5, below), ncols=columns,
         fontsize=SMALL, frameon=False, borderaxespad=0.0, handlelength=2.2, columnspacing=1.2,
