@@ -343,6 +343,30 @@ class Solution:
         """Names of the components, y0, y1, …"""
         return [f"y{i}" for i in range(self.y.shape[0])]
 
+    def plot(self, components: Any = None, ax: Any = None, *, steps: bool = False) -> Any:
+        """Draw components over time; returns matplotlib's axes.
+
+        Parameters
+        ----------
+        components
+            Numbers or names of those to draw; the first ten by default.
+        ax
+            Axes to draw into; by default those of a new figure.
+        steps
+            Mark the steps, and draw their lengths.
+
+        Examples
+        --------
+        >>> from integrators import solve
+        >>> solve(lambda t, y: -y, (0, 1), [1.0]).plot().get_xlabel()
+        't'
+        """
+        # Figures belong to the analysis, a layer above this one, and need matplotlib.
+        from importlib import import_module
+
+        pictures = import_module("integrators.analysis.plot.solution")
+        return pictures.solution(self, components, ax, steps=steps)
+
     def to_dataframe(self) -> Any:
         """Return a pandas DataFrame indexed by t, a column for each component."""
         try:

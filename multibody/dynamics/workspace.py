@@ -119,6 +119,7 @@ VARIABLES: dict[str, tuple[str | int, ...]] = {
     "r_p": (3,),
     "E_s": (3, 3),
     "r_s": (3,),
+    "gap": (3,),  # from the predecessor's frame to the successor's, in base axes
     "E_rel": (3, 3),
     "r_rel": (3,),
     "S_0": ("nv", 6),  # freedoms in base coordinates

@@ -12,10 +12,10 @@ import numpy as np
 from ..algebra.inertia import RigidInertia
 from ..algebra.plucker import Plucker
 from ..algebra.se3 import Pose
-from ..checks import ArrayLike
+from ..checks import ArrayLike, one_of
 from ..elements import Element, NamedElement
 from ..joints import Joint
-from .connect import Connection, Entry, connect, moved
+from .connect import Connection, Entry, connect, floating, moved
 from .constraints import Constraint
 from .contacts import Contact
 from .gearing import gear_constraint
@@ -46,6 +46,9 @@ class ModelBuilder:
         Acceleration of gravity in base coordinates.
     name
         For printing.
+    unconnected
+        What becomes of declared bodies that no joint connects with the base: "refuse" them, or
+        let each such group float by a `Free` joint of the body that was declared first ("free").
 
     Examples
     --------
@@ -62,7 +65,14 @@ class ModelBuilder:
     2
     """
 
-    def __init__(self, gravity: ArrayLike = (0.0, 0.0, -9.81), name: str = "model") -> None:
+    def __init__(
+        self,
+        gravity: ArrayLike = (0.0, 0.0, -9.81),
+        name: str = "model",
+        *,
+        unconnected: str = "refuse",
+    ) -> None:
+        self.unconnected = one_of(unconnected, "unconnected", ("refuse", "free"))
         self.gravity = gravity_vector(gravity)
         self.name = name
         self._order: list[str] = []  # all bodies as they were added
@@ -533,7 +543,10 @@ class ModelBuilder:
         if not (self._joints or self._declared):
             same = Plucker.identity()
             return self._bodies, given, dict.fromkeys((BASE, *self._bodies), same)
-        entries, loops, shifts = connect(self._bodies, self._declared, self._joints, self._order)
+        joints = self._joints
+        if self.unconnected == "free":
+            joints = {**joints, **floating(self._bodies, joints, self._order)}
+        entries, loops, shifts = connect(self._bodies, self._declared, joints, self._order)
         return entries, {**loops, **given}, shifts
 
     @staticmethod

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from ..checks import (
     QUATERNION_TOLERANCE,
     Array,
     ArrayLike,
+    floats,
     has_symbols,
     real_array,
     unit_quaternion,
@@ -284,22 +285,24 @@ class Model:
         own = rng.uniform(-1.0, 1.0, self.n_states)
         return np.concatenate([*(body.joint.random(rng) for body in self.bodies), own])
 
-    def _by_joint(self, operation: str, q: Array, other: Array, places: Sequence[slice]) -> Array:
-        return np.concatenate(
-            [
-                getattr(body.joint, operation)(q[iq], other[io])
-                for body, iq, io in zip(self.bodies, self.q_index, places)
-            ]
-        )
+    def integrate(
+        self, q: ArrayLike, v: ArrayLike, h: float = 1.0, *, t: float | None = None
+    ) -> Array:
+        """Position after a time h at constant joint velocities v, on every joint's manifold.
 
-    def integrate(self, q: ArrayLike, v: ArrayLike, h: float = 1.0) -> Array:
-        """Position after a time h at constant joint velocities v, on every joint's manifold."""
+        With `t`, what time does to q̇ by itself counts, too; without, v = 0 stays in place.
+        """
         q, v = self.check("q", q), self.check("v", v)
-        return np.append(self._by_joint("integrate", q, h * v, self.v_index), self._own(q))
+        when = {} if t is None else {"t": t}
+        joints = zip(self.bodies, self.q_index, self.v_index)
+        moved = [b.joint.integrate(q[i], v[k], h, **when) for b, i, k in joints]
+        return np.concatenate([*moved, self._own(q)])
 
     def difference(self, q: ArrayLike, q1: ArrayLike) -> Array:
         """Tangent vector that leads from q to q1, joint by joint."""
-        return self._by_joint("difference", self.check("q", q), self.check("q", q1), self.q_index)
+        q, q1 = self.check("q", q), self.check("q", q1)
+        joints = zip(self.bodies, self.q_index)
+        return np.concatenate([b.joint.difference(q[i], q1[i]) for b, i in joints])
 
     def normalise(self, q: ArrayLike) -> Array:
         """Position with unit quaternions."""
@@ -485,7 +488,7 @@ def _number(body: Any, n: int, where: str) -> int:
 
 
 def _copied(X: Plucker) -> Plucker:
-    return Plucker._of(X.E.copy(), X.r.copy())
+    return Plucker._of(floats(X.E).copy(), floats(X.r).copy())
 
 
 def _body(body: Body, n: int) -> Body:
@@ -498,7 +501,7 @@ def _body(body: Body, n: int) -> Body:
         _number(body.parent, n, f"body {body.name!r}: parent"),
         joint,
         _copied(placement_of(body.placement, body.name)),
-        RigidInertia._of(inertia_of(body.inertia, body.name).array.copy()),
+        RigidInertia._of(floats(inertia_of(body.inertia, body.name).array).copy()),
         bool(body.reverse),
         **force_elements(body.name, joint, **given),
     )
