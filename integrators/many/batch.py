@@ -179,7 +179,7 @@ def solve_many(
     options["max_steps"] = most
     check_times(reductions.times, each.spans)
     lanes = _lanes(ivp, engine, options, reductions, each)
-    result = nothing_yet(states, reductions.times, each)
+    result = nothing_yet(states, reductions.times, each, blank=isinstance(lanes, str))
     alone = Alone(ivp, engine, parameters, result, options, each, reductions)
     if isinstance(lanes, str):
         log.info("%s one by one: %s", ivp, lanes)

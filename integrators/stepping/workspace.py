@@ -214,6 +214,7 @@ class Lanes(Workspace):
         "first": "f2",
         "rtol": "f1",
         "atol": "f2",
+        "next_time": "f1",  # the next output of each lane
         "Q": "f2",
         # Implicit steps: see integrators.many.lanes.newton.
         "prepare": "a",

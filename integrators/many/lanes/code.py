@@ -125,6 +125,7 @@ class LaneCode:
             first=np.zeros((3, LANES)),
             rtol=block[rows.rtol],
             atol=block[rows.atol],
+            next_time=np.full(LANES, np.nan),
             Q=np.zeros((self.degree * n, LANES)),
             **self._newton_fields(n),
             **self.tasks.fields(n, notes),

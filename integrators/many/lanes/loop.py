@@ -19,7 +19,7 @@ from ...kernels import kernel
 from ...kernels.pointers import call_lanes
 from ...stepping.control import EPS, first_length, reach, shortest_step, trial_length
 from ...stepping.state import Status
-from .dense import end_of_step, outputs, polynomials_of_step
+from .dense import end_of_step, next_output, outputs, polynomials_of_step
 from .hooks import after_step, at_start
 from .newton import implicit_attempt, newton_forgets
 from .rows import (
@@ -165,7 +165,7 @@ def load(w, l, run):
     w.lane[IDLE, l] = 0.0
     w.run[RUN, l] = run
     w.run[STARTING, l] = 1
-    w.run[NEXT_OUTPUT, l] = 0
+    next_output(w, l, 0)
     if w.implicit == 1:
         w.lane[NEWTON_TOLERANCE, l] = w.newton_tolerances[run if w.rtols.shape[0] > 1 else 0]
         newton_forgets(w, l)
