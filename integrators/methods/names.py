@@ -16,13 +16,17 @@ __all__ = ["bound", "chosen_method", "method_name", "named_method"]
 
 def method_name(method: Any) -> str:
     """Return a name for tables and messages."""
+    if method is None:
+        return "auto"
     if isinstance(method, str):
         return method
     return getattr(method, "name", "") or getattr(method, "__name__", "") or type(method).__name__
 
 
 def chosen_method(method: Any) -> Any:
-    """Return the method behind a name; Assimulo's are known by their names only."""
+    """Return the method behind a name, "auto" for None; Assimulo's are known by name only."""
+    if method is None:
+        method = "auto"
     if not isinstance(method, str) or method.lower().startswith("assimulo:"):
         return method
     if method in _tableaux:
@@ -78,6 +82,10 @@ def _engine_for() -> Callable[..., Stepper]:
 def named_method(name: str) -> Any:
     """Return a method by name: one of the catalogue, or one that is no tableau."""
     plain = name.lower().replace("-", "").replace("_", "").replace(" ", "")
+    if plain in ("auto", "automatic"):
+        from .automatic import Automatic
+
+        return Automatic()
     if plain == "radauvariable":
         from .runge_kutta.radau_variable import VariableRadau
 

@@ -75,6 +75,8 @@ class Explicit(Workspace, begins_as=Steps):
         **SHARED,
         **TABLEAU,
         "e_low": "f1",  # weights of the second estimate
+        "stage_state": "f1",  # the last stage of the last step, see stepping.stiffness …
+        "stage_slope": "f1",  # … and its slope
         "fused": "a",  # a whole step as machine code, see integrators.methods.runge_kutta.fused …
         "fused_in": "f1",  # … its parameters; p, atol and maybe f0 are views of them …
         "fused_out": "f1",  # … and its results, of which y_new and K are views
@@ -92,6 +94,7 @@ class Implicit(Workspace, begins_as=Steps):
         "algebra": "a",  # external linear algebra
         "J": "f2",
         "M": "f2",
+        "eigenvector": "f1",  # of J's largest eigenvalue, nearly; see stepping.stiffness
         "extra_c": "f1",  # further stages for dense output, see runge_kutta.extra_stages …
         "extra_A": "f2",  # … weights of their states …
         "extra_start": "f2",  # … and of first guesses of their increments

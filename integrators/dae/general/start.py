@@ -78,6 +78,12 @@ class Start:
         """All values by name."""
         return {name: float(x) for name, x in zip(self.names, self.X)}
 
+    def with_params(self, array: DerivativeArray, params: Array) -> Start:
+        """Return the start for other parameters: fixed values stay, guesses are the same."""
+        fixed = {name: self[name] for name in self.fixed}
+        guess = {name: self[name] - self.changes[name] for name in self.given}
+        return consistent(array, self.t, fixed, guess, params, self.X)
+
     def __getitem__(self, name: str) -> float:
         return float(self.X[_place(self.names, name)])
 
@@ -149,12 +155,22 @@ def _too_high(array: DerivativeArray, name: str) -> str:
     return ""
 
 
-def consistent(array: DerivativeArray, t: float, fixed: Any, guess: Any, params: Array) -> Start:
-    """Find the consistent start nearest to a guess; see :meth:`integrators.DAE.consistent`."""
+def consistent(
+    array: DerivativeArray,
+    t: float,
+    fixed: Any,
+    guess: Any,
+    params: Array,
+    around: Array | None = None,
+) -> Start:
+    """Find the consistent start nearest to a guess; see :meth:`integrators.DAE.consistent`.
+
+    Values that are not given start from those of `around`, or from zeros.
+    """
     held, near = _entries(array, fixed, "fixed"), _entries(array, guess, "guess")
     for place in sorted(set(held) & set(near)):
         raise ValueError(f"{array.names[place]} is both fixed and guessed; give it once")
-    first = np.zeros(array.size)
+    first = np.zeros(array.size) if around is None else around.copy()
     for place, value in {**near, **held}.items():
         first[place] = value
     weights = np.full(array.size, NOT_GIVEN)

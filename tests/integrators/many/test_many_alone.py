@@ -188,7 +188,7 @@ def test_a_review_of_ones_own_sees_every_step_of_every_lane():
     assert many.status[fast].max() == many.status[fast].min() == Status.STOPPED
     lanes = {key: (t, y, rtol) for key, t, y, rtol in seen}
     for p in params:
-        alone = solve(ivp.with_(params=p, review=None), rtol=1e-7)
+        alone = solve(ivp.with_(params=p, review=None), method="DOPRI5", rtol=1e-7)
         t, y, rtol = lanes[tuple(p)]
         assert rtol == 1e-7
         assert np.allclose(t, alone.t, atol=1e-12)
@@ -217,7 +217,7 @@ def test_quaternions_are_renormalised_as_in_a_single_run():
     many = solve_many(problem, y0=states, rtol=1e-5)
     assert many.engine.startswith("8 lanes")
     for k in range(2):
-        alone = solve(problem.with_(y0=states[k]), rtol=1e-5)
+        alone = solve(problem.with_(y0=states[k]), method="DOPRI5", rtol=1e-5)
         assert many.nsteps[k] == alone.nsteps
         assert np.abs(many.y[k] - alone.y[:, -1]).max() < 1e-12
 

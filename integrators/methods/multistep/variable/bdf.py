@@ -26,6 +26,7 @@ from ....kernels.pointers import call
 from ....stepping.dense import copy, evaluate, slope_at_start
 from ....stepping.norms import error_norm
 from ....stepping.state import FUNCTION_RAISED, NEWTON_FAILED, OK
+from ....stepping.stiffness import watch_implicit
 from ...runge_kutta.implicit import (
     converged,
     factorise,
@@ -288,6 +289,7 @@ def bdf_accept(w, t, h):
     worn = w.newton_rate > WORN_RATE or w.jacobian_age >= OLDEST
     if worn and w.constant_jacobian == 0:
         w.have_jacobian = 0
+    watch_implicit(w, h)
     keep_value(w, t_new, w.y)
     return OK
 

@@ -129,6 +129,7 @@ class BDFEngine(VariableEngine):
         arrays.update(
             J=np.zeros((own, own)),
             M=np.zeros((own, own)),
+            eigenvector=np.zeros(own),
             newton=np.zeros(2),
             real_shift=np.ones(1),
             real_LU=np.zeros((1, own, own)),
