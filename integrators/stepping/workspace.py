@@ -136,7 +136,8 @@ class Multivalue(Workspace, begins_as=Steps):
         "predicted_rate": "f1",
         "value_weights": "f1",  # of the past in the predictor …
         "rate_weights": "f1",  # … and in h times its derivative
-        "powers": "f1",  # coefficients of a polynomial
+        "powers": "f1",  # coefficients of a polynomial …
+        "nodes": "f1",  # … and where it has its zeros
         "gauss_c": "f1",  # nodes and weights of a quadrature
         "gauss_b": "f1",
         "kappa": "f1",  # of the numerical differentiation formulas, by order
