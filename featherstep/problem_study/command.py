@@ -217,6 +217,9 @@ def _add_measure(parser: argparse.ArgumentParser) -> None:
 
 def _add_outputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", metavar="FILE", help="write a picture (.png, .pdf, .svg)")
+    parser.add_argument(
+        "--style", choices=["paper"], help="of the picture: column width, type of 8 points"
+    )
     parser.add_argument("--csv", metavar="FILE", help="write all runs; - for standard output")
     parser.add_argument("--markdown", metavar="FILE", help="the tables in Markdown")
     parser.add_argument("--latex", metavar="FILE", help="the tables in LaTeX")
@@ -241,6 +244,6 @@ def _write_pictures(
 
     figure = study_figure(study)
     if arguments.plot is not None:
-        save(figure, arguments.plot)
+        save(figure, arguments.plot, arguments.style)
         sys.stderr.write(f"wrote {arguments.plot}\n")
     write(arguments.html, lambda: study_report(study, figure, title, description))
