@@ -14,6 +14,9 @@ from ..tableau import Tableau
 __all__ = ["bound", "chosen_method", "method_name", "named_method"]
 
 
+OTHERS = ["auto", "BDF", "NDF", "Adams", "RadauVariable", "Taylor"]  # that are no tableaux
+
+
 def method_name(method: Any) -> str:
     """Return a name for tables and messages."""
     if method is None:
@@ -116,7 +119,14 @@ def named_method(name: str) -> Any:
             return found
     from ..catalogue import from_name_or_file
 
-    return from_name_or_file(name)
+    try:
+        return from_name_or_file(name)
+    except ValueError as error:
+        if plain == "lsoda":
+            other = "; method='auto' does what LSODA is for, 'scipy:LSODA' is SciPy's"
+        else:
+            other = suggest(name, OTHERS)
+        raise ValueError(f"{error}{other}") from None if other else error
 
 
 def _scipy_solver(name: str) -> type:

@@ -20,6 +20,12 @@ from .factor import ltl, ltl_solve
 from .kinematics import position_rates
 from .loading import ForcesLike, load, load_forces, load_given, load_vector, loaded_inertia
 from .loops.closed_loop import constrained_function, fast_constrained_accelerations
+from .on_symbols import (
+    are_symbols,
+    inertia_on_symbols,
+    inverse_on_symbols,
+    weight_on_symbols,
+)
 from .rnea import rnea_kernel
 from .with_elements import (
     forward_dynamics,
@@ -262,6 +268,8 @@ def ID(
     >>> np.allclose(ID(model, q, v, FD(model, q, v, tau)), tau)
     True
     """
+    if are_symbols(q, v, a, t):
+        return inverse_on_symbols(model, q, v, a, f_ext, t)
     w = load_given(model, q, v, t)
     load_vector(model, "a", a, w.a_q)
     load_forces(model, w, f_ext)
@@ -290,6 +298,8 @@ def crba(model: Model, q: ArrayLike, *, t: float = 0.0) -> Array:
     >>> crba(mechanisms.pendulum(), [0.4])
     array([[1.]])
     """
+    if are_symbols(q, t):
+        return inertia_on_symbols(model, q, t)
     return loaded_inertia(load_given(model, q, None, t))
 
 
@@ -332,6 +342,11 @@ def gravity_forces(model: Model, q: ArrayLike, *, t: float = 0.0) -> Array:
     >>> gravity_forces(mechanisms.pendulum(), [np.pi / 2]).round(6)
     array([9.81])
     """
+    if are_symbols(q, t):
+        held = weight_on_symbols(model, q, None, t, True)
+        if any(body.joint.is_rheonomic for body in model.bodies):
+            held = held - weight_on_symbols(model, q, None, t, False)
+        return held
     w = load_given(model, q, None, t)
     w.a_q[:] = 0.0
     load_forces(model, w, None)
@@ -354,6 +369,8 @@ def coriolis_forces(model: Model, q: ArrayLike, v: ArrayLike, *, t: float = 0.0)
     >>> coriolis_forces(mechanisms.double_pendulum(), [0.0, np.pi / 2], [1.0, 0.0]).round(6)
     array([0., 1.])
     """
+    if are_symbols(q, v, t):
+        return weight_on_symbols(model, q, v, t, False)
     w = load_given(model, q, v, t)
     w.a_q[:] = 0.0
     load_forces(model, w, None)

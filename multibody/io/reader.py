@@ -13,6 +13,7 @@ from ..checks import one_of
 from ..model import Model
 from ..model.builder import ModelBuilder
 from .contacts import add_contact
+from .elements import add_element
 from .parts import FORCES, forces_from, inertia_from, joint_from, placement_from
 from .source import FORMATS, KeyPath, Source
 from .table import Table, reference, said
@@ -21,6 +22,12 @@ __all__ = ["FORMAT", "format_of", "model_of", "read_model"]
 
 #: Version of the schema.
 FORMAT = 1
+
+#: Keys of a file; "start" is read by ``start``.
+KEYS = (
+    *("format", "name", "units", "gravity", "bodies", "joints", "loops", "springs", "contacts"),
+    *("gears", "elements", "start"),
+)
 
 LOOP = ("predecessor", "successor", "joint", "placement_predecessor", "placement_successor")
 
@@ -52,18 +59,7 @@ def model_of(source: Source) -> Model:
         source,
         (),
         source.data,
-        (
-            "format",
-            "name",
-            "units",
-            "gravity",
-            "bodies",
-            "joints",
-            "loops",
-            "gears",
-            "springs",
-            "contacts",
-        ),
+        KEYS,
     )
     if top.take("format", FORMAT) != FORMAT:
         raise top.error(
@@ -97,12 +93,15 @@ def model_of(source: Source) -> Model:
     touching = _names(source, top.items("contacts"))
     for path, data in top.items("contacts"):
         add_contact(source, builder, path, data, names)
+    acting = _names(source, top.items("elements"))
+    for path, data in top.items("elements"):
+        add_element(source, builder, path, data)
     try:
         return builder.build()
     except (TypeError, ValueError) as error:
         # The message names what is wrong; the line is that of the first name in it.
         quoted = re.findall(r"'([^']*)'", str(error)) + re.split(r"[: ,→]+", str(error))
-        known = {**touching, **taken, **names}
+        known = {**touching, **taken, **names, **acting}
         raise source.error(
             next((known[word] for word in quoted if word in known), ()), str(error)
         ) from error

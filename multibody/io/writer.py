@@ -19,6 +19,7 @@ from ..joints import REGISTRY, Joint
 from ..model import Body, Constraint, Model
 from ..model.graph import BASE
 from .contacts import contact_data
+from .elements import element_data
 from .parts import is_fileable
 from .reader import FORMAT
 
@@ -75,6 +76,8 @@ def _data(model: Model) -> dict[str, Any]:
         ]
     if model.contacts:
         data["contacts"] = [contact_data(contact, names) for contact in model.contacts]
+    if model.elements:
+        data["elements"] = [element_data(named) for named in model.elements]
     return data
 
 

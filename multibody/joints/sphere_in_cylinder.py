@@ -29,7 +29,7 @@ class SphereInCylinder(Joint):
 
     kind = "sphere_in_cylinder"
     coordinates = ("w", "x", "y", "z", "shift")
-    speeds = ("omega_x", "omega_y", "omega_z", "slide")
+    speeds = ("omega_x", "omega_y", "omega_z", "shift")
     groups = ("SO3", "R")
 
     def law(self, t: Any, q: Any, v: Any, p: Any) -> tuple[Any, Any, Any, Any, Any]:

@@ -28,6 +28,8 @@ _WHERE: dict[str, str] = {
     "several_solutions": "problem",
     "step_limits": "problem",
     "taylor_polynomials": "problem",
+    # files
+    "save_figure": "saving",
     # solutions
     "phase_portrait": "solution",
     "plot_error": "solution",

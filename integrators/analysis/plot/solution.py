@@ -155,8 +155,8 @@ def phase_portrait(
     --------
     >>> from integrators import problems
     >>> ax = phase_portrait(problems.get("pendulum"), x=(-4, 4), y=(-8, 8))
-    >>> ax.get_xlim()
-    (-4.0, 4.0)
+    >>> [float(x) for x in ax.get_xlim()]
+    [-4.0, 4.0]
     """
     runs, ivp = _runs(problem)
     i, j = components

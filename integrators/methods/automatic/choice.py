@@ -21,6 +21,7 @@ from ..runge_kutta.divided import is_regular
 __all__ = [
     "decays",
     "explicit_name",
+    "fast_decay",
     "known_eigenvalues",
     "may_have_eigenvalues",
     "must_be_implicit",
@@ -76,25 +77,36 @@ def may_have_eigenvalues(problem: IVP) -> bool:
 
 
 def known_eigenvalues(
-    problem: IVP, t: float | None = None, y: NDArray[Any] | None = None
+    problem: IVP, t: float, y: NDArray[Any], least: float = 0.0
 ) -> NDArray[Any] | None:
-    """Eigenvalues of the Jacobian at a state (the first one), if it is known without asking f."""
+    """Eigenvalues of the Jacobian at a state, if it is known without asking f.
+
+    None as well where a bound shows that all of them are below `least`.
+    """
     jac, f = problem.jac, problem.f
     if not may_have_eigenvalues(problem) or (jac is None and not hasattr(f, "jacobian")):
         return None
-    t, y = problem.t_span[0] if t is None else t, problem.y0 if y is None else y
     try:
         if jac is None:
-            problem.bind(f)(t, y.copy())  # tells it n, if it did not know
+            if f._program is None:  # type: ignore[attr-defined]
+                problem.bind(f)(t, y.copy())  # tells it n
             jac = f.jacobian()  # type: ignore[attr-defined]
         if callable(jac):
             jac = problem.bind(jac)(t, y.copy())
     except Exception:  # whoever needs it will say what is wrong with it
         return None
     J: Any = jac.toarray() if hasattr(jac, "toarray") else np.atleast_2d(np.asarray(jac))
-    if J.shape != (problem.n, problem.n) or not np.all(np.isfinite(J)):
+    if J.shape != (problem.n, problem.n):
+        return None
+    bound = np.abs(J).sum(axis=1).max()
+    if not (np.isfinite(bound) and bound > least):
         return None
     return np.linalg.eigvals(J)
+
+
+def fast_decay(rtol: float) -> float:
+    """Decay over the interval, as a logarithm, that makes a problem stiff from the start."""
+    return float(FAST * max(rtol, 1e-15) ** -FASTER)
 
 
 def decays(eigenvalues: NDArray[Any], t: float, t_end: float, rtol: float) -> bool:
@@ -103,6 +115,6 @@ def decays(eigenvalues: NDArray[Any], t: float, t_end: float, rtol: float) -> bo
     Not where others grow as fast: that is the passage of a saddle, and soon over.
     """
     rates = (t_end - t) * eigenvalues
-    fast = rates[np.abs(rates) > FAST * max(rtol, 1e-15) ** -FASTER]
+    fast = rates[np.abs(rates) > fast_decay(rtol)]
     fastest = -fast[fast.real < -0.5 * np.abs(fast)].real.min(initial=0.0)
     return bool(fastest > 0 and rates.real.max() < 0.3 * fastest)

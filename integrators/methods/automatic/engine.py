@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,14 @@ from ...stepping.engine import Engine, Options, Stepper, Take
 from ...stepping.state import State
 from ..runge_kutta.stability_limit import real_boundary
 from ..runge_kutta.switching import Ladder
-from .choice import decays, explicit_name, known_eigenvalues, may_have_eigenvalues, stiff_name
+from .choice import (
+    decays,
+    explicit_name,
+    fast_decay,
+    known_eigenvalues,
+    may_have_eigenvalues,
+    stiff_name,
+)
 
 __all__ = ["AutomaticEngine", "bound_by_name"]
 
@@ -39,15 +47,22 @@ PATIENCE = {EXPLICIT: 6, STIFF: 25}  # steps in a row before a change is conside
 # An explicit pair takes over where steps of the stiff method times the largest eigenvalue are less.
 MILD, MILD_ONE_STEP = {"BDF": 0.1}, 1.0
 LONG = 100  # a transient that lasts so many steps is none
+LEAST_LEFT, FEW_JACOBIANS = 60, 3  # evaluations of f that a stiff method needs, at the least
 POWER_ITERATIONS = 6
 CONFIRMED = 0.5  # of the boundary of stability
 
 
 def bound_by_name(name: str, problem: IVP, options: Options) -> Stepper:
-    """Bind a method of this package to a problem; the options are its own."""
+    """Bind a method of this package to a problem."""
     from ..names import bound, chosen_method
 
-    return bound(chosen_method(name), problem, copy(options))
+    return bound(chosen_method(name), problem, options)
+
+
+@cache
+def _boundary(name: str) -> float:
+    """Boundary of stability of an explicit pair."""
+    return real_boundary(catalogue.get(name))
 
 
 class AutomaticEngine(Ladder):
@@ -59,16 +74,20 @@ class AutomaticEngine(Ladder):
         self.patience = dict(PATIENCE)
         self.watched: tuple[Sequence[Any], Array] | None = None
         self.watching = False
-        first, eigenvalues = EXPLICIT, known_eigenvalues(problem)
-        if eigenvalues is not None and decays(eigenvalues, *problem.t_span, options.rtol):
+        first, (t, t_end) = EXPLICIT, problem.t_span
+        least = fast_decay(options.rtol) / max(abs(t_end - t), 1e-300)
+        eigenvalues = known_eigenvalues(problem, t, problem.y0, least)
+        if eigenvalues is not None and decays(eigenvalues, t, t_end, options.rtol):
             first, self.names[STIFF] = STIFF, stiff_name(problem, options, eigenvalues)
         super().__init__([EXPLICIT, STIFF], first, problem, options)  # type: ignore[list-item, arg-type]
-        self.boundary = real_boundary(catalogue.get(self.names[EXPLICIT]))
+        self.boundary = _boundary(self.names[EXPLICIT])
         self._watch_stiffness()
         self.began = problem.t_span[0], self.engine.statistics()
 
     def _make(self, rung: Any) -> Any:
-        return bound_by_name(self.names[rung], self.problem, self.options)
+        # Implicit methods change tolerances, so they are given their own.
+        options = self.options if rung == EXPLICIT else copy(self.options)
+        return bound_by_name(self.names[rung], self.problem, options)
 
     @property
     def _worker(self) -> Engine:
@@ -114,7 +133,7 @@ class AutomaticEngine(Ladder):
         eigenvalues = self._eigenvalues()
         radius = self._radius() if eigenvalues is None else np.abs(eigenvalues).max(initial=0.0)
         if to == STIFF:
-            confirmed = h * radius > CONFIRMED * self.boundary
+            confirmed = h * radius > CONFIRMED * self.boundary and self._is_worth_it(h)
         else:
             confirmed = h * radius < float(state.stability_boundary)
             if confirmed and eigenvalues is not None and state.stiff_patience < LONG:
@@ -124,6 +143,14 @@ class AutomaticEngine(Ladder):
             state.stiff_patience *= 4
             return
         self._change(to, eigenvalues)
+
+    def _is_worth_it(self, h: float) -> bool:
+        """Whether the rest of the interval needs more evaluations of f than a stiff method."""
+        problem, stages = self.problem, int(self._state.stages)
+        left = abs(problem.t_span[1] - self.t) / h * stages
+        known = problem.jac is not None or hasattr(problem.f, "jacobian")
+        by_differences = 0 if known or problem.jac_sparsity is not None else problem.n
+        return left > LEAST_LEFT + FEW_JACOBIANS * by_differences
 
     def _change(self, to: str, eigenvalues: NDArray[Any] | None) -> None:
         self.finished.append(self._phase())

@@ -8,6 +8,7 @@ import pytest
 import multibody as mb
 from integrators import solve
 from multibody import as_ivp, constrained_accelerations, constraints, mechanisms
+from multibody.dynamics.acting import acting
 from multibody.dynamics.book.sparse import SparseDynamics
 from multibody.dynamics.loops.actuation import actuators, closed_loop_inverse_dynamics
 from multibody.dynamics.loops.closure import LoopClosure, gears
@@ -75,7 +76,9 @@ def test_all_methods_give_the_same_accelerations(moving):
 
 def test_right_hand_sides_of_as_ivp_are_the_same(moving):
     model, q, v, tau = moving
-    expected = constrained_accelerations(model, q, v, tau, alpha=10.0).accelerations
+    acted = acting(model, 0.0, q, v)  # zero where the model has no elements
+    given = (tau + acted.joint_forces(), acted.wrenches())
+    expected = constrained_accelerations(model, q, v, *given, alpha=10.0).accelerations
     x = np.concatenate([q, v])
     for traced in (True, False):
         problem = as_ivp(model, q, v, tau=tau, traced=traced)

@@ -86,7 +86,10 @@ class DAEProblem(IVP):
             return new
         complete = self.complete.with_params(new.params)
         if same_start and same_time and self.start is not None:
-            start = self.start.with_params(self.array, new.params)
+            near = None
+            with contextlib.suppress(ValueError):
+                near = complete.derivatives(self.start.t, self.y0, new.params)
+            start = self.start.with_params(self.array, new.params, near)
             y0 = complete.state(start.t, start.X, new.params)
             return replace(new, y0=y0, complete=complete, start=start)
         t0 = new.t_span[0]

@@ -78,6 +78,7 @@ class VariableEngine(Engine):
             "value_weights": np.zeros(depth),
             "rate_weights": np.zeros(depth),
             "powers": np.zeros(depth + 1),
+            "nodes": np.zeros(depth),
         }
 
 
