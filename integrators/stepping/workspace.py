@@ -166,7 +166,8 @@ class Common(Record):
     fixed: int  # 1: steps have a fixed length
     tasks: int  # 1: something happens after each step (``integrators.many.lanes.hooks``):
     n_events: int  # … events are looked for …
-    projects: int  # … or states projected
+    projects: int  # … or states projected …
+    jumps: int  # … or reset by events (``lanes.jumps``)
     looks_inside: int  # 1: every step's dense output is needed
     implicit: int  # 1: steps are those of an implicit method (``lanes.newton``)
     unrolled: int  # 1: the inverses of its matrices are made by straight-line code
@@ -218,6 +219,7 @@ class Lanes(Workspace):
         "first": "f2",
         "rtol": "f1",
         "atol": "f2",
+        "next_time": "f1",  # the next output of each lane
         "Q": "f2",
         # Implicit steps: see integrators.many.lanes.newton.
         "prepare": "a",
@@ -260,6 +262,12 @@ class Lanes(Workspace):
         "event_count": "i2",  # by run
         "event_t": "f3",
         "event_y": "f3",
+        "rates": "a",  # of the event functions along the motion
+        "resets": "a",  # states after all events, one behind the other …
+        "after": "f2",  # … and where they go
+        "has_reset": "i1",
+        "jump": "i1",  # the event whose reset a lane has come to, or −1
+        "reset_time": "f1",  # of the last one
         "kept": "a",
         "kept_kind": "i1",
         "value": "f2",

@@ -62,6 +62,8 @@ def draw(seed, *, floating=None, loops=None, driven=None, elements=None, n=None,
         nothing = dict.fromkeys((*FORCES, "limits"), np.zeros(0))
         bodies[-1] = replace(bodies[-1], joint=mb.Driven(mb.Revolute("x"), swing), **nothing)
         model = replace(model, bodies=tuple(bodies))
+    if stated is None and rng.random() < 0.3:
+        model = with_custom_joint(model, rng)
     if choose(elements, 0.6):
         model = with_elements(model, rng)
     q, t = model.random(rng), float(rng.uniform(0.1, 1.0))
@@ -74,6 +76,8 @@ def draw(seed, *, floating=None, loops=None, driven=None, elements=None, n=None,
         try:
             v = mb.consistent_velocity(model, q, v, t=t)
         except mb.AssemblyError:  # the loops hold what the drive wants to move
+            if not driven:  # or constraints contradict each other
+                return draw(seed, floating=floating, loops=loops, driven=False, n=n)
             return draw(seed, floating=floating, loops=loops, driven=False, n=n, stated=stated)
     return Drawn(
         model, q, v, rng.uniform(-2, 2, model.nv), rng.uniform(-2, 2, (model.n_bodies, 6)), t
