@@ -15,7 +15,9 @@ import traceback
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from .lab.command import add_lab
 from .mechanism_study import command as mechanisms
+from .method_figures import add_report, add_stability
 from .options import (
     FAILURE,
     INTERRUPTED,
@@ -105,39 +107,47 @@ def _compare(arguments: argparse.Namespace) -> int:
         from .problem_study.roads import compare_on_roads
 
         return compare_on_roads(arguments)
-    if mechanisms.is_mechanism(arguments.problem, arguments.formulations is not None):
+    from .equations import is_equation
+
+    formulated = arguments.formulations is not None
+    if not is_equation(arguments.problem) and mechanisms.is_mechanism(
+        arguments.problem, formulated
+    ):
         return mechanisms.compare_mechanism(arguments)
-    for option in ("formulations", "measure", "markdown", "html"):
+    for option in ("formulations", "measure", "markdown"):
         if getattr(arguments, option) is not None:
             raise ValueError(
                 f"--{option} goes with a mechanism, such as four_bar; see also featherstep "
                 "workprecision"
             )
-    from integrators import problems
-
     from .problem_study.compare import compare
     from .terminal import Screen, show_comparison
 
-    entry = problems.entry(arguments.problem)
-    with shown_progress(f"comparing on {entry.name}") as report:
+    ivp, stiff, description = studies.problem_of(arguments)
+    with shown_progress(f"comparing on {ivp.name}") as report:
         comparison = compare(
-            entry.name,
+            ivp,
             arguments.methods,
             rtol=arguments.rtol or DEFAULT_RTOL,
             atol=arguments.atol,
             step=arguments.step,
-            t_end=arguments.t_end,
-            parameters=dict(arguments.param or ()),
             repeat=arguments.repeat,
             max_steps=arguments.max_steps,
-            traced=arguments.traced,
-            illustrate=arguments.plot is not None,
+            stiff=stiff,
+            illustrate=arguments.plot is not None or arguments.html is not None,
             report=report,
         )
     if not prints_data(arguments):
-        show_comparison(Screen(), comparison, entry.description)
+        show_comparison(Screen(), comparison, description)
     write(arguments.csv, comparison.to_csv)
     write(arguments.json, comparison.to_json)
+    if arguments.html is not None and comparison.rows:
+        from .problem_study.figure import comparison_figure
+        from .report import study_report
+
+        figure = comparison_figure(comparison)
+        title = f"Comparison on {ivp.name}"
+        write(arguments.html, lambda: study_report(comparison, figure, title, description))
     if arguments.plot is not None and comparison.rows:
         from .problem_study.figure import save_comparison
 
@@ -202,6 +212,7 @@ def _parser() -> _Parser:
               featherstep simulate four_bar --out four_bar.html
               featherstep model robot.urdf              what is in a model file
               featherstep study --help                  thousands of runs, varied
+              featherstep lab list                      labs for a course, that grade themselves
               featherstep COMMAND --help                examples for each command
         """),
     )
@@ -217,6 +228,9 @@ def _parser() -> _Parser:
     mechanisms.add_simulate(commands, shared)
     _add_model(commands, shared)
     add_study(commands, shared)
+    add_lab(commands, shared)
+    add_stability(commands, shared)
+    add_report(commands, shared)
     _add_warmup(commands, shared)
 
     def help_only(arguments: argparse.Namespace) -> int:
@@ -268,6 +282,8 @@ def _add_compare(commands: Any, shared: argparse.ArgumentParser) -> None:
                   a closed loop: which formulation is to be trusted?
               featherstep compare robot_arm --roads all --rtol 1e-8
                   a differential-algebraic system of index 5 on every road to its solution
+              featherstep compare "y'' = -sin(y)" --y0 1,0 --t-end 20
+                  an equation of your own, or a file of them: oscillator.ode
               featherstep compare arm.toml --methods RK4 --step 0.01,0.005 --measure hand
                   a model file; the error is that of the body "hand"
         """)
@@ -300,6 +316,7 @@ def _add_compare(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--csv", metavar="FILE", help="write the table; - for standard output")
     parser.add_argument("--json", metavar="FILE", help="the same as JSON")
+    parser.add_argument("--html", metavar="FILE", help="a report in one file")
     parser.add_argument(
         "--roads",
         metavar="A,B,…",
@@ -319,7 +336,6 @@ def _add_compare(commands: Any, shared: argparse.ArgumentParser) -> None:
         help="whose error: points (the default), coordinates, a body, or BODY:x,y,z",
     )
     loops.add_argument("--markdown", metavar="FILE", help="the table in Markdown")
-    loops.add_argument("--html", metavar="FILE", help="a report in one file")
     add_timing_options(parser)
     parser.set_defaults(run=_compare, debug=False)
 

@@ -69,7 +69,7 @@ def _facts(model: Model) -> dict[str, Any]:
         "gravity": model.gravity.tolist(),
         "loops": len(model.loops),
     }
-    if not model.loops:
+    if not model.bonds:
         return facts | {"mobility": model.nv}
     q = model.neutral()
     gap = float(np.abs(constraints(model, q).delta).max(initial=0.0))

@@ -104,7 +104,8 @@ def add_problem_options(parser: argparse.ArgumentParser, default: str, more: str
         nargs="?",
         metavar="PROBLEM",
         default=default,
-        help=f"a name that `featherstep problems` lists (default {default}){more}",
+        help=f"a name that `featherstep problems` lists (default {default}){more}; "
+        "or equations, such as \"y'' = -sin(y)\", or a file of them ending in .ode",
     )
     parser.add_argument(
         "--methods",
@@ -113,6 +114,9 @@ def add_problem_options(parser: argparse.ArgumentParser, default: str, more: str
         help="methods, separated by commas (default: some that suit the problem)",
     )
     parser.add_argument("--t-end", metavar="T", type=float, help="another end of the interval")
+    parser.add_argument(
+        "--y0", metavar="A,B,…", type=numbers, help="initial values, of equations above all"
+    )
     parser.add_argument(
         "--param",
         metavar="NAME=VALUE",

@@ -44,7 +44,7 @@ def solve(
     t_span: Sequence[float] | None = None,
     y0: ArrayLike | None = None,
     *,
-    method: Any = "DOPRI5",
+    method: Any = "auto",
     step: float | None = None,
     rtol: float = 1e-6,
     atol: ArrayLike = 1e-9,
@@ -87,7 +87,9 @@ def solve(
         Interval (t0, t1), backwards if t1 < t0, and initial state; with an IVP they replace its
         own.
     method
-        A name of the catalogue ("DOPRI5", "RADAU5", "Gauss4"; SciPy's names work too),
+        "auto" (or None) chooses by the problem, and changes between an explicit and a stiff method
+        on the way (``Solution.phases``). Or a name of the catalogue ("DOPRI5", "RADAU5", "Gauss4";
+        SciPy's names work too),
         "RadauVariable", "BDF", "NDF" or "Adams" (multistep with variable order: :class:`BDF`,
         :class:`Adams`), "Taylor", "RKMK4" and its like for a problem with a manifold
         (:class:`MuntheKaas`), "AB3", "BDF2" and other multistep methods (:class:`Multistep`) with

@@ -34,7 +34,7 @@ def stepper(
     t_span: Sequence[float] | None = None,
     y0: ArrayLike | None = None,
     *,
-    method: Any = "DOPRI5",
+    method: Any = "auto",
     step: float | None = None,
     rtol: float = 1e-6,
     atol: ArrayLike = 1e-9,

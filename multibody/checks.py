@@ -31,6 +31,7 @@ __all__ = [
     "has_symbols",
     "number",
     "one_of",
+    "one_precision",
     "real_array",
     "real_scalar",
     "unit_quaternion",
@@ -77,6 +78,17 @@ def has_symbols(array: Array) -> bool:
 def floats(array: Array) -> Array:
     """Array of double precision, or as it is if it holds symbols."""
     return array if has_symbols(array) else array.astype(np.float64)
+
+
+def one_precision(*values: Any) -> list[Array]:
+    """Arrays of one precision: single if all arrays given are, double otherwise; symbols stay.
+
+    Lists and numbers follow the arrays.
+    """
+    given = [np.asarray(v) for v in values]
+    kinds = {v.dtype for v in values if isinstance(v, np.ndarray | np.floating)}
+    dtype = np.float32 if kinds == {np.dtype(np.float32)} else np.float64
+    return [a if has_symbols(a) else a.astype(dtype) for a in given]
 
 
 def number(value: Any) -> Any:

@@ -250,7 +250,7 @@ def _list(arguments: argparse.Namespace) -> int:
     chosen = []
     for entry in mechanisms.entries():
         model = entry.model()
-        if arguments.kind is not None and (arguments.kind == "loops") != bool(model.loops):
+        if arguments.kind is not None and (arguments.kind == "loops") != bool(model.bonds):
             continue
         words = " ".join([entry.name, entry.description, entry.source])
         if arguments.search is None or contains(words, arguments.search):
@@ -314,7 +314,7 @@ def _show_one(arguments: argparse.Namespace) -> int:
         ("parameters", record["parameters"].replace(" ", ", ") or "none"),
         ("source", entry.source or "–"),
     ]
-    if model.loops:
+    if model.bonds:
         facts.insert(2, ("loops", " ".join(str(mobility(model, q0)).split())))
     for name, value in facts:
         screen.say(f"{name:<13} {value}")
@@ -360,10 +360,17 @@ def _simulate(arguments: argparse.Namespace) -> int:
     from multibody import simulate
     from multibody.pictures import animate
     from multibody.runs.observing.observe import observe
+    from multibody.runs.observing.states import states_of
 
     from .compare import formulation_options
 
     what = _mechanism(arguments, arguments.mechanism)
+    record = dict(map(_recorded, arguments.record or ()))
+    if arguments.q0 is not None or arguments.v0 is not None:
+        from .compare import started
+
+        q, v = (_typed(what.model, key, getattr(arguments, f"{key}0")) for key in "qv")
+        what = started(what, q, v)
     model, t_end = what.model, what.t_end if arguments.t_end is None else arguments.t_end
     if not t_end > 0.0:
         raise ValueError(f"--t-end must be positive, got {t_end:g}")
@@ -385,10 +392,11 @@ def _simulate(arguments: argparse.Namespace) -> int:
         options |= {"stabilise": name, **more}
     solution = simulate(
         model, what.q0, what.v0, t_end, tau=what.tau, method=method, fps=arguments.fps,
-        on_interrupt="return", **options,
+        on_interrupt="return", record=record or None, **options,
     )  # fmt: skip
-    nq = model.nq
-    seen = observe(model, solution.t, solution.y[:nq], solution.y[nq:], what.tau)
+    states = states_of(model, solution)[1]
+    q, v = states[: model.nq], states[model.nq :]
+    seen = observe(model, solution.t, q, v, what.tau)
     if arguments.csv != "-":
         from ..terminal import Screen
 
@@ -429,11 +437,59 @@ def _summary(solution: Any, seen: Any, label: str, model: Any) -> list[str]:
 
 
 def _states_csv(model: Any, solution: Any) -> str:
+    from multibody.runs.observing.states import states_of
+
+    columns = dict(zip((*model.q_names, *model.v_names), states_of(model, solution)[1]))
+    for name, values in (solution.recorded or {}).items():
+        if values.ndim == 1:
+            columns[name] = values
+            continue
+        parts = "x y z" if len(values) == 3 else "mx my mz fx fy fz"
+        columns |= {f"{name}.{part}": row for part, row in zip(parts.split(), values)}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["t", *model.q_names, *model.v_names])
-    writer.writerows([float(t), *map(float, y)] for t, y in zip(solution.t, solution.y.T))
+    writer.writerow(["t", *columns])
+    writer.writerows(
+        [float(t), *map(float, row)] for t, row in zip(solution.t, zip(*columns.values()))
+    )
     return text.getvalue()
+
+
+def _typed(model: Any, kind: str, text: str | None) -> Any:
+    """Positions or velocities as typed: numbers, or names with numbers, between commas."""
+    from multibody.io import named_values
+
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    try:
+        if not any("=" in part for part in parts):
+            return named_values(model, kind, [float(part) for part in parts])
+        pairs = [part.partition("=") for part in parts]
+        return named_values(model, kind, {name.strip(): float(x) for name, _, x in pairs})
+    except ValueError as error:
+        raise ValueError(f"--{kind}0 {text}: {error}") from None
+
+
+def _recorded(text: str) -> tuple[str, Any]:
+    """What is recorded as typed: NAME=KIND:ARGUMENT:…, or NAME=STATE, or a state alone."""
+    from multibody.runs.observing.recorded import quantity_of
+
+    name, equals, what = text.partition("=")
+    kind, *given = (what if equals else name).split(":")
+    if not given:
+        return name, kind
+    try:
+        return name, quantity_of({kind: [_number(x) for x in given]})
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"--record {text}: {error}") from None
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
@@ -466,12 +522,22 @@ def add_simulate(commands: Any, shared: argparse.ArgumentParser) -> None:
               featherstep simulate four_bar --stabilise baumgarte:T_stab=0.01 --plot curves.png
               featherstep simulate n_pendulum --param n=5 --csv -
               featherstep simulate arm.toml --step 0.001 --method RK4
+              featherstep simulate arm.toml --q0 arm=0.3 --record tip=point:arm:0:0:-1 --csv -
         """),
     )
     parser.add_argument(
         "mechanism", metavar="MECHANISM", help="a name, see `featherstep mechanisms`, or a file"
     )
     parser.add_argument("--t-end", metavar="T", type=float, help="until when, in seconds")
+    parser.add_argument(
+        "--q0", metavar="Q", help="start: numbers, or names with numbers: arm=0.3,cart=1"
+    )
+    parser.add_argument("--v0", metavar="V", help="velocities at the start, likewise")
+    parser.add_argument(
+        "--record", metavar="NAME=WHAT", action="append",
+        help="a quantity for --csv: tip=point:arm:0:0:-1, pin=reaction:arm:force, "
+        "u=output:motor:torque, E=energy:total; may be repeated",
+    )  # fmt: skip
     parser.add_argument("--method", metavar="M", default="DOP853", help="default DOP853")
     parser.add_argument(
         "--rtol", metavar="R", type=float, default=1e-8, help="relative tolerance (default 1e-8)"

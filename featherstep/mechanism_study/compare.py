@@ -22,8 +22,9 @@ from integrators.analysis.study.runs import Row as Run
 from integrators.analysis.study.work_precision import positive_numbers
 from integrators.dae.formulations.table import FORMULATIONS, formulation_key
 from multibody.checks import Array, ArrayLike
-from multibody.dynamics.loops.assembly import assemble
-from multibody.io import FORMATS, load_model
+from multibody.dynamics.loops.assembly import assemble, consistent_velocity
+from multibody.dynamics.loops.closed_loop import constraints
+from multibody.io import FORMATS, load_model, load_start
 from multibody.mechanisms.registry import Entry, entry
 from multibody.model import Model
 from multibody.runs.dae import as_mechanical, independent_rows
@@ -33,11 +34,12 @@ from multibody.runs.observing.observe import observe
 from .reference import KNOWN, Known, Measure, ReferenceMotion, reference_motion
 from .table import Comparison, Row, verdict
 
-__all__ = ["Comparison", "Mechanism", "compare", "find_mechanism"]
+__all__ = ["Comparison", "Mechanism", "compare", "find_mechanism", "started"]
 
 MODEL_FILES = tuple(kind.ending for kind in FORMATS.values())
 TOLERANCES = (1e-6, 1e-9)
 ATOL_OVER_RTOL = 1e-3
+CLOSED = 1e-9  # largest gap of loops that counts as none, in a start as it was typed
 ENOUGH = 10.0  # tolerances: an uncertainty of the reference with which runs can be judged
 AT_ONCE = 1e-3  # of the interval: a run that ends so near to a singular position failed there
 MOST_STEPS = 50_000  # attempts of an adaptive run: one that stalls must not stall the table
@@ -84,8 +86,8 @@ def find_mechanism(
     ----------
     mechanism
         Name in the catalogue; a model file (``.toml``, ``.json``, ``.urdf``, ``.sdf``); or a model.
-        Without a start of its own a model starts at rest in its neutral position, or the nearest
-        in which its loops are closed.
+        A file may name its start (``docs/models.md``). Without one a model starts at rest in its
+        neutral position, or the nearest in which its loops are closed.
     parameters
         Of a mechanism of the catalogue.
 
@@ -94,12 +96,14 @@ def find_mechanism(
     >>> find_mechanism("four bar").model.name
     'four-bar'
     """
+    start: tuple[Any, ...] = ()
     if isinstance(mechanism, Model):
         model = mechanism
     elif isinstance(mechanism, Path) or Path(str(mechanism)).suffix.lower() in MODEL_FILES:
         if not Path(str(mechanism)).is_file():
             raise ValueError(f"there is no model file {str(mechanism)!r}")
         model = load_model(mechanism)  # type: ignore[arg-type]
+        start = load_start(str(mechanism))
     else:
         listed = mechanism if isinstance(mechanism, Entry) else entry(mechanism)
         model = listed.model(**dict(parameters or {}))
@@ -109,8 +113,19 @@ def find_mechanism(
         return Mechanism(model, q0, v0, listed.t_end, tau, listed.description, listed.source, known)
     if parameters:
         raise ValueError("parameters belong to a mechanism of the catalogue; change the model")
-    q0 = assemble(model, model.neutral()).q if model.loops else model.neutral()
-    return Mechanism(model, q0, np.zeros(model.nv))
+    return started(Mechanism(model, model.neutral(), np.zeros(model.nv)), *start)
+
+
+def started(what: Mechanism, q: Any = None, v: Any = None, t_end: float | None = None) -> Mechanism:
+    """Return a mechanism with another start, closed and consistent, and another end."""
+    model = what.model
+    q0 = what.q0 if q is None else model.check("q", q)
+    v0 = what.v0 if v is None else model.check("v", v)
+    if model.bonds:
+        if np.abs(constraints(model, q0).delta).max(initial=0.0) > CLOSED:
+            q0 = assemble(model, q0).q
+        v0 = consistent_velocity(model, q0, v0)
+    return replace(what, q0=q0, v0=v0, t_end=what.t_end if t_end is None else t_end)
 
 
 def compare(
@@ -198,7 +213,7 @@ def compare(
     how = Measure.of(measure, model)
     listed = methods if isinstance(methods, list | tuple) else [methods]
     if methods is None:
-        listed = METHODS[bool(model.loops)]
+        listed = METHODS[bool(model.bonds)]
     chosen = [resolve(method) for method in listed]
     settings = _settings(tolerances, atol, steps, max_steps)
     named = None if formulations is None else _names(model, formulations)
@@ -234,8 +249,8 @@ def _names(model: Model, formulations: Any) -> list[str]:
     found = []
     for item in listed:
         name, *options = str(item).strip().split(":")
-        key = formulation_key(name) if model.loops else name.lower()
-        if not model.loops and key != "ode":
+        key = formulation_key(name) if model.bonds else name.lower()
+        if not model.bonds and key != "ode":
             raise ValueError(
                 f"there is no formulation {name!r}: {model.name!r} has no loops (known: ode)"
             )
@@ -345,7 +360,7 @@ class _Study:
 
     def _make(self, name: str) -> tuple[IVP, Split]:
         w = self.what
-        if not w.model.loops:
+        if not w.model.bonds:
             nq = w.model.nq
             problem = as_ivp(w.model, w.q0, w.v0, self.span, w.tau, self.f_ext)
             return problem, lambda t, y: (y[:nq], y[nq:])
@@ -385,7 +400,7 @@ class _Study:
             return None if isinstance(made, Exception) else made
 
         self.reference = reference_motion(
-            formulated, self.measure, bool(self.what.model.loops), self._minimal(), wanted
+            formulated, self.measure, bool(self.what.model.bonds), self._minimal(), wanted
         )
 
     def _minimal(self) -> tuple[IVP, Split] | None:
@@ -393,7 +408,7 @@ class _Study:
         w = self.what
         if w.known.closure is None or self.f_ext is not None:
             return None
-        from multibody.dynamics.loops.independent import LoopClosure
+        from multibody.dynamics.loops.closure import LoopClosure
         from multibody.runs.minimal import as_ivp_minimal
 
         gamma, y0, ydot0 = w.known.closure(w.model, w.q0, w.v0)
@@ -416,7 +431,7 @@ class _Study:
         if named is not None:
             return [(name, *method) for name in named for method in methods], []
         pairs, left_out = [], []
-        for name in FORMULATIONS if self.what.model.loops else ("ode",):
+        for name in FORMULATIONS if self.what.model.bonds else ("ode",):
             made = self.problem(name)
             if isinstance(made, Exception):
                 left_out.append(f"{name} is left out: {made}")

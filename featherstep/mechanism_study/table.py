@@ -252,13 +252,13 @@ class Comparison:
             Column(f"error ({self.measure.unit})" if self.measure.unit else "error", "error",
                    number),
         ]  # fmt: skip
-        if self.model.loops:
+        if self.model.bonds:
             columns += [
                 Column("gap", "gap", number),
                 Column("gap rate", "gap_rate", number),
             ]
         columns += [Column("ΔE/E", "energy_error", number)]
-        if self.model.loops:
+        if self.model.bonds:
             columns += [
                 Column("max |λ|", "multiplier", lambda x: f"{x:.3g}"),
                 Column("σ ratio", "singular_ratio", number),

@@ -25,22 +25,27 @@ from ..options import (
 if TYPE_CHECKING:
     from integrators import IVP
 
-__all__ = ["add_converge", "add_workprecision"]
+__all__ = ["add_converge", "add_workprecision", "problem_of"]
 
 CONVERGE_PROBLEM, WORK_PROBLEM = "order_trigonometric", "arenstorf"
 CONVERGE_METHODS = ["ExplicitEuler", "Heun", "Kutta3", "RK4"]
 CONVERGE_STIFF = ["ImplicitEuler", "SDIRK4", "RadauIIA3", "Gauss2"]
 
 
-def _problem(arguments: argparse.Namespace) -> tuple[IVP, bool, str]:
+def problem_of(arguments: argparse.Namespace) -> tuple[IVP, bool, str]:
     """Return the problem, whether it is stiff, and what it is about."""
     from integrators import problems
 
+    from ..equations import is_equation
     from .compare import named_problem, with_machine_code
 
-    entry = problems.entry(arguments.problem)
-    ivp, stiff = named_problem(entry.name, dict(arguments.param or ()), arguments.t_end)
-    return (with_machine_code(ivp) if arguments.traced else ivp), stiff, entry.description
+    name, description = arguments.problem, ""
+    if not is_equation(name):
+        entry = problems.entry(name)
+        name, description = entry.name, entry.description
+    parameters = dict(arguments.param or ())
+    ivp, stiff = named_problem(name, parameters, arguments.t_end, arguments.y0)
+    return (with_machine_code(ivp) if arguments.traced else ivp), stiff, description
 
 
 # -------------------------------------------------------------------- convergence
@@ -53,7 +58,7 @@ def _converge(arguments: argparse.Namespace) -> int:
 
     from ..terminal import Screen, show_convergence
 
-    ivp, stiff, description = _problem(arguments)
+    ivp, stiff, description = problem_of(arguments)
     steps = arguments.steps
     if arguments.intervals is not None:
         length = abs(ivp.t_span[1] - ivp.t_span[0])
@@ -135,7 +140,7 @@ def _workprecision(arguments: argparse.Namespace) -> int:
     from ..terminal import Screen, show_comparison
     from .compare import default_methods
 
-    ivp, stiff, description = _problem(arguments)
+    ivp, stiff, description = problem_of(arguments)
     with shown_progress(f"work and precision on {ivp.name}") as report:
         result = work_precision(
             ivp,
@@ -212,6 +217,9 @@ def _add_measure(parser: argparse.ArgumentParser) -> None:
 
 def _add_outputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", metavar="FILE", help="write a picture (.png, .pdf, .svg)")
+    parser.add_argument(
+        "--style", choices=["paper"], help="of the picture: column width, type of 8 points"
+    )
     parser.add_argument("--csv", metavar="FILE", help="write all runs; - for standard output")
     parser.add_argument("--markdown", metavar="FILE", help="the tables in Markdown")
     parser.add_argument("--latex", metavar="FILE", help="the tables in LaTeX")
@@ -236,6 +244,6 @@ def _write_pictures(
 
     figure = study_figure(study)
     if arguments.plot is not None:
-        save(figure, arguments.plot)
+        save(figure, arguments.plot, arguments.style)
         sys.stderr.write(f"wrote {arguments.plot}\n")
     write(arguments.html, lambda: study_report(study, figure, title, description))

@@ -18,6 +18,7 @@ from integrators.analysis.study.reference import Reference, solved_tightly
 from integrators.analysis.study.runs import Report, Row, resolve
 from integrators.analysis.study.work_precision import work_precision
 
+from ..equations import is_equation, read_problem
 from .table import Comparison, Illustration
 
 __all__ = [
@@ -51,6 +52,7 @@ def compare(
     traced: bool = False,
     measure: Any = None,
     illustrate: bool = False,
+    stiff: bool | None = None,
     report: Report | None = None,
 ) -> Comparison:
     """Solve a problem by several methods and tabulate what each digit cost.
@@ -82,6 +84,8 @@ def compare(
         How errors are measured, see :class:`integrators.analysis.ErrorMeasure`.
     illustrate
         Also compute what a picture needs.
+    stiff
+        Whether the problem is; by default what is known of a problem with a name.
     report
         Called as ``report(done, total, label)`` before each run.
 
@@ -103,7 +107,8 @@ def compare(
     >>> result.rows[0].error / result.rows[2].error > 15  # order 4: 2⁴ = 16
     True
     """
-    ivp, stiff = named_problem(problem, parameters, t_end)
+    ivp, known_stiff = named_problem(problem, parameters, t_end)
+    stiff = known_stiff if stiff is None else stiff
     if traced:
         ivp = with_machine_code(ivp)
     shown: tuple[Row, Solution] | None = None
@@ -154,9 +159,14 @@ def default_methods(problem: IVP, stiff: bool = False) -> list[str]:
 
 
 def named_problem(
-    problem: str | IVP, parameters: Mapping[str, Any] | None, t_end: float | None
+    problem: str | IVP,
+    parameters: Mapping[str, Any] | None,
+    t_end: float | None,
+    y0: Sequence[float] | None = None,
 ) -> tuple[IVP, bool]:
     """Return the problem, and whether it is known to be stiff."""
+    if isinstance(problem, str) and is_equation(problem):
+        return read_problem(problem, y0, t_end, parameters), False
     if isinstance(problem, str):
         entry = problems.entry(problem)
         known = list(inspect.signature(entry.build).parameters)
@@ -174,6 +184,8 @@ def named_problem(
         if parameters:
             raise ValueError("parameters belong to a problem given by name; change the IVP itself")
         ivp, stiff = problem, False
+    if y0 is not None:
+        ivp = ivp.with_(y0=y0, exact=None, references=None)
     if t_end is not None:
         ivp = ivp.with_(t_span=(ivp.t_span[0], t_end))
     return ivp, stiff

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from integrators.analysis.plot import study, style
+from integrators.analysis.plot.saving import save_figure
 from integrators.analysis.plot.style import COLOURS, INK, LEGEND, QUIET, plain, tex
 from integrators.analysis.study.convergence import Convergence
 from integrators.analysis.study.work_precision import WorkPrecision
@@ -81,10 +82,14 @@ def save_comparison(comparison: Comparison, path: str | Path) -> Path:
     return save(comparison_figure(comparison), path)
 
 
-def save(figure: Figure, path: str | Path) -> Path:
-    """Write a figure to a file."""
+def save(figure: Figure, path: str | Path, style: str | None = None) -> Path:
+    """Write a figure to a file; ``style="paper"`` for the column of a paper."""
     with replacing(path) as file:
-        figure.savefig(file, dpi=DPI)
+        if style is None:
+            figure.savefig(file, dpi=DPI)
+        else:
+            wide = "page" if len(figure.axes) > 1 else "column"
+            save_figure(figure, file, style=style, width=wide)
     return Path(path)
 
 

@@ -151,7 +151,7 @@ class Plan:
         assert isinstance(self.start, Assembled)
         near, branch = self.middle_start
         q, v, its = self.start.closed(model, parameters, near)
-        if model.loops and its != branch:
+        if model.bonds and its != branch:
             raise ValueError(
                 "the loops close on another branch than in the run in the middle of the study; "
                 "give Assembled(guess=...) nearer to the one that is meant"

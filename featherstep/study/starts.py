@@ -97,7 +97,7 @@ class Assembled(Start):
         v, moving = np.zeros(model.nv), list(self.speeds)
         for name, value in self.speeds.items():
             v[model.v_index[model.number(name) - 1]] = _number(value, parameters)
-        if not model.loops:
+        if not model.bonds:
             return q, v, 1
         found = assemble(model, q, list(self.fixed))
         if moving or np.any(v):

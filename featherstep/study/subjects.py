@@ -226,7 +226,7 @@ class ModelFile(Subject):
         """Neutral and at rest, loops closed."""
         from multibody import assemble
 
-        q = assemble(model).q if model.loops else model.neutral()
+        q = assemble(model).q if model.bonds else model.neutral()
         return np.concatenate([q, np.zeros(model.nv)])
 
     def plain(self) -> dict[str, Any]:
@@ -317,7 +317,7 @@ class Given(Subject):
         """Neutral and at rest, loops closed."""
         from multibody import assemble
 
-        q = assemble(model).q if model.loops else model.neutral()
+        q = assemble(model).q if model.bonds else model.neutral()
         return np.concatenate([q, np.zeros(model.nv)])
 
     def plain(self) -> dict[str, Any]:

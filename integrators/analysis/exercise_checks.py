@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,9 @@ class Exercise:
 _EXERCISES: dict[str, Exercise] = {}
 
 
-def register_exercise(name: str, question: str) -> Callable[[Check], Check]:
+def register_exercise(
+    name: str, question: str, *, replace: bool = False
+) -> Callable[[Check], Check]:
     """Make the decorated check an exercise.
 
     Examples
@@ -82,8 +85,10 @@ def register_exercise(name: str, question: str) -> Callable[[Check], Check]:
     ... def two(answer):
     ...     return number_check(answer, 2, exact=True)
     >>> print(grade("two", 3))
-    not yet: 3 is too large
+    not yet: 3 is not right
     """
+    if name in _EXERCISES and not replace:
+        raise ValueError(f"there is an exercise {name!r} already; replace=True overwrites it")
 
     def add(check: Check) -> Check:
         _EXERCISES[name] = Exercise(name, question, check)
@@ -115,7 +120,7 @@ def grade(exercise: str, answer: Any) -> Grade:
     Examples
     --------
     >>> print(grade("rk4-step", 0.06))
-    not yet: 0.06 is too large; with it one step multiplies the solution by R(-3) = 1.375
+    not yet: 0.06 is not right; with it one step multiplies the solution by R(-3) = 1.375
     >>> bool(grade("rk4-step", 0.0557))
     True
     """
@@ -162,7 +167,8 @@ def number_check(
             return Grade(False, hint)
     if math.isclose(value, -truth, rel_tol=CLOSE):
         return Grade(False, "right but for the sign")
-    return Grade(False, f"{value:g} is too {'large' if value > truth else 'small'}")
+    # No direction: it would let a number be found by bisection.
+    return Grade(False, f"{value:g} is not right")
 
 
 def tableau_check(
@@ -305,12 +311,24 @@ def _third_order(answer: Any) -> Grade:
     return tableau_check(answer, order=3, stages=3, explicit=True)
 
 
+MISPRINTED = ((), ("1/3",), ("-1/3", -1), (1, -1, 1))  # the 3/8 rule, with −1 in place of 1
+
+
 @register_exercise(
     "repair",
     "Change one coefficient of the misprinted 3/8 rule so that it has order 4.",
 )
 def _repair(answer: Any) -> Grade:
-    return tableau_check(answer, order=4, stages=4, explicit=True)
+    verdict = tableau_check(answer, order=4, stages=4, explicit=True)
+    if not verdict:
+        return verdict
+    given = [float(Fraction(x)) for row in MISPRINTED for x in row] + [1 / 8, 3 / 8, 3 / 8, 1 / 8]
+    A, b, _ = answer.arrays
+    yours = [A[i, j] for i in range(4) for j in range(i)] + list(b)
+    changed = sum(abs(x - y) > 1e-9 for x, y in zip(given, yours))
+    if changed != 1:
+        return Grade(False, f"of order 4, but {changed} coefficients of the 3/8 rule are changed")
+    return verdict
 
 
 # -------------------------------------------------------------------- stiffness

@@ -88,7 +88,7 @@ def solve_many(
         As in ``solve``; each run has its own steps. ``rtol`` may be a number for each run, ``atol``
         a row for each run, shape (m, 1) or (m, n).
     events
-        As in ``solve``. Traced events without a reset, and a traced projection, stay in lanes;
+        As in ``solve``. Traced events, with traced resets, and a traced projection stay in lanes;
         runs with other ones, with modes, a Switch, a mass matrix or ``tstops`` are done one by one,
         and ``ManySolutions.engine`` says so. A run is reviewed as ``solve`` reviews it, wherever
         it was done.
@@ -179,7 +179,7 @@ def solve_many(
     options["max_steps"] = most
     check_times(reductions.times, each.spans)
     lanes = _lanes(ivp, engine, options, reductions, each)
-    result = nothing_yet(states, reductions.times, each)
+    result = nothing_yet(states, reductions.times, each, blank=isinstance(lanes, str))
     alone = Alone(ivp, engine, parameters, result, options, each, reductions)
     if isinstance(lanes, str):
         log.info("%s one by one: %s", ivp, lanes)
@@ -227,6 +227,8 @@ def _lanes(
         tasks = lane_tasks(ivp, kept)
         if isinstance(tasks, str):
             return tasks
+        if fixed and tasks.resets is not None:
+            return "an event resets the state between fixed steps"
         inside = reductions.times.size > 0 or tasks.needs_dense
         max_norm = options["norm"] == "max"
         method, controller = options["method"].method, options["controller"]

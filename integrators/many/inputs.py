@@ -66,6 +66,11 @@ def runs_of(
     check_finite("params", parameters)
     states = np.ascontiguousarray(np.broadcast_to(states, (m, states.shape[-1])))
     parameters = np.ascontiguousarray(np.broadcast_to(parameters, (m, parameters.shape[-1])))
+    find = getattr(problem, "consistent_start", None)
+    if find is not None:  # what a state must satisfy depends on the parameters, and on time
+        begins = np.broadcast_to(spans[..., 0], m)
+        every = zip(states, parameters, begins)
+        states = np.array([find(None if y0 is None else row, p, t) for row, p, t in every])
     if isinstance(problem, IVP | Hybrid):
         changes: dict[str, Any] = {"y0": states[0], "params": parameters[0]}
         if t_span is not None:

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from ..problem import IVP
 from ..runs.solution import polynomials
-from .lanes.hooks import INTEGRAL, LARGEST, NODES, SMALLEST, WEIGHTS
+from .lanes.hooks import NODES, WEIGHTS
+from .lanes.rows import INTEGRAL, LARGEST, SMALLEST
 
 if TYPE_CHECKING:
     from ..runs.solution import Solution

@@ -112,12 +112,15 @@ class Each:
 
 
 def nothing_yet(
-    states: NDArray[np.float64], times: NDArray[np.float64], each: Each
+    states: NDArray[np.float64], times: NDArray[np.float64], each: Each, blank: bool = True
 ) -> ManySolutions:
-    """Return what is known before the first step; runs that Ctrl-C leaves untouched stay so."""
+    """Return what is known before the first step; runs that Ctrl-C leaves untouched stay so.
+
+    With `blank`, output times without a state have NaN; else whoever fills them in sees to that.
+    """
     m, n = states.shape
     start = np.broadcast_to(each.spans, (m, 2))[:, 0].copy()
-    y_eval = np.full((m, n, times.size), np.nan)
+    y_eval = np.full((m, n, times.size), np.nan) if blank else np.empty((m, n, times.size))
     if times.size:
         at_start = times[0] == start
         y_eval[at_start, :, 0] = states[at_start]

@@ -14,15 +14,22 @@ from ..tableau import Tableau
 __all__ = ["bound", "chosen_method", "method_name", "named_method"]
 
 
+OTHERS = ["auto", "BDF", "NDF", "Adams", "RadauVariable", "Taylor"]  # that are no tableaux
+
+
 def method_name(method: Any) -> str:
     """Return a name for tables and messages."""
+    if method is None:
+        return "auto"
     if isinstance(method, str):
         return method
     return getattr(method, "name", "") or getattr(method, "__name__", "") or type(method).__name__
 
 
 def chosen_method(method: Any) -> Any:
-    """Return the method behind a name; Assimulo's are known by their names only."""
+    """Return the method behind a name, "auto" for None; Assimulo's are known by name only."""
+    if method is None:
+        method = "auto"
     if not isinstance(method, str) or method.lower().startswith("assimulo:"):
         return method
     if method in _tableaux:
@@ -78,6 +85,10 @@ def _engine_for() -> Callable[..., Stepper]:
 def named_method(name: str) -> Any:
     """Return a method by name: one of the catalogue, or one that is no tableau."""
     plain = name.lower().replace("-", "").replace("_", "").replace(" ", "")
+    if plain in ("auto", "automatic"):
+        from .automatic import Automatic
+
+        return Automatic()
     if plain == "radauvariable":
         from .runge_kutta.radau_variable import VariableRadau
 
@@ -108,7 +119,14 @@ def named_method(name: str) -> Any:
             return found
     from ..catalogue import from_name_or_file
 
-    return from_name_or_file(name)
+    try:
+        return from_name_or_file(name)
+    except ValueError as error:
+        if plain == "lsoda":
+            other = "; method='auto' does what LSODA is for, 'scipy:LSODA' is SciPy's"
+        else:
+            other = suggest(name, OTHERS)
+        raise ValueError(f"{error}{other}") from None if other else error
 
 
 def _scipy_solver(name: str) -> type:

@@ -20,6 +20,7 @@ USUAL_RTOL, USUAL_ATOL = 1e-6, 1e-9  # the defaults of solve
 FEW = 20  # numbers up to which Python is quicker than NumPy
 LARGE = 1e6  # states below this have digits enough
 OFTEN_SET_BACK = 0.1  # part of the steps after which a multistep method loses its past
+MOSTLY, FEW_STIFF = 0.5, 50  # part and number of steps that make a run a stiff one
 MATTERS = 1e3  # a motion by so many atol is one that the user wants to see
 
 
@@ -57,6 +58,8 @@ def ending(status: Status, engine: Any, exception: BaseException | None = None) 
         Status.EXTERNAL_FAILED: f"the solver gave up at {where}: {engine.failure}",
     }
     text = texts.get(status, status.name)
+    if status == Status.TOO_MANY_STEPS and (stiff := _about_stiffness(engine)):
+        return f"{text}; {stiff}"
     if status in (Status.TOO_MANY_STEPS, Status.NEWTON_FAILED):
         text += _about_jumps(engine)
     caution = getattr(engine, "caution", "")  # of a method that should not be trusted
@@ -108,6 +111,8 @@ def remarks(
     options = engine.options
     if caution := getattr(engine, "caution", ""):  # of a method that should not be trusted
         yield caution
+    if stiff := _about_stiffness(engine):
+        yield stiff
     end = float(max(map(abs, y_end.tolist()))) if y_end.size < FEW else float(abs(y_end).max())
     if end > LARGE:
         start = float(abs(ivp.y0).max())
@@ -129,6 +134,21 @@ def remarks(
             "constraints moved the state by more than the tolerance; one-step methods (DOPRI853, "
             "RADAU5, Taylor) keep their order"
         )
+
+
+def _about_stiffness(engine: Any) -> str:
+    """What explicit steps that stability limited say of the problem, and what helps."""
+    state = getattr(engine, "state", None)
+    if state is None or state.stiff_total < FEW_STIFF:
+        return ""
+    steps = int(state.nsteps)
+    if state.stiff_total < MOSTLY * steps:
+        return ""
+    return (
+        f"the problem is stiff: stability rather than accuracy kept {int(state.stiff_total):,} of "
+        f"{steps:,} steps short; method='auto' or one for stiff problems (BDF, RADAU5) takes far "
+        "fewer"
+    )
 
 
 def _stuck(ivp: IVP, engine: Any, slope: NDArray[Any], y_end: NDArray[Any]) -> Iterator[str]:

@@ -436,7 +436,7 @@ class Run:
             _joined(self.step_starts),
             _joined(self.step_lengths),
             engine.from_real(np.concatenate(self.step_states)),
-            engine.from_real(np.concatenate(self.step_polynomials)),
+            engine.from_real(_of_one_degree(self.step_polynomials)),
             engine.dense_order,
             end=end,
             move=engine.move,
@@ -465,6 +465,7 @@ class Run:
             dense_order=engine.dense_order,
             problem=self.ivp,
             exception=self.exception,
+            phases=getattr(engine, "phases", ()),
             **counters,
         )
 
@@ -477,6 +478,15 @@ def _starts(
     starts[0], starts[1:] = t, ends[:-1]
     before[0], before[1:] = y, states[:-1]
     return starts, before
+
+
+def _of_one_degree(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """Polynomials of all steps, with zeros in those of lower degree than others."""
+    degree = max(part.shape[1] for part in parts)
+    lengths = [((0, 0), (0, degree - part.shape[1]), (0, 0)) for part in parts]
+    return np.concatenate(
+        [np.pad(part, n) if part.shape[1] < degree else part for part, n in zip(parts, lengths)]
+    )
 
 
 def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:

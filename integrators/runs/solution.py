@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from ..notebook_html import solution_table
 from ..stepping.state import Status
 from . import solution_file
 from .hybrid.modes import ModeInterval, key_of, stays, totals, written, written_key
+from .phases import Phase, named, phases_of, written_phases
 from .quality import Quality
 from .solution_file import COUNTERS, TEXTS
 
@@ -161,6 +162,8 @@ class Solution:
         fewer components end in NaN.
     event_names : list of tuple
         For the same: mode (None for all) and name of the events of ``t_events``.
+    phases : tuple of Phase
+        For ``method="auto"``: which method was used from when to when, and what it took.
     recorded : dict or None
         Named quantities that were read off along the run, if asked for (``multibody.simulate``);
         left out of files.
@@ -193,6 +196,7 @@ class Solution:
         modes: list[ModeInterval] | None = None,
         event_names: list[tuple[Any, Any]] | None = None,
         parts: list[Solution] | None = None,
+        phases: Iterable[Phase] = (),
         nfev: int = 0,
         njev: int = 0,
         nlu: int = 0,
@@ -215,6 +219,7 @@ class Solution:
         self.reached = reached
         self.ended_by, self.zeno = ended_by, zeno
         self.modes, self.event_names, self.parts = modes or [], event_names or [], parts or []
+        self.phases = tuple(phases)
         self.recorded: Any = None
 
     #: dy/d(name) in the shape of y, of runs with ``sensitivities``; at the end of the run; and
@@ -313,7 +318,8 @@ class Solution:
         name = getattr(self.problem, "name", "") or "problem"
         end = f"t = {self.t[-1]:.6g}" if self.t.size else "nothing"
         return (
-            f"<Solution of {name} by {self.method}: {self.status.name} at {end}, "
+            f"<Solution of {name} by {named(self.method, self.phases)}: "
+            f"{self.status.name} at {end}, "
             f"{self.nsteps} steps ({self.nrejected} rejected), {self.nfev} evaluations"
             + (f", {len(self.modes)} stays in {len(self.by_mode)} modes>" if self.modes else ">")
         )
@@ -336,6 +342,30 @@ class Solution:
     def names(self) -> list[str]:
         """Names of the components, y0, y1, …"""
         return [f"y{i}" for i in range(self.y.shape[0])]
+
+    def plot(self, components: Any = None, ax: Any = None, *, steps: bool = False) -> Any:
+        """Draw components over time; returns matplotlib's axes.
+
+        Parameters
+        ----------
+        components
+            Numbers or names of those to draw; the first ten by default.
+        ax
+            Axes to draw into; by default those of a new figure.
+        steps
+            Mark the steps, and draw their lengths.
+
+        Examples
+        --------
+        >>> from integrators import solve
+        >>> solve(lambda t, y: -y, (0, 1), [1.0]).plot().get_xlabel()
+        't'
+        """
+        # Figures belong to the analysis, a layer above this one, and need matplotlib.
+        from importlib import import_module
+
+        pictures = import_module("integrators.analysis.plot.solution")
+        return pictures.solution(self, components, ax, steps=steps)
 
     def to_dataframe(self) -> Any:
         """Return a pandas DataFrame indexed by t, a column for each component."""
@@ -394,6 +424,8 @@ class Solution:
         if self.modes:
             header["modes"], arrays["modes_t"] = written(self.modes)
             header["event_names"] = [list(map(written_key, name)) for name in self.event_names]
+        if self.phases:
+            header["phases"] = written_phases(self.phases)
         solution_file.write(path, arrays, header)
         return path
 
@@ -429,6 +461,7 @@ class Solution:
         try:
             if rows := header.pop("modes"):
                 header["modes"] = stays(rows, arrays["modes_t"], len(arrays["y"]))
+            header["phases"] = phases_of(header["phases"])
             names = header.pop("event_names")
             header["event_names"] = [tuple(map(key_of, name)) for name in names]
         except (ValueError, RecursionError) as error:

@@ -43,6 +43,7 @@ _ARRAYS = re.compile(
 _HEADER_KEYS = {"format", "status", "problem", "dense_order", "events", *COUNTERS, *TEXTS}
 #: What only some solutions have.
 _OPTIONAL: dict[str, Any] = {"manifold": False, "ended_by": None, "modes": [], "event_names": []}
+_OPTIONAL["phases"] = []
 #: What zipfile, zlib, NumPy and json raise for files that somebody spoiled.
 _DAMAGE = (
     EOFError,

@@ -6,9 +6,13 @@ sees, wraps the problem's functions as pointers, and restarts the method after a
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
+import threading
+import weakref
 from abc import abstractmethod
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -43,6 +47,7 @@ _COUNTED = State.places(*_COUNTERS)
 _SWITCHES = State.places("max_steps", "fixed", "max_norm", "pairs", "want_dense")
 
 MOST_WAITING = available_processors()  # engines kept for other runs with the same f and method
+MOST_ENGINES = 64  # kept by all functions together; one has buffers of a tenth of a megabyte
 MAX_CHUNK = 4096  # steps between two looks at the keyboard
 
 
@@ -155,6 +160,8 @@ class Engine(Stepper):
         """Told at the end of a run: the engine may be used for another one."""
         if self.waiting is not None and len(self.waiting) < MOST_WAITING:
             self.waiting.append(self)
+            if id(self) not in _kept:
+                _keep(self)
 
     def _control(self) -> Array:
         controller = self.options.controller or self.default_controller
@@ -330,7 +337,7 @@ class Engine(Stepper):
                     ends, states = ends[-1:], states[-1:]
                 if take(t, y, ends, states, Q):
                     return at.OK
-            if code in (at.REACHED, at.SWITCH) or code < 0:
+            if code in (at.REACHED, at.SWITCH, at.CHANGE) or code < 0:
                 return code
             if (self.t - t_stop) * forward >= 0:
                 return at.REACHED
@@ -441,6 +448,21 @@ class Engine(Stepper):
     def statistics(self) -> dict[str, int]:
         """Counters under their public names."""
         return dict(zip(_COUNTERS, self.state.words[_COUNTED].tolist()))
+
+
+#: Engines that wait or will wait again, in the order in which they came.
+_kept: OrderedDict[int, weakref.ref[Engine]] = OrderedDict()
+_keeping = threading.Lock()
+
+
+def _keep(engine: Engine) -> None:
+    """Let the oldest engine go, if there are too many."""
+    with _keeping:
+        _kept[id(engine)] = weakref.ref(engine)
+        oldest = _kept.popitem(last=False)[1]() if len(_kept) > MOST_ENGINES else None
+    if oldest is not None and oldest.waiting is not None:
+        with contextlib.suppress(ValueError):  # it may be in use, and comes back
+            oldest.waiting.remove(oldest)
 
 
 @cache

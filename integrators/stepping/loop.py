@@ -34,6 +34,7 @@ from .dense import copy, evaluate, output_is_due, outputs_done, straight_if_not_
 from .norms import all_finite, norm_of_estimate
 from .projecting import project
 from .state import (
+    CHANGE,
     ESTIMATE_DOUBLING,
     FULL,
     FUNCTION_RAISED,
@@ -95,6 +96,8 @@ def advance(w, t_stop, wanted):
             return LOOK
         if w.order_wish != 0:
             return SWITCH
+        if w.family_wish != 0:
+            return CHANGE
     return FULL
 
 

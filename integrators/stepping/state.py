@@ -93,6 +93,17 @@ class State(Record):
     starting: int  # 1: the order is raised with every step
     failures: int  # rejections since the last accepted step
 
+    # Stiffness, see stepping.stiffness.
+    watch_stiffness: int  # 1: the run tells of it at its end; 2: another method takes over
+    family_wish: int  # +1 for a method for stiff problems, -1 for an explicit one
+    stiff_stage: int  # a stage at the end of the step; -1: there is none
+    stability_boundary: float  # h times the largest eigenvalue at which the other method serves
+    stiff_patience: int  # steps in a row before it is wished for
+    spectral_radius: float  # estimate of the largest eigenvalue's modulus
+    stiff_steps: int  # recent steps that stability limited …
+    stiff_total: int  # … and all of them
+    mild_steps: int  # steps in a row that it did not
+
     # Implicit methods: Newton's iteration …
     max_newton: int  # allowed iterations
     newton_last: int  # iterations of the last attempt
@@ -132,6 +143,7 @@ FULL = 2  # as many steps were taken as asked for
 SWITCH = 3  # another order would serve better
 LOOK = 4  # an event may have occurred in the last step
 UNPROJECTED = 5  # the last step waits for a projection
+CHANGE = 6  # a method of another kind would serve better
 
 
 class Status(IntEnum):

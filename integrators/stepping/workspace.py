@@ -75,6 +75,8 @@ class Explicit(Workspace, begins_as=Steps):
         **SHARED,
         **TABLEAU,
         "e_low": "f1",  # weights of the second estimate
+        "stage_state": "f1",  # the last stage of the last step, see stepping.stiffness …
+        "stage_slope": "f1",  # … and its slope
         "fused": "a",  # a whole step as machine code, see integrators.methods.runge_kutta.fused …
         "fused_in": "f1",  # … its parameters; p, atol and maybe f0 are views of them …
         "fused_out": "f1",  # … and its results, of which y_new and K are views
@@ -92,6 +94,7 @@ class Implicit(Workspace, begins_as=Steps):
         "algebra": "a",  # external linear algebra
         "J": "f2",
         "M": "f2",
+        "eigenvector": "f1",  # of J's largest eigenvalue, nearly; see stepping.stiffness
         "extra_c": "f1",  # further stages for dense output, see runge_kutta.extra_stages …
         "extra_A": "f2",  # … weights of their states …
         "extra_start": "f2",  # … and of first guesses of their increments
@@ -133,7 +136,8 @@ class Multivalue(Workspace, begins_as=Steps):
         "predicted_rate": "f1",
         "value_weights": "f1",  # of the past in the predictor …
         "rate_weights": "f1",  # … and in h times its derivative
-        "powers": "f1",  # coefficients of a polynomial
+        "powers": "f1",  # coefficients of a polynomial …
+        "nodes": "f1",  # … and where it has its zeros
         "gauss_c": "f1",  # nodes and weights of a quadrature
         "gauss_b": "f1",
         "kappa": "f1",  # of the numerical differentiation formulas, by order
@@ -162,7 +166,8 @@ class Common(Record):
     fixed: int  # 1: steps have a fixed length
     tasks: int  # 1: something happens after each step (``integrators.many.lanes.hooks``):
     n_events: int  # … events are looked for …
-    projects: int  # … or states projected
+    projects: int  # … or states projected …
+    jumps: int  # … or reset by events (``lanes.jumps``)
     looks_inside: int  # 1: every step's dense output is needed
     implicit: int  # 1: steps are those of an implicit method (``lanes.newton``)
     unrolled: int  # 1: the inverses of its matrices are made by straight-line code
@@ -214,6 +219,7 @@ class Lanes(Workspace):
         "first": "f2",
         "rtol": "f1",
         "atol": "f2",
+        "next_time": "f1",  # the next output of each lane
         "Q": "f2",
         # Implicit steps: see integrators.many.lanes.newton.
         "prepare": "a",
@@ -256,6 +262,12 @@ class Lanes(Workspace):
         "event_count": "i2",  # by run
         "event_t": "f3",
         "event_y": "f3",
+        "rates": "a",  # of the event functions along the motion
+        "resets": "a",  # states after all events, one behind the other …
+        "after": "f2",  # … and where they go
+        "has_reset": "i1",
+        "jump": "i1",  # the event whose reset a lane has come to, or −1
+        "reset_time": "f1",  # of the last one
         "kept": "a",
         "kept_kind": "i1",
         "value": "f2",

@@ -12,6 +12,7 @@ import functools
 import inspect
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any, overload
 
@@ -65,6 +66,7 @@ class Traced(Function):
         self._tracing = threading.RLock()
         self.extra = ()
         self._codes = {}
+        self._lent: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._broken = False
         self._entry = None
         self._program: Program | None = None
@@ -176,6 +178,14 @@ class Traced(Function):
     def __repr__(self) -> str:
         size = "?" if self._size is None else self._size
         return f"<traced {self.name}, n={size}, k={self._parameters}>"
+
+    def code_alone(self, lanes: int = 1) -> Any:
+        """Machine code that lives as long as its users; the graph is traced again if need be."""
+        code = self._lent.get(lanes)
+        if code is None:
+            code = self._lent[lanes] = self._compile(lanes)
+            self._program = None
+        return code
 
     def _derive(self, key: Any, make: Callable[[], Any]) -> Any:
         if key not in self._derived:

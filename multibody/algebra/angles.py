@@ -1,12 +1,16 @@
-"""The twelve angle sequences: to rotation matrices and back, branches, singularities, rates.
+"""Angle sequences: to rotation matrices and back, branches, singularities, rates.
 
 A sequence is named by its intrinsic axes in order: "zxz" is R = Rz(a) Rx(b) Rz(c),
 active, body → world. The six with a repeated axis are Euler sequences, the six with three
 different axes are Cardan (Bryan, Tait–Bryan) sequences. The course notes' Euler 313 is "zxz" and
 their Bryan 123 is "xyz"; their matrices 4.10 and 4.11 are the transposes (errata E34–E39).
 
-One formula serves all twelve. With axes i, j, k of the sequence (k the missing axis for an Euler
-sequence) and ε = ±1 the parity of (i, j, k), the entries of R that matter are
+Rotations about fixed axes, one after the other, are named "extrinsic xyz": R = Rz(c) Ry(b) Rx(a).
+Matrices, quaternions, rates and inverses know sequences of any length, such as "z" or
+"extrinsic zyzx"; what a rotation tells about its angles is a matter of three.
+
+One formula serves the twelve of three. With axes i, j, k of the sequence (k the missing axis for
+an Euler sequence) and ε = ±1 the parity of (i, j, k), the entries of R that matter are
 
     Euler iji     R_ii = cos b,   R_ij = sin b sin c,   R_ik = ε sin b cos c
     Cardan ijk    R_ik = ε sin b, R_ii = cos b cos c,   R_ij = −ε cos b sin c
@@ -16,6 +20,8 @@ and the first angle follows from the column R R_last(−c) e_j = R_i(a) e_j.
 
 from __future__ import annotations
 
+from functools import reduce
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +34,7 @@ from .rotations import primitive
 __all__ = [
     "CARDAN",
     "EULER",
+    "EXTRINSIC",
     "SEQUENCES",
     "SequenceAngles",
     "from_matrix",
@@ -43,6 +50,9 @@ __all__ = [
 EULER = ("xyx", "xzx", "yxy", "yzy", "zxz", "zyz")
 CARDAN = ("xyz", "xzy", "yxz", "yzx", "zxy", "zyx")
 SEQUENCES = EULER + CARDAN
+
+#: What precedes the axes of a sequence of rotations about fixed axes.
+EXTRINSIC = "extrinsic "
 
 #: sin b (Euler) or cos b (Cardan) below which a rotation is reported as singular: there the
 #: first and third angles separately carry less than half of the digits of double precision.
@@ -65,10 +75,40 @@ class SequenceAngles(NamedTuple):
     """+1 where the combination is a + c, −1 where it is a − c."""
 
 
+def _letters(sequence: str) -> tuple[str, bool]:
+    """Axes of a sequence in intrinsic order, and whether its angles are in the other one."""
+    if not isinstance(sequence, str):
+        raise TypeError(f"sequence: expected a name such as 'zxz', received {sequence!r}")
+    letters = sequence.removeprefix(EXTRINSIC)
+    if not letters or set(letters) - set("xyz") or any(a == b for a, b in pairwise(letters)):
+        raise ValueError(
+            f"sequence: expected letters x, y, z, none after itself, such as 'zxz', or 'extrinsic "
+            f"zxz' for fixed axes, received {sequence!r}"
+        )
+    fixed = letters != sequence
+    return (letters[::-1], True) if fixed else (letters, False)
+
+
+def _intrinsic(angles: ArrayLike, sequence: str) -> tuple[Array, str, bool]:
+    """Angles and letters in intrinsic order, and whether they were the other way round."""
+    letters, fixed = _letters(sequence)
+    found = real_array(angles, "angles", (len(letters),))
+    return (found[..., ::-1] if fixed else found), letters, fixed
+
+
+def _three(sequence: str) -> tuple[str, bool]:
+    letters, fixed = _letters(sequence)
+    if letters not in SEQUENCES:
+        raise ValueError(
+            f"sequence: expected three axes, such as 'zxz', received "
+            f"{sequence!r}; only those determine their angles"
+        )
+    return letters, fixed
+
+
 def _axes(sequence: str) -> tuple[int, int, int, int, bool]:
     """Return i, j, k, the parity ε of (i, j, k), and whether the first axis is repeated."""
-    one_of(sequence, "sequence", SEQUENCES)
-    i, j, last = ("xyz".index(letter) for letter in sequence)
+    i, j, last = ("xyz".index(letter) for letter in _three(sequence)[0])
     k = 3 - i - j
     parity = 1 if (j - i) % 3 == 1 else -1
     return i, j, k, parity, last == i
@@ -80,9 +120,9 @@ def to_matrix(angles: ArrayLike, sequence: str) -> Array:
     Parameters
     ----------
     angles
-        (a, b, c) in radians, shape (..., 3).
+        In radians, shape (..., n) for n axes.
     sequence
-        One of `SEQUENCES`, such as "zxz".
+        One of `SEQUENCES`, such as "zxz", or any other axes; "extrinsic zxz" for fixed axes.
 
     Returns
     -------
@@ -95,13 +135,12 @@ def to_matrix(angles: ArrayLike, sequence: str) -> Array:
     array([[ 0.81826 ,  0.028696,  0.574132],
            [ 0.458263,  0.570413, -0.681633],
            [-0.347052,  0.820856,  0.453596]])
+    >>> np.allclose(to_matrix([0.1, 0.2, 0.3], "extrinsic xyz"), to_matrix([0.3, 0.2, 0.1], "zyx"))
+    True
     """
-    one_of(sequence, "sequence", SEQUENCES)
-    angles = real_array(angles, "angles", (3,))
-    first, second, third = (
-        primitive("xyz".index(letter), angles[..., n]) for n, letter in enumerate(sequence)
-    )
-    return first @ second @ third
+    given, letters, _ = _intrinsic(angles, sequence)
+    turns = (primitive("xyz".index(letter), given[..., n]) for n, letter in enumerate(letters))
+    return reduce(np.matmul, turns)
 
 
 def to_quaternion(angles: ArrayLike, sequence: str) -> Array:
@@ -112,16 +151,15 @@ def to_quaternion(angles: ArrayLike, sequence: str) -> Array:
     >>> to_quaternion([0.0, np.pi, 0.0], "xyz").round(12)
     array([0., 0., 1., 0.])
     """
-    one_of(sequence, "sequence", SEQUENCES)
-    half = real_array(angles, "angles", (3,)) / 2
+    given, letters, _ = _intrinsic(angles, sequence)
+    half = given / 2
     factors = []
-    for n, letter in enumerate(sequence):
+    for n, letter in enumerate(letters):
         q = np.zeros((*half.shape[:-1], 4), dtype=half.dtype)
         q[..., 0] = np.cos(half[..., n])
         q[..., 1 + "xyz".index(letter)] = np.sin(half[..., n])
         factors.append(q)
-    product = quaternions.multiply(quaternions.multiply(factors[0], factors[1]), factors[2])
-    return quaternions.canonical(product)
+    return quaternions.canonical(reduce(quaternions.multiply, factors))
 
 
 def from_matrix(R: ArrayLike, sequence: str) -> SequenceAngles:
@@ -144,6 +182,7 @@ def from_matrix(R: ArrayLike, sequence: str) -> SequenceAngles:
     """
     R = check_rotation(R)
     i, j, k, parity, euler = _axes(sequence)
+    fixed = _three(sequence)[1]
     if euler:
         y, x = R[..., i, j], parity * R[..., i, k]
         distance = np.hypot(x, y)  # sin b ≥ 0
@@ -161,9 +200,10 @@ def from_matrix(R: ArrayLike, sequence: str) -> SequenceAngles:
         sign = np.where(R[..., i, i] >= 0.0, 1.0, -1.0)
     else:
         sign = np.where(b >= 0.0, 1.0, -1.0) * parity
-    values = np.stack([a, b, c], axis=-1).astype(R.dtype)
+    values = np.stack([c, b, a] if fixed else [a, b, c], axis=-1).astype(R.dtype)
     singular = np.asarray(distance < SINGULAR_TOLERANCE)
-    return SequenceAngles(values, singular, _wrap(a + sign * c), sign)
+    combined = _wrap((c if fixed else a) + sign * (a if fixed else c))
+    return SequenceAngles(values, singular, combined.astype(R.dtype), sign)
 
 
 def _wrap(angle: Array) -> Array:
@@ -199,8 +239,10 @@ def inverse_sequence(angles: ArrayLike, sequence: str) -> tuple[Array, str]:
     >>> inverse_sequence([0.1, 0.2, 0.3], "zxy")
     (array([-0.3, -0.2, -0.1]), 'yxz')
     """
-    one_of(sequence, "sequence", SEQUENCES)
-    return -real_array(angles, "angles", (3,))[..., ::-1], sequence[::-1]
+    letters, fixed = _letters(sequence)
+    named = letters if fixed else letters[::-1]
+    turned = -real_array(angles, "angles", (len(letters),))[..., ::-1]
+    return turned, EXTRINSIC + named if fixed else named
 
 
 def is_singular(angles: ArrayLike, sequence: str, tolerance: float = SINGULAR_TOLERANCE) -> Array:
@@ -217,14 +259,14 @@ def is_singular(angles: ArrayLike, sequence: str, tolerance: float = SINGULAR_TO
 
 
 def rate_matrix(angles: ArrayLike, sequence: str, axes: Axes = "body") -> Array:
-    """Matrix E(u) of ω = E(u) u̇, whose columns are the three instantaneous axes.
+    """Matrix E(u) of ω = E(u) u̇, whose columns are the instantaneous axes.
 
     Parameters
     ----------
     angles
-        u = (a, b, c), shape (..., 3).
+        u, shape (..., n) for n axes.
     sequence
-        One of `SEQUENCES`.
+        One of `SEQUENCES`, any other axes, or "extrinsic …" with fixed ones.
     axes
         Components of ω: "body" or "world".
 
@@ -241,19 +283,17 @@ def rate_matrix(angles: ArrayLike, sequence: str, axes: Axes = "body") -> Array:
            [0., 0., 1.]])
     """
     one_of(axes, "axes", ("body", "world"))
-    i, j, _, _, _ = _axes(sequence)
-    last = "xyz".index(sequence[2])
-    angles = real_array(angles, "angles", (3,))
-    first, second, third = (
-        primitive("xyz".index(letter), angles[..., n]) for n, letter in enumerate(sequence)
-    )
-    unit = np.broadcast_to(np.eye(3, dtype=angles.dtype), first.shape)
-    if axes == "world":
-        columns = [unit[..., :, i], first[..., :, j], (first @ second)[..., :, last]]
-    else:
-        # Rows of a rotation are the columns of its transpose.
-        columns = [(second @ third)[..., i, :], third[..., j, :], unit[..., :, last]]
-    return np.stack(columns, axis=-1)
+    given, letters, fixed = _intrinsic(angles, sequence)
+    places = ["xyz".index(letter) for letter in letters]
+    turns = [primitive(place, given[..., n]) for n, place in enumerate(places)]
+    columns = []
+    for n, place in enumerate(places):
+        # The axis, carried along by the turns before it; seen from the body, by those after it.
+        passed = turns[:n] if axes == "world" else turns[n + 1 :]
+        unit = np.broadcast_to(np.eye(3, dtype=given.dtype), turns[n].shape)
+        R = reduce(np.matmul, passed, unit)
+        columns.append(R[..., :, place] if axes == "world" else R[..., place, :])
+    return np.stack(columns[::-1] if fixed else columns, axis=-1)
 
 
 def rate_matrix_inverse(angles: ArrayLike, sequence: str, axes: Axes = "body") -> Array:

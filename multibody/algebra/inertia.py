@@ -23,6 +23,7 @@ from ..checks import (
     exact_array,
     has_symbols,
     number,
+    one_precision,
     real_scalar,
 )
 from ..kernels import inertia as _k
@@ -225,7 +226,7 @@ class RigidInertia(Transformable):
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, Motion):
-            out = np.empty(6)
+            out = np.empty(6, dtype=np.result_type(self.array, other.array))
             _k.rigid_apply(self.array, other.array, out)
             return Force._of(out)
         if isinstance(other, int | float | np.floating | np.integer):
@@ -259,7 +260,7 @@ class RigidInertia(Transformable):
 
     def bias(self, velocity: Motion) -> Force:
         """Bias force v ×* I v (Eq 2.68): the force at zero spatial acceleration."""
-        out = np.empty(6)
+        out = np.empty(6, dtype=np.result_type(self.array, velocity.array))
         _k.rigid_bias(self.array, velocity.array, out)
         return Force._of(out)
 
@@ -315,11 +316,12 @@ def mcI(m: float, c: ArrayLike, I_C: ArrayLike) -> RigidInertia:
            [0., 3., 0.],
            [0., 0., 1.]])
     """
-    mass = _check_mass(m)
+    mass, dtype = _check_mass(m), one_precision(c, I_C)[0].dtype
     c = exact_array(c, "c", (3,))
     I = check_central_inertia(I_C)
     C = skew(c)
-    return RigidInertia._of(np.concatenate([[mass], mass * c, (I + mass * C @ C.T)[_LOWER]]))
+    ten = np.concatenate([[mass], mass * c, (I + mass * C @ C.T)[_LOWER]])
+    return RigidInertia._of(ten if has_symbols(ten) else ten.astype(dtype))
 
 
 @dataclass(frozen=True, eq=False)

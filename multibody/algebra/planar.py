@@ -9,7 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..checks import Array, ArrayLike, real_array, real_scalar
+from ..checks import (
+    INERTIA_TOLERANCE,
+    Array,
+    ArrayLike,
+    check_symmetric,
+    real_array,
+    real_scalar,
+)
 from .inertia import RigidInertia
 from .inertia import mcI as _spatial_mcI
 from .plucker import Plucker, rz
@@ -17,6 +24,7 @@ from .spatial import Force, Motion
 
 __all__ = [
     "PLANE",
+    "ArticulatedInertia",
     "Xpln",
     "XtoV",
     "XtoV_simple",
@@ -47,7 +55,8 @@ def Xpln(theta: float, r: ArrayLike) -> Array:
     theta = real_scalar(theta, "theta")
     x, y = real_array(r, "r", (2,))
     c, s = np.cos(theta), np.sin(theta)
-    return np.array([[1, 0, 0], [s * x - c * y, c, s], [c * x + s * y, -s, c]])
+    rows = [[1, 0, 0], [s * x - c * y, c, s], [c * x + s * y, -s, c]]
+    return np.array(rows, dtype=np.asarray(x).dtype)
 
 
 def crm(v: ArrayLike) -> Array:
@@ -61,7 +70,7 @@ def crm(v: ArrayLike) -> Array:
            [-2.,  1.,  0.]])
     """
     w, x, y = real_array(v, "v", (3,))
-    return np.array([[0, 0, 0], [y, 0, -w], [-x, w, 0]])
+    return np.array([[0, 0, 0], [y, 0, -w], [-x, w, 0]], dtype=np.asarray(w).dtype)
 
 
 def crf(v: ArrayLike) -> Array:
@@ -93,6 +102,68 @@ def mcI(m: float, c: ArrayLike, I_C: float) -> Array:
     x, y = real_array(c, "c", (2,))
     top = I_C + m * (x * x + y * y)
     return np.array([[top, -m * y, m * x], [-m * y, m, 0.0], [m * x, 0.0, m]])
+
+
+class ArticulatedInertia:
+    """Planar articulated-body inertia: a symmetric 3×3 matrix, six numbers (book, §7.1).
+
+    It maps accelerations of a handle to forces on it, and has no momentum or kinetic energy. (A
+    rigid body in the plane has four numbers, a spatial articulated one 21.)
+
+    Parameters
+    ----------
+    matrix
+        Symmetric and positive semidefinite, such as `mcI(…)` of a rigid body.
+
+    Examples
+    --------
+    A trolley of 3 kg on rails along x, from which 2 kg hang on a rope of 1 m that points down, felt
+    at the trolley: along x the load does not resist, upwards it does.
+
+    >>> load = ArticulatedInertia(mcI(2.0, [0.0, -1.0], 0.0))
+    >>> trolley = ArticulatedInertia(mcI(3.0, [0.0, 0.0], 0.1))
+    >>> (trolley + load.across([1.0, 0.0, 0.0])).matrix.diagonal()
+    array([0.1, 3. , 5. ])
+    """
+
+    __slots__ = ("matrix",)
+    __array_ufunc__ = None
+
+    def __init__(self, matrix: ArrayLike) -> None:
+        self.matrix: Array = check_symmetric(matrix, "matrix", 3)
+        values = np.linalg.eigvalsh(self.matrix)
+        if values[0] < -INERTIA_TOLERANCE * max(values[-1], 0.0) or values[-1] < 0.0:
+            raise ValueError(
+                f"I^A: expected a positive semidefinite matrix, received smallest eigenvalue "
+                f"{values[0]:.3g}"
+            )
+
+    def __mul__(self, acceleration: ArrayLike) -> Array:
+        """Force (n, fx, fy) that gives the handle an acceleration (ω̇, ax, ay)."""
+        return np.asarray(self.matrix @ real_array(acceleration, "acceleration", (3,)))
+
+    def __add__(self, other: ArticulatedInertia) -> ArticulatedInertia:
+        """Two bodies whose handles are glued together."""
+        if not isinstance(other, ArticulatedInertia):
+            raise TypeError(f"+: expected an ArticulatedInertia, received {type(other).__name__}")
+        return ArticulatedInertia(self.matrix + other.matrix)
+
+    def transformed(self, X: ArrayLike) -> ArticulatedInertia:
+        """X* I X⁻¹: from A to B coordinates, with X = `Xpln(…)`."""
+        back = np.linalg.inv(real_array(X, "X", (3, 3)))
+        A = back.T @ self.matrix @ back
+        return ArticulatedInertia((A + A.T) / 2)
+
+    def across(self, S: ArrayLike) -> ArticulatedInertia:
+        """I^a = I − I S (SᵀIS)⁻¹ SᵀI: what is felt on the other side of a joint (Eq 7.23)."""
+        S = real_array(S, "S")
+        S = S[:, None] if S.ndim == 1 else S
+        U = self.matrix @ real_array(S, "S", (3, S.shape[-1]))
+        A = self.matrix - U @ np.linalg.solve(S.T @ U, U.T)
+        return ArticulatedInertia((A + A.T) / 2)
+
+    def __repr__(self) -> str:
+        return f"planar.ArticulatedInertia({self.matrix.tolist()})"
 
 
 def XtoV_simple(X: ArrayLike) -> Array:

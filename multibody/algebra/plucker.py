@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..checks import Array, ArrayLike, check_rotation, floats, one_of, real_array
+from ..checks import Array, ArrayLike, check_rotation, one_of, one_precision, real_array
 from ..kernels import spatial as _k
 from .rotations import primitive, skew, vex
 from .spatial import Motion, SpatialVector
@@ -80,8 +80,10 @@ class Plucker:
     __array_ufunc__ = None
 
     def __init__(self, E: ArrayLike, r: ArrayLike = (0.0, 0.0, 0.0)) -> None:
-        self.E: Array = floats(check_rotation(E, "E"))
-        self.r: Array = floats(real_array(r, "r", (3,)))
+        self.E: Array
+        self.r: Array
+        check_rotation(E, "E"), real_array(r, "r", (3,))
+        self.E, self.r = one_precision(E, r)
         if self.E.shape != (3, 3) or self.r.shape != (3,):
             raise ValueError(
                 f"Plucker: expected E of shape (3, 3) and r of shape (3,), received "
@@ -121,11 +123,11 @@ class Plucker:
 
     def matrix(self) -> Array:
         """6×6 motion transform X."""
-        return np.block([[self.E, np.zeros((3, 3))], [-self.E @ skew(self.r), self.E]])
+        return np.block([[self.E, np.zeros_like(self.E)], [-self.E @ skew(self.r), self.E]])
 
     def force_matrix(self) -> Array:
         """6×6 force transform X* = X⁻ᵀ (Eq 2.25)."""
-        return np.block([[self.E, -self.E @ skew(self.r)], [np.zeros((3, 3)), self.E]])
+        return np.block([[self.E, -self.E @ skew(self.r)], [np.zeros_like(self.E), self.E]])
 
     def homogeneous(self) -> Array:
         """4×4 transform of points, [E, −E r; 0, 1] (Eq 2.28)."""
@@ -143,7 +145,7 @@ class Plucker:
     def apply(self, quantity: Any) -> Any:
         """Transform from A to B: Xm, X*f, X*IX⁻¹ or X₁X₂, by the type of the quantity."""
         if isinstance(quantity, SpatialVector):
-            out = np.empty(6)
+            out = np.empty(6, dtype=np.result_type(self.E, self.r, quantity.array))
             kernel = _k.motion_transform if isinstance(quantity, Motion) else _k.force_transform
             kernel(self.E, self.r, quantity.array, out)
             return type(quantity)._of(out)
@@ -159,7 +161,7 @@ class Plucker:
     def apply_inverse(self, quantity: Any) -> Any:
         """Transform from B back to A without forming the inverse: X⁻¹m, Xᵀf, XᵀIX, X₁⁻¹X₂."""
         if isinstance(quantity, SpatialVector):
-            out = np.empty(6)
+            out = np.empty(6, dtype=np.result_type(self.E, self.r, quantity.array))
             kernel = (
                 _k.motion_transform_inverse
                 if isinstance(quantity, Motion)

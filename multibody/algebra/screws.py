@@ -11,9 +11,21 @@ along an axis of the joint frame. Errata E10–E19 of the notes are observed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import numpy as np
 
-from ..checks import Array, ArrayLike, check_symmetric, one_of, real_array
+from ..checks import (
+    Array,
+    ArrayLike,
+    check_symmetric,
+    exact_array,
+    one_of,
+    one_precision,
+    real_array,
+    real_scalar,
+)
 from ..kernels import screw as _k
 from .inertia import CentralInertia, RigidInertia
 from .rotations import skew, vex
@@ -48,21 +60,100 @@ __all__ = [
 PRIMITIVE_JOINTS = ("px", "py", "pz", "rx", "ry", "rz")
 
 
-class Twist:
+class _Screw:
+    """Six numbers, linear first; screws of one kind add, and have real factors."""
+
+    __slots__ = ("array",)
+    __array_ufunc__ = None
+
+    array: Array
+
+    @classmethod
+    def _of(cls: type[K], array: Array) -> K:
+        self = object.__new__(cls)
+        self.array = array
+        return self
+
+    @property
+    def linear(self) -> Array:
+        """First part: velocity v of a twist, force f of a wrench."""
+        return self.array[:3]
+
+    def _same(self, other: object, operation: str) -> None:
+        if type(other) is not type(self):
+            raise TypeError(
+                f"{operation}: expected two of {type(self).__name__}, received "
+                f"{type(self).__name__} and {type(other).__name__}; twists and wrenches share only "
+                "the scalar product, a.dot(b)"
+            )
+
+    def __add__(self: K, other: K) -> K:
+        self._same(other, "+")
+        return self._of(self.array + other.array)
+
+    def __sub__(self: K, other: K) -> K:
+        self._same(other, "−")
+        return self._of(self.array - other.array)
+
+    def __neg__(self: K) -> K:
+        return self._of(-self.array)
+
+    def __mul__(self: K, factor: float) -> K:
+        if isinstance(factor, _Screw) or np.ndim(factor):
+            raise TypeError(
+                f"*: expected a number, received {type(factor).__name__}; the power is a.dot(b)"
+            )
+        return self._of(self.array * real_scalar(factor, "factor"))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self: K, divisor: float) -> K:
+        return self._of(self.array / real_scalar(divisor, "divisor"))
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and bool(np.all(self.array == other.array))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def isclose(self: K, other: K, rtol: float = 0.0, atol: float = 1e-12) -> bool:
+        """Whether all six numbers agree within the tolerances."""
+        self._same(other, "isclose")
+        return bool(np.allclose(self.array, other.array, rtol=rtol, atol=atol))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.array[:3].tolist()}, {self.array[3:].tolist()})"
+
+    def _moved(self: K, pose: Pose, action: Callable[..., None]) -> K:
+        out = np.empty(6, dtype=np.result_type(pose.R, pose.p, self.array))
+        action(pose.R, pose.p, self.array, out)
+        return self._of(out)
+
+
+K = TypeVar("K", bound=_Screw)
+
+
+class Twist(_Screw):
     """Velocity screw (v, ω), linear first.
 
     Examples
     --------
     >>> Twist([1, 0, 0], [0, 0, 2]).motion()
     Motion([0.0, 0.0, 2.0], [1.0, 0.0, 0.0])
+    >>> both = Twist([1, 0, 0], [0, 0, 2]) + 2 * Twist([0, 1, 0], [0, 0, 0])
+    >>> both.linear, both.angular
+    (array([1., 2., 0.]), array([0., 0., 2.]))
     """
 
-    __slots__ = ("array",)
-    __array_ufunc__ = None
+    __slots__ = ()
 
     def __init__(self, linear: ArrayLike, angular: ArrayLike) -> None:
-        v, w = real_array(linear, "linear", (3,)), real_array(angular, "angular", (3,))
-        self.array: Array = np.concatenate([v, w])
+        exact_array(linear, "linear", (3,)), exact_array(angular, "angular", (3,))
+        self.array = np.concatenate(one_precision(linear, angular))
+
+    @property
+    def angular(self) -> Array:
+        """Angular velocity ω."""
+        return self.array[3:]
 
     @classmethod
     def from_motion(cls, motion: Motion) -> Twist:
@@ -75,9 +166,7 @@ class Twist:
 
     def transformed(self, pose: Pose) -> Twist:
         """Express in A a twist given in B, pose = Φ_AB: 24 multiplications, 18 additions."""
-        out = np.empty(6)
-        _k.adjoint_action(pose.R, pose.p, self.array, out)
-        return Twist(out[:3], out[3:])
+        return self._moved(pose, _k.adjoint_action)
 
     def dot(self, wrench: Wrench) -> float:
         """Power: in this order of parts it is the plain dot product."""
@@ -88,25 +177,28 @@ class Twist:
             )
         return float(self.array @ wrench.array)
 
-    def __repr__(self) -> str:
-        return f"Twist({self.array[:3].tolist()}, {self.array[3:].tolist()})"
 
-
-class Wrench:
-    """Force screw (f, τ), linear first.
+class Wrench(_Screw):
+    """Force screw (f, τ), linear first; its parts are `linear` and `torque`.
 
     Examples
     --------
     >>> Wrench([1, 0, 0], [0, 0, 2]).force()
     Force([0.0, 0.0, 2.0], [1.0, 0.0, 0.0])
+    >>> (Wrench([1, 0, 0], [0, 0, 2]) / 2).torque
+    array([0., 0., 1.])
     """
 
-    __slots__ = ("array",)
-    __array_ufunc__ = None
+    __slots__ = ()
 
     def __init__(self, force: ArrayLike, torque: ArrayLike) -> None:
-        f, n = real_array(force, "force", (3,)), real_array(torque, "torque", (3,))
-        self.array: Array = np.concatenate([f, n])
+        exact_array(force, "force", (3,)), exact_array(torque, "torque", (3,))
+        self.array = np.concatenate(one_precision(force, torque))
+
+    @property
+    def torque(self) -> Array:
+        """Torque τ about the origin."""
+        return self.array[3:]
 
     @classmethod
     def from_force(cls, force: Force) -> Wrench:
@@ -119,9 +211,7 @@ class Wrench:
 
     def transformed(self, pose: Pose) -> Wrench:
         """Express in A a wrench given in B, pose = Φ_AB."""
-        out = np.empty(6)
-        _k.coadjoint_action(pose.R, pose.p, self.array, out)
-        return Wrench(out[:3], out[3:])
+        return self._moved(pose, _k.coadjoint_action)
 
     def dot(self, twist: Twist) -> float:
         """Power."""
@@ -131,9 +221,6 @@ class Wrench:
                 "twists"
             )
         return twist.dot(self)
-
-    def __repr__(self) -> str:
-        return f"Wrench({self.array[:3].tolist()}, {self.array[3:].tolist()})"
 
 
 def reciprocal_product(wrench: ArrayLike, screw: ArrayLike) -> float:

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import Array, ArrayLike, check_rotation, floats, real_array
+from ..checks import Array, ArrayLike, check_rotation, one_precision, real_array
 from . import rotations
 from .half_angle import c_cos2, c_mix, c_sin2
 from .inertia import CentralInertia
 from .plucker import Plucker, Transformable
+from .points import Point, Vector
 from .rotations import skew
 from .spatial import Force, Motion
 
@@ -63,8 +64,10 @@ class Pose:
     __array_ufunc__ = None
 
     def __init__(self, R: ArrayLike, p: ArrayLike = (0.0, 0.0, 0.0)) -> None:
-        self.R: Array = floats(check_rotation(R))
-        self.p: Array = floats(real_array(p, "p", (3,)))
+        self.R: Array
+        self.p: Array
+        check_rotation(R), real_array(p, "p", (3,))
+        self.R, self.p = one_precision(R, p)
         if self.R.shape != (3, 3) or self.p.shape != (3,):
             raise ValueError(
                 f"Pose: expected R of shape (3, 3) and p of shape (3,), received {self.R.shape} "
@@ -108,7 +111,7 @@ class Pose:
 
     def homogeneous(self) -> Array:
         """4×4 matrix [R p; 0 1]."""
-        T = np.eye(4)
+        T = np.eye(4, dtype=np.result_type(self.R, self.p))
         T[:3, :3], T[:3, 3] = self.R, self.p
         return T
 
@@ -125,9 +128,25 @@ class Pose:
         return Pose._of(self.R.T @ other.R, self.R.T @ (other.p - self.p))
 
     def act(self, quantity: Any) -> Any:
-        """From B to A: points (arrays of shape (..., 3)), motions, forces, inertias, poses."""
+        """From B to A, also written ``X_AB @ quantity`` or ``X_AB * quantity``.
+
+        Takes points (`Point`, or arrays of shape (..., 3)), `Vector`, which only turns, motions,
+        forces, inertias and poses.
+
+        Examples
+        --------
+        >>> X_AB = Pose(rotations.Rz(np.pi / 2), [1, 0, 0])
+        >>> (X_AB @ Point([1, 0, 0])).array.round(12), (X_AB @ Vector([1, 0, 0])).array.round(12)
+        (array([1., 1., 0.]), array([0., 1., 0.]))
+        >>> (X_AB @ X_AB).p.round(12)
+        array([1., 1., 0.])
+        """
         if isinstance(quantity, Pose):
             return self.compose(quantity)
+        if isinstance(quantity, Point):
+            return Point(quantity.array @ self.R.T + self.p)
+        if isinstance(quantity, Vector):
+            return Vector(quantity.array @ self.R.T)
         if isinstance(quantity, CentralInertia):
             return quantity.act(self.R, self.p)
         if isinstance(quantity, Motion | Force | Transformable):
@@ -138,21 +157,25 @@ class Pose:
         """From A to B, without forming the inverse."""
         if isinstance(quantity, Pose):
             return self.inverse_compose(quantity)
+        if isinstance(quantity, Point):
+            return Point((quantity.array - self.p) @ self.R)
+        if isinstance(quantity, Vector):
+            return Vector(quantity.array @ self.R)
         if isinstance(quantity, CentralInertia):
             return quantity.act_inverse(self.R, self.p)
         if isinstance(quantity, Motion | Force | Transformable):
             return Plucker._of(self.R.T, self.p).apply(quantity)
         return (real_array(quantity, "points", (3,)) - self.p) @ self.R
 
-    __mul__ = act
+    __mul__ = __matmul__ = act
 
     def adjoint(self) -> Array:
         """6×6 action on motions, B → A, angular first: [R 0; p×R R]."""
-        return np.block([[self.R, np.zeros((3, 3))], [skew(self.p) @ self.R, self.R]])
+        return np.block([[self.R, np.zeros_like(self.R)], [skew(self.p) @ self.R, self.R]])
 
     def coadjoint(self) -> Array:
         """6×6 action on forces, B → A, angular first: [R p×R; 0 R] = adjoint⁻ᵀ."""
-        return np.block([[self.R, skew(self.p) @ self.R], [np.zeros((3, 3)), self.R]])
+        return np.block([[self.R, skew(self.p) @ self.R], [np.zeros_like(self.R), self.R]])
 
     def isclose(self, other: Pose, atol: float = 1e-12) -> bool:
         """Whether both parts agree within atol."""
@@ -199,7 +222,7 @@ def ad(xi: ArrayLike) -> Array:
     """
     xi = real_array(xi, "xi", (6,))
     W, U = skew(xi[:3]), skew(xi[3:])
-    return np.block([[W, np.zeros((3, 3))], [U, W]])
+    return np.block([[W, np.zeros_like(W)], [U, W]])
 
 
 def ad_star(xi: ArrayLike) -> Array:
@@ -238,7 +261,7 @@ def left_jacobian(xi: ArrayLike) -> Array:
     """
     xi = real_array(xi, "xi", (6,))
     J = rotations.left_jacobian(xi[:3])
-    return np.block([[J, np.zeros((3, 3))], [_coupling(xi[:3], xi[3:]), J]])
+    return np.block([[J, np.zeros_like(J)], [_coupling(xi[:3], xi[3:]), J]])
 
 
 def right_jacobian(xi: ArrayLike) -> Array:
@@ -264,7 +287,7 @@ def left_jacobian_inverse(xi: ArrayLike) -> Array:
     """
     xi = real_array(xi, "xi", (6,))
     K = rotations.left_jacobian_inverse(xi[:3])
-    return np.block([[K, np.zeros((3, 3))], [-K @ _coupling(xi[:3], xi[3:]) @ K, K]])
+    return np.block([[K, np.zeros_like(K)], [-K @ _coupling(xi[:3], xi[3:]) @ K, K]])
 
 
 def right_jacobian_inverse(xi: ArrayLike) -> Array:

@@ -65,7 +65,7 @@ class SpatialVector:
     def __init__(self, top: ArrayLike, bottom: ArrayLike | None = None) -> None:
         name = type(self).__name__
         if bottom is None:
-            array = real_array(top, name, (6,)).astype(float)
+            array = real_array(top, name, (6,)).copy()
         else:
             array = np.concatenate([real_array(top, name, (3,)), real_array(bottom, name, (3,))])
         if array.shape != (6,):
@@ -237,7 +237,7 @@ class Motion(SpatialVector):
 
     def cross(self, other: SpatialVector) -> Any:
         """Return v × m (a Motion) or v ×* f (a Force): the rate of a vector that moves with v."""
-        out = np.empty(6)
+        out = np.empty(6, dtype=np.result_type(self.array, other.array))
         if isinstance(other, Motion):
             _k.cross_motion(self.array, other.array, out)
             return Motion._of(out)

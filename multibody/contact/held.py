@@ -102,9 +102,9 @@ def held_motion(
     tree = _loaded(model, held, t, q, v, tau)
     load_forces(model, tree, f_ext)
     _forces(tree)
-    if model.loops:
+    if model.bonds:
         _loops(tree)
-    w = run_contacts(model, moved=bool(model.loops))
+    w = run_contacts(model, moved=bool(model.bonds))
     _inertia(tree)
     _system(w)
     slopes = w.slope[: w.held_count[0]].copy()
@@ -154,7 +154,7 @@ def onto_contacts(model: Model, held: Held, t: float, q: Array, v: Array) -> tup
     for _ in range(NEWTON_STEPS):
         k = kinematics_at(model, q, np.zeros(model.nv), t)
         R, error = k.T.reshape(-1, model.nv)[normals], k.gap[list(held.points)]
-        if model.loops:
+        if model.bonds:
             c = loaded_constraints(model)
             R, error = np.vstack([R, c.K]), np.concatenate([error, c.delta])
         if np.abs(error).max(initial=0.0) <= 1e-15:
@@ -164,7 +164,7 @@ def onto_contacts(model: Model, held: Held, t: float, q: Array, v: Array) -> tup
     speed = np.column_stack([k.gap_rate, k.slip]).ravel()
     rows = held.rows()
     R, error = k.T.reshape(-1, model.nv)[rows], speed[rows]
-    if model.loops:
+    if model.bonds:
         c = loaded_constraints(model)
         R, error = np.vstack([R, c.K]), np.concatenate([error, c.K @ v - c.nu])
     if np.abs(error).max(initial=0.0) > 0.0:

@@ -66,7 +66,7 @@ def mechanism_at(
     inverse = np.linalg.inv(H)
     inverse = 0.5 * (inverse + inverse.T)
     free = inverse @ forces
-    if not model.loops:
+    if not model.bonds:
         nothing = np.zeros((0, model.nv))
         return Mechanism(H, inverse, free, np.zeros(0), nothing)
     c = loaded_constraints(model)

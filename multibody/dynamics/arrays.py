@@ -34,11 +34,22 @@ from ..checks import Array, blank
 from ..joints import Joint
 from ..kernels.axial import axial_inverse, axial_screw
 from ..kernels.inertia import rigid_transform
+from ..model.constraints import constraint_numbers
 from ..model.rules import FROM_DYNAMICS
 from ..model.topology import expanded_parents
-from .laws import Fresh, law_callback, law_code, law_function, loop_function, rate_function
+from .laws import (
+    Fresh,
+    law_callback,
+    law_code,
+    law_function,
+    loop_function,
+    rate_function,
+    stated_function,
+    stated_key,
+)
 from .loops.gaps import closure_kernel
 from .loops.joint_law import constraint_count
+from .loops.stated import law_sizes
 from .tables import (
     as_kind,
     cos_sin,
@@ -183,9 +194,12 @@ class Tree:
         loops = model.loops
         a["loop_p"] = np.array([c.predecessor - 1 for c in loops], dtype=np.int64)
         a["loop_s"] = np.array([c.successor - 1 for c in loops], dtype=np.int64)
-        a["loop_at"] = starts(constraint_count(c.joint) for c in loops)
-        a["loop_q_at"] = starts(len(c.joint.parameters) for c in loops)
-        a["loop_q"] = numbers(x for c in loops for x in c.joint.parameters)
+        given = [list(c.joint.parameters) for c in loops]
+        given += [constraint_numbers(model, c) for c in model.constraints]
+        counts = [constraint_count(c.joint) for c in loops] + [c.count for c in model.constraints]
+        a["loop_at"] = starts(counts)
+        a["loop_q_at"] = starts(len(p) for p in given)
+        a["loop_q"] = numbers(x for p in given for x in p)
         for name in ("P", "S"):
             a[f"loop_E_{name}"] = blank((len(loops), 3, 3), is_symbolic(model))
             a[f"loop_r_{name}"] = blank((len(loops), 3), is_symbolic(model))
@@ -198,7 +212,14 @@ class Tree:
                 C = self.turn[body - 1] if body else np.eye(3)
                 a[f"loop_E_{name}"][k] = loop.joint.frame @ X.E @ C.T
                 a[f"loop_r_{name}"][k] = C @ X.r
+        points = [point for c in model.constraints for point in c.points]
+        a["point_at"] = starts(len(c.points) for c in model.constraints)
+        a["point_body"] = np.array([body - 1 for body, _ in points], dtype=np.int64)
+        a["points"] = np.zeros((len(points), 3))
+        for k, (body, point) in enumerate(points):
+            a["points"][k] = self.turn[body - 1] @ np.array(point) if body else point
         self.loop_functions = [loop_function(c.joint) for c in loops]
+        self.loop_functions += [stated_function(model, c) for c in model.constraints]
 
     @staticmethod
     def whole_numbers() -> list[str]:
@@ -226,13 +247,7 @@ class Tree:
             by_screws=np.zeros(self.model.n_bodies, dtype=np.int64),
             laws=np.array(laws, dtype=np.int64),
             rates=np.array(rates, dtype=np.int64),
-            loop_laws=np.array(
-                [
-                    self._loop_address(f, c.joint)
-                    for f, c in zip(self.loop_functions, self.model.loops)
-                ],
-                dtype=np.int64,
-            ),
+            loop_laws=np.array(self._bond_addresses(), dtype=np.int64),
             switches=np.array([0, self.has_elements, self.is_driven], dtype=np.int64),
             **self._variables(float),
         )
@@ -257,6 +272,9 @@ class Tree:
         nc = int(self.arrays["loop_at"][-1])
         most = max((b.joint.nq + b.joint.nv for b in model.bodies), default=1)
         sizes = {"nb": nb, "nq": nq, "nv": nv, "nc": nc, "nx": max(most, 1)}
+        laws = [law_sizes(model, c) for c in model.constraints] or [(0, 0)]
+        sizes |= {"nx_state": max(n for n, _ in laws), "n_stated": max(m for _, m in laws)}
+        sizes["n_points"] = len(self.arrays["points"])
         arrays = variables(sizes, dtype)
         arrays["screws"][...] = self.screws
         for i in range(nb):
@@ -284,6 +302,18 @@ class Tree:
         self._kept.append(callback)
         return int(ctypes.cast(callback, ctypes.c_void_p).value or 0)
 
+    def _bond_addresses(self) -> list[int]:
+        """Addresses of the laws of loop joints, then of those of constraints by functions."""
+        model, functions = self.model, self.loop_functions
+        found = [self._loop_address(f, c.joint) for f, c in zip(functions, model.loops)]
+        for f, c in zip(functions[len(model.loops) :], model.constraints):
+            n, size = law_sizes(model, c)
+            k = len(constraint_numbers(model, c))
+            code = law_code(stated_key(model, c), Fresh(f), n, k, size)
+            self._kept.append(code)
+            found.append(int(code.address))
+        return found
+
     def _loop_address(self, function: Callable[..., Any], joint: Joint) -> int:
         m = constraint_count(joint)
         if m == 0:
@@ -298,15 +328,20 @@ class Tree:
     @cached_property
     def acting_rows(self) -> Array:
         """Constraints whose row of K is not zero at every position."""
+        return np.flatnonzero(self.reach.any(axis=1)).astype(np.int64)
+
+    @cached_property
+    def reach(self) -> Array:
+        """Which entries of K are not zero at every position."""
         rng = np.random.default_rng(0)
         w = self.symbolic(rows=np.arange(self.arrays["loop_at"][-1]))
-        largest = np.zeros(len(w.delta))
+        largest = np.zeros((len(w.delta), self.model.nv))
         for _ in range(3):
             w.q[:] = self.model.random(rng)
             w.t[0] = float(rng.uniform())
             closure_kernel(w)
-            largest = np.maximum(largest, np.abs(w.K.astype(float)).max(axis=1, initial=0.0))
-        return np.flatnonzero(largest > ROUNDING * largest.max(initial=0.0)).astype(np.int64)
+            largest = np.maximum(largest, np.abs(w.K.astype(float)))
+        return largest > ROUNDING * largest.max(initial=0.0)
 
     # ------------------------------------------------------------------ body coordinates
 

@@ -20,6 +20,12 @@ from .factor import ltl, ltl_solve
 from .kinematics import position_rates
 from .loading import ForcesLike, load, load_forces, load_given, load_vector, loaded_inertia
 from .loops.closed_loop import constrained_function, fast_constrained_accelerations
+from .on_symbols import (
+    are_symbols,
+    inertia_on_symbols,
+    inverse_on_symbols,
+    weight_on_symbols,
+)
 from .rnea import rnea_kernel
 from .with_elements import (
     forward_dynamics,
@@ -36,6 +42,7 @@ __all__ = [
     "FD",
     "ID",
     "ForcesLike",
+    "ID_delta",
     "SingularModelError",
     "aba",
     "bias_forces",
@@ -115,7 +122,7 @@ def FD(
             tree = model.tree
             run = tree.traced.get("FD") or _shortest_way(model)
             return run(q, v, tree.zeros if tau is None else tau)
-        if model.loops:
+        if model.bonds:
             method = "loops"
     w = load_given(model, q, v, t)
     if method is None or method == "aba":
@@ -179,7 +186,7 @@ def _shortest_way(model: Model) -> Any:
     from integrators.tracing import entry as native
 
     def ordinary(q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
-        return FD(model, q, v, tau, method="loops" if model.loops else "aba")
+        return FD(model, q, v, tau, method="loops" if model.bonds else "aba")
 
     run: Any = ordinary
     compiled = native.available() and not interpreting()
@@ -190,7 +197,7 @@ def _shortest_way(model: Model) -> Any:
         if w is None:  # at time 0, without external forces
             w = model.tree.traced["FD workspace"] = model.tree.make_workspace()
         function = _run_as_given if len(w.quaternions) else _run_forward_dynamics
-        if model.loops:
+        if model.bonds:
             function = constrained_function(w)
         if not function.is_compiled:
             return ordinary  # for the time being
@@ -261,6 +268,8 @@ def ID(
     >>> np.allclose(ID(model, q, v, FD(model, q, v, tau)), tau)
     True
     """
+    if are_symbols(q, v, a, t):
+        return inverse_on_symbols(model, q, v, a, f_ext, t)
     w = load_given(model, q, v, t)
     load_vector(model, "a", a, w.a_q)
     load_forces(model, w, f_ext)
@@ -289,7 +298,32 @@ def crba(model: Model, q: ArrayLike, *, t: float = 0.0) -> Array:
     >>> crba(mechanisms.pendulum(), [0.4])
     array([[1.]])
     """
+    if are_symbols(q, t):
+        return inertia_on_symbols(model, q, t)
     return loaded_inertia(load_given(model, q, None, t))
+
+
+def ID_delta(model: Model, q: ArrayLike, a: ArrayLike, *, t: float = 0.0) -> Array:
+    """H v̇ without H: inverse dynamics at rest, without gravity and forces (book, Table 6.1).
+
+    O(n) where the product with `crba` takes O(n·depth); column k of H is ``ID_delta`` of the unit
+    vector k.
+
+    Examples
+    --------
+    >>> from multibody import mechanisms
+    >>> model, q, a = mechanisms.double_pendulum(), [0.3, 0.5], [1.0, -2.0]
+    >>> np.allclose(ID_delta(model, q, a), crba(model, q) @ a)
+    True
+    """
+    w = load_given(model, q, None, t)
+    load_vector(model, "a", a, w.a_q)
+    load_forces(model, w, None)
+    moved = _without_gravity(w)
+    if any(body.joint.is_rheonomic for body in model.bodies):
+        w.a_q[:] = 0.0
+        moved -= _without_gravity(w)  # what it takes to move with the drives
+    return moved
 
 
 def bias_forces(
@@ -308,6 +342,11 @@ def gravity_forces(model: Model, q: ArrayLike, *, t: float = 0.0) -> Array:
     >>> gravity_forces(mechanisms.pendulum(), [np.pi / 2]).round(6)
     array([9.81])
     """
+    if are_symbols(q, t):
+        held = weight_on_symbols(model, q, None, t, True)
+        if any(body.joint.is_rheonomic for body in model.bodies):
+            held = held - weight_on_symbols(model, q, None, t, False)
+        return held
     w = load_given(model, q, None, t)
     w.a_q[:] = 0.0
     load_forces(model, w, None)
@@ -330,6 +369,8 @@ def coriolis_forces(model: Model, q: ArrayLike, v: ArrayLike, *, t: float = 0.0)
     >>> coriolis_forces(mechanisms.double_pendulum(), [0.0, np.pi / 2], [1.0, 0.0]).round(6)
     array([0., 1.])
     """
+    if are_symbols(q, v, t):
+        return weight_on_symbols(model, q, v, t, False)
     w = load_given(model, q, v, t)
     w.a_q[:] = 0.0
     load_forces(model, w, None)
@@ -372,10 +413,10 @@ def joint_forces(
         If the model has loops: their joints carry a part of the load, which accelerations do not
         tell.
     """
-    if model.loops:
+    if model.bonds:
         raise ValueError(
-            f"joint_forces: expected a model without loops, received {model.name!r} with "
-            f"{model.loops[0].name!r}; use joint_reactions(model, q, v, tau, f_ext), which gives "
+            f"joint_forces: expected a tree, received {model.name!r} with the loop or constraint "
+            f"{model.bonds[0].name!r}; use joint_reactions(model, q, v, tau, f_ext), which gives "
             "the wrench in every joint, those of loops included"
         )
     return tree_joint_forces(model, load_given(model, q, v, t), a, f_ext)

@@ -13,11 +13,23 @@ from integrators.kernels.pointers import SIGNATURE
 
 from ..joints import Joint
 from .loops.joint_law import loop_law
+from .loops.stated import law_sizes, stated_law
 
 if TYPE_CHECKING:
+    from ..model import Model
+    from ..model.constraints import Constraint
     from .arrays import Tree
 
-__all__ = ["Fresh", "law_callback", "law_code", "law_function", "loop_function", "rate_function"]
+__all__ = [
+    "Fresh",
+    "law_callback",
+    "law_code",
+    "law_function",
+    "loop_function",
+    "rate_function",
+    "stated_function",
+    "stated_key",
+]
 
 
 class Fresh:
@@ -117,6 +129,29 @@ def loop_function(joint: Joint) -> Callable[..., None]:
 def _loop_law(key: Any, joint: Fresh) -> Callable[..., Any]:
     """Law of a loop joint; joints with the same key share it, and its parameters are arguments."""
     return loop_law(joint.function)
+
+
+def stated_key(model: Model, constraint: Constraint) -> Any:
+    """Equal for constraints of models of one structure that have the same law up to parameters."""
+    joints = tuple((b.parent, b.reverse, b.joint.law_key()) for b in model.bodies)
+    return "stated", constraint.key(), joints
+
+
+def stated_function(model: Model, constraint: Constraint) -> Callable[..., None]:
+    """Law of a constraint by a function, as a function that writes its values into `out`."""
+    n, _ = law_sizes(model, constraint)
+
+    def function(t: Any, x: Any, p: Any, out: Any) -> None:
+        law = _stated_law(stated_key(model, constraint), Fresh((model, constraint)))
+        for k, value in enumerate(law(t, x[:n], p)):
+            out[k] = value
+
+    return function
+
+
+@cache
+def _stated_law(key: Any, stated: Fresh) -> Callable[..., Any]:
+    return stated_law(*stated.function)
 
 
 @cache

@@ -15,6 +15,7 @@ from ..algebra.se3 import Pose
 from ..checks import Array, ArrayLike, exact_array, one_of, real_array
 from .kinematics import forward
 from .loading import load, load_given, load_vector
+from .on_symbols import are_symbols, base_jacobian, point_on_symbols
 from .with_elements import accelerations_kernel, energy_kernel
 from .workspace import TreeWorkspace
 
@@ -99,6 +100,8 @@ def point_position(
     t: float = 0.0,
 ) -> Array:
     """Position in base coordinates of a point given in body coordinates; of several, in rows."""
+    if are_symbols(q, t):
+        return point_on_symbols(model, q, body, point, t)
     place = kinematics(model, q, t=t).poses[model.number(body)]
     return np.asarray(place.act(real_array(point, "point", (3,))))
 
@@ -128,6 +131,10 @@ def body_jacobian(
     array([0., 1., 0., 0., 0., 0.])
     """
     one_of(coordinates, "coordinates", ("body", "base"))
+    if are_symbols(q, t):
+        if coordinates == "body":
+            raise ValueError("coordinates: on symbols the Jacobian is known in 'base' only")
+        return base_jacobian(model, q, body, t)
     w = _loaded_forward(model, q, None, t)
     target = model.number(body)
     J = np.zeros((6, model.nv))
@@ -161,6 +168,8 @@ def point_jacobian(
     place = exact_array(point, "point", (3,))
     J = body_jacobian(model, q, body, coordinates="base", t=t)
     position = point_position(model, q, body, place, t=t)
+    if are_symbols(q, t):
+        return J[3:] - np.array([np.cross(position, column) for column in J[:3].T]).T
     return np.asarray(J[3:] - np.cross(position, J[:3], axisb=0, axisc=0))
 
 

@@ -41,6 +41,7 @@ def is_symbolic(model: Model) -> bool:
         found += [np.asarray(c.joint.parameters), c.joint.axis]
         for X in (c.placement_predecessor, c.placement_successor):
             found += [X.E, X.r]
+    found += [np.asarray(c.parameters) for c in model.constraints]
     for s in model.springs:
         found += [s.point_a, s.point_b, np.asarray([s.stiffness, s.damping, s.rest])]
     found += [named.element.numbers for named in model.elements]

@@ -40,9 +40,11 @@ STRUCTURE = {
     "spring_bodies": "i2",
     "loop_p": "i1",  # predecessor and successor of each loop joint
     "loop_s": "i1",
-    "loop_at": "i1",  # first constraint of each loop
-    "loop_q_at": "i1",  # first parameter of each loop joint
+    "loop_at": "i1",  # first row of each loop joint, then of each constraint by a function
+    "loop_q_at": "i1",  # first parameter of each of them
     "loop_laws": "i1",
+    "point_at": "i1",  # first point of each constraint by a function, and the bodies of points
+    "point_body": "i1",
     "rows": "i1",  # constraints that can act at all
 }
 CONSTANTS = {
@@ -64,9 +66,10 @@ CONSTANTS = {
     "loop_r_P": "f2",
     "loop_E_S": "f3",
     "loop_r_S": "f2",
+    "points": "f2",  # of constraints by functions, on their bodies
 }
 # Shapes, with the sizes of a model by name: bodies nb, positions nq, velocities nv, constraints nc,
-# and the longest argument of a law nx.
+# the longest argument of a law nx, and of the constraints by functions (``loops.stated``).
 VARIABLES: dict[str, tuple[str | int, ...]] = {
     "t": (1,),
     "q": ("nq",),
@@ -116,6 +119,7 @@ VARIABLES: dict[str, tuple[str | int, ...]] = {
     "r_p": (3,),
     "E_s": (3, 3),
     "r_s": (3,),
+    "gap": (3,),  # from the predecessor's frame to the successor's, in base axes
     "E_rel": (3, 3),
     "r_rel": (3,),
     "S_0": ("nv", 6),  # freedoms in base coordinates
@@ -124,6 +128,9 @@ VARIABLES: dict[str, tuple[str | int, ...]] = {
     "K": ("nc", "nv"),
     "nu": ("nc",),
     "gamma": ("nc",),
+    "stated_x": ("nx_state",),  # argument and value of a constraint's law
+    "stated_out": ("n_stated",),
+    "point_acc": ("n_points", 3),  # of the points of constraints, at v̇ = 0
     "stabilise": (3,),  # α, β, ε, see multibody.dynamics.loops.multipliers
     "b": ("nc",),
     "z": ("nv",),

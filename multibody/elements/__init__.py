@@ -4,8 +4,8 @@ from .base import ELEMENTS, Element, ForceLaw, NamedElement, element_kind
 from .controllers import PID, FirstOrderFilter, Sampled, SampledLaw, SampledPID
 from .drives import DCMotor, HydraulicCylinder
 from .friction import BristleFriction, Friction, RollingResistance
-from .signals import Table
-from .springs import Bushing, JointSpring, PointForce, SpringLaw
+from .signals import Table, Wave
+from .springs import Bushing, JointSpring, PointForce, SpringLaw, Suspension
 
 __all__ = [
     "ELEMENTS",
@@ -26,6 +26,8 @@ __all__ = [
     "SampledLaw",
     "SampledPID",
     "SpringLaw",
+    "Suspension",
     "Table",
+    "Wave",
     "element_kind",
 ]

@@ -134,10 +134,11 @@ class Element:
 
     def identity(self) -> Any:
         """Everything that tells elements apart."""
+        values = [(f.name, getattr(self, f.name)) for f in self._fields()]
         rest = [
-            (f.name, getattr(self, f.name))
-            for f in self._fields()
-            if f.name not in self._number_fields()
+            (name, value._identity() if hasattr(value, "_identity") else value)
+            for name, value in values
+            if name not in self._number_fields()
         ]
         own = None if self._fields() else id(self)
         return type(self), tuple(self.states), self.numbers.tobytes(), repr(rest), own

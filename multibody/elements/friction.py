@@ -2,7 +2,7 @@
 
 A law with a jump at v = 0 is here smoothed over a *slip speed*, below which the joint creeps. To
 stick exactly, let the integrator know of the jump: ``multibody.stick_slip`` makes a problem of a
-model and a :class:`Friction` in which the velocity's sign is a surface.
+model in which the velocities' signs are surfaces.
 """
 
 from __future__ import annotations

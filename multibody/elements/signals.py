@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import Array, one_of, real_array
+from ..checks import Array, number, one_of, real_array
 
-__all__ = ["Table", "value_of"]
+__all__ = ["Table", "Wave", "value_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +82,15 @@ class Table:
         a, b, c = self._pieces  # type: ignore[attr-defined]
         return values[0] + np.sum(s * (a + s * (b + s * c)))
 
+    def _identity(self) -> Any:
+        return self.times.tobytes(), self.values.tobytes(), self.kind
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Table) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
     @property
     def kinks(self) -> Array:
         """Times at which it, or a derivative of it, jumps."""
@@ -135,6 +144,37 @@ class Table:
                 ) from None
         times, values = np.array(found).reshape(-1, 2).T
         return cls(times, values, kind)
+
+
+@dataclass(frozen=True)
+class Wave:
+    """A sine over time: amplitude · sin(2π frequency t + phase) + offset.
+
+    Examples
+    --------
+    >>> float(Wave(0.03, 1.0)(0.25)), round(float(Wave(0.03, 1.0).rate(0.0)), 6)
+    (0.03, 0.188496)
+    """
+
+    amplitude: float
+    frequency: float
+    phase: float = 0.0
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("amplitude", "frequency", "phase", "offset"):
+            value = number(getattr(self, name))
+            object.__setattr__(self, name, value)
+
+    def __call__(self, t: Any) -> Any:
+        """Value at a time, of a number or a symbol."""
+        angle = 2.0 * np.pi * self.frequency * t + self.phase
+        return self.amplitude * np.sin(angle) + self.offset
+
+    def rate(self, t: Any) -> Any:
+        """Its derivative."""
+        omega = 2.0 * np.pi * self.frequency
+        return self.amplitude * omega * np.cos(omega * t + self.phase)
 
 
 def _is_number(text: str) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from ..checks import exact_array, has_symbols, real_array
 from .base import Element, element_kind
 
-__all__ = ["Bushing", "JointSpring", "PointForce", "SpringLaw"]
+__all__ = ["Bushing", "JointSpring", "PointForce", "SpringLaw", "Suspension"]
 
 Point = Any
 
@@ -95,6 +95,7 @@ class JointSpring(Element):
         here.output("force", force)
 
 
+@element_kind
 @dataclass(frozen=True, eq=False)
 class PointForce(Element):
     """A force at a point of a body, in base axes: three numbers, or a function of time.
@@ -122,6 +123,44 @@ class PointForce(Element):
         """Push."""
         force = self.force(here.t) if callable(self.force) else self.force
         here.push(self.body, np.asarray(force), self.point)
+
+
+@element_kind
+@dataclass(frozen=True, eq=False)
+class Suspension(Element):
+    """A spring and damper that hold a point of a body at the height of a road, along the base's z.
+
+    Parameters
+    ----------
+    body, point
+        Body, and a point in its coordinates.
+    stiffness, damping
+        In N/m and N s/m.
+    road
+        Height over time: a number, a :class:`Wave`, a :class:`Table`, a function. The damper feels
+        the road's own speed where the road tells it (a number, a wave).
+    """
+
+    body: str | int
+    point: Point
+    stiffness: float
+    damping: float = 0.0
+    road: Any = 0.0
+
+    kind: ClassVar[str] = "suspension"
+
+    def __post_init__(self) -> None:
+        _point(self, "point")
+
+    def act(self, here: Any) -> None:
+        """Push up or down."""
+        x, v = here.point(self.body, self.point)
+        rate = self.road.rate(here.t) if hasattr(self.road, "rate") else 0.0
+        stretch = here.signal(self.road) - x[2]
+        force = self.stiffness * stretch + self.damping * (rate - v[2])
+        here.push(self.body, np.array([0.0 * force, 0.0 * force, force]), self.point)
+        here.energy(0.5 * self.stiffness * stretch * stretch)
+        here.output("force", force)
 
 
 @element_kind
@@ -187,7 +226,7 @@ class Bushing(Element):
         R = a.R.T @ b.R
         root = np.sqrt(1.0 + R[0][0] + R[1][1] + R[2][2])  # 2 q₀ of the relative quaternion
         q0 = 0.5 * root
-        half = [R[2][1] - R[1][2], R[0][2] - R[2][0], R[1][0] - R[0][1]] / (2.0 * root)
+        half = np.array([R[2][1] - R[1][2], R[0][2] - R[2][0], R[1][0] - R[0][1]]) / (2.0 * root)
         omega = a.R.T @ (b.omega - a.omega)
         slip = b.velocity - a.velocity - np.cross(a.omega, arm)
         x = np.concatenate([2.0 * half, a.R.T @ arm])

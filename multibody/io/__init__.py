@@ -10,14 +10,18 @@
 from .formats import FORMATS, Format, dumps, load_model, loads, save_model
 from .report import Report
 from .source import ModelFileError
+from .start import ModelStart, load_start, named_values
 
 __all__ = [
     "FORMATS",
     "Format",
     "ModelFileError",
+    "ModelStart",
     "Report",
     "dumps",
     "load_model",
+    "load_start",
     "loads",
+    "named_values",
     "save_model",
 ]

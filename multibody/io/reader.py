@@ -13,6 +13,7 @@ from ..checks import one_of
 from ..model import Model
 from ..model.builder import ModelBuilder
 from .contacts import add_contact
+from .elements import add_element
 from .parts import FORCES, forces_from, inertia_from, joint_from, placement_from
 from .source import FORMATS, KeyPath, Source
 from .table import Table, reference, said
@@ -21,6 +22,12 @@ __all__ = ["FORMAT", "format_of", "model_of", "read_model"]
 
 #: Version of the schema.
 FORMAT = 1
+
+#: Keys of a file; "start" is read by ``start``.
+KEYS = (
+    *("format", "name", "units", "gravity", "bodies", "joints", "loops", "springs", "contacts"),
+    *("gears", "elements", "start"),
+)
 
 LOOP = ("predecessor", "successor", "joint", "placement_predecessor", "placement_successor")
 
@@ -52,7 +59,7 @@ def model_of(source: Source) -> Model:
         source,
         (),
         source.data,
-        ("format", "name", "units", "gravity", "bodies", "joints", "loops", "springs", "contacts"),
+        KEYS,
     )
     if top.take("format", FORMAT) != FORMAT:
         raise top.error(
@@ -70,25 +77,31 @@ def model_of(source: Source) -> Model:
     names = _names(source, bodies)
     for path, data in bodies:
         _add_body(source, builder, path, data, names)
-    taken = _names(source, [*top.items("joints"), *top.items("loops")])
+    bonds = [*top.items("joints"), *top.items("loops"), *top.items("gears")]
+    taken = _names(source, bonds)
     for path, data in top.items("joints"):
         _add_joint(source, builder, path, data, names)
     for path, data in top.items("loops"):
         table = Table(source, path, data, ("name", *LOOP))
         with source.at(path):
             builder.add_loop(table.text("name"), *_ends(source, table, names))
+    for path, data in top.items("gears"):
+        _add_gear(source, builder, path, data)
     _names(source, top.items("springs"))
     for path, data in top.items("springs"):
         _add_spring(source, builder, path, data, names)
     touching = _names(source, top.items("contacts"))
     for path, data in top.items("contacts"):
         add_contact(source, builder, path, data, names)
+    acting = _names(source, top.items("elements"))
+    for path, data in top.items("elements"):
+        add_element(source, builder, path, data)
     try:
         return builder.build()
     except (TypeError, ValueError) as error:
         # The message names what is wrong; the line is that of the first name in it.
         quoted = re.findall(r"'([^']*)'", str(error)) + re.split(r"[: ,→]+", str(error))
-        known = {**touching, **taken, **names}
+        known = {**touching, **taken, **names, **acting}
         raise source.error(
             next((known[word] for word in quoted if word in known), ()), str(error)
         ) from error
@@ -149,6 +162,19 @@ def _add_joint(
     with source.at(path):
         builder.add_joint(
             table.text("name"), *ends, tree=table.flag("tree", None), **forces_from(table, ends[2])
+        )
+
+
+def _add_gear(source: Source, builder: ModelBuilder, path: KeyPath, data: Any) -> None:
+    table = Table(source, path, data, ("name", "driven", "ratios", "offset"))
+    given = table.take("ratios")
+    ratios = Table(source, (*path, "ratios"), given, given if isinstance(given, dict) else ())
+    with source.at(path):
+        builder.add_gear(
+            table.text("name"),
+            table.text("driven"),
+            {name: ratios.numbers(name) for name in ratios.data},
+            offset=table.numbers("offset", default=0.0),
         )
 
 

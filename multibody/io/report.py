@@ -54,7 +54,8 @@ class Report:
     remarks
         What there is to say.
     gears
-        Joints that follow others, as :func:`multibody.gears` takes them.
+        Joints that follow others, as :func:`multibody.gears` takes them; they are constraints of
+        the model already.
     frames
         Poses of links in the frames of their bodies, where these differ.
     """

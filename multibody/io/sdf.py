@@ -7,13 +7,13 @@ the file put it, so loops are closed there to rounding. What no joint ties to th
 (The format: sdformat.org.)
 
 What a model does not have (shapes, plugins, sensors, friction, limits unless asked for) is listed
-in the report, with lines; gearboxes and joints that mimic others are there as `gears`.
+in the report, with lines. Gearboxes and joints that mimic others are gears of the model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 
 import numpy as np
@@ -312,8 +312,8 @@ def _build(content: _Content, name: str, root: str, limits: bool) -> Model:
         parent, child = bodies[edge.parent], bodies[edge.child]
         if edge.tree:
             carriers[edge.name] = child if above.get(child) == parent else parent
-    add_gears(boxes, edges, carriers, frames, report)
-    return model
+    geared = add_gears(boxes, edges, carriers, frames, report)
+    return replace(model, constraints=tuple(geared)) if geared else model
 
 
 def _edges(content: _Content, limits: bool) -> tuple[list[Edge], list[FileJoint]]:

@@ -16,6 +16,8 @@ import numpy as np
 from ..algebra.se3 import Pose
 from ..checks import Array
 from ..joints import AngleSequence, Fixed, Helical, Joint, Prismatic, Revolute, Spherical
+from ..model import Constraint
+from ..model.gearing import gear_constraint
 from .report import Report
 from .sdf_frames import Frames, Scope, joint_key, note, truth
 from .xml import Element
@@ -254,8 +256,8 @@ def add_gears(
     carriers: dict[str, str],
     frames: Frames,
     report: Report,
-) -> None:
-    """Enter gearboxes and joints that mimic others into the report.
+) -> list[Constraint]:
+    """Gearboxes and joints that mimic others, as gears; they are entered into the report, too.
 
     Parameters
     ----------
@@ -267,6 +269,7 @@ def add_gears(
         Body that hangs on each joint of the tree.
     """
     by_name = {edge.name: edge for edge in edges}
+    found: list[Constraint] = []
     for box in boxes:
         made = _gearbox(box, edges, carriers, frames)
         if made is None:
@@ -278,7 +281,7 @@ def add_gears(
             )
             continue
         driven, leader, ratio = made
-        _enter(report, box.element, driven, {leader: ratio}, f"gearbox {box.name!r}")
+        found += _enter(report, box.element, driven, {leader: ratio}, f"gearbox {box.name!r}")
     for edge in edges:
         axis = None if edge.source is None else edge.source.element.first("axis")
         mimic = None if axis is None else axis.first("mimic")
@@ -291,18 +294,22 @@ def add_gears(
         )
         said = f"joint {edge.name!r} follows {mimic.text('joint')!r}"
         ends = [carriers.get(e.name) for e in (edge, other) if e is not None and e.joint.nv == 1]
-        if len(ends) < 2 or None in ends or offset != factor * reference:
-            note(report, mimic, f"{said}, with an offset or where that cannot be written as a gear")
+        if len(ends) < 2 or None in ends or ends[0] == ends[1]:
+            note(report, mimic, f"{said}, which cannot be written as a gear")
             continue
-        _enter(report, mimic, str(ends[0]), {str(ends[1]): factor}, said)
+        by = {str(ends[1]): factor}
+        found += _enter(report, mimic, str(ends[0]), by, said, offset - factor * reference)
+    return found
 
 
-def _enter(report: Report, at: Element, driven: str, by: dict[str, float], said: str) -> None:
+def _enter(
+    report: Report, at: Element, driven: str, by: dict[str, float], said: str, offset: float = 0.0
+) -> list[Constraint]:
     if driven in report.gears:
         note(report, at, f"{said}: {driven!r} is driven already")
-        return
+        return []
     report.gears[driven] = by
-    note(report, at, f"{said}; multibody.gears(model, report.gears) makes the constraint")
+    return [gear_constraint(said, driven, by, offset, None, ())]
 
 
 def _gearbox(

@@ -6,7 +6,7 @@ about the *fixed* axes x, y, z, so R = Rz(yaw) Ry(pitch) Rx(roll). The inertia o
 about its centre of mass, in axes of its own. (The format: wiki.ros.org/urdf/XML, version 1.0.)
 
 What a model does not have (limits unless asked for, efforts, friction, colours, transmissions) is
-listed in the report, with lines; joints that mimic others are there as `gears`.
+listed in the report, with lines. Joints that mimic others are gears of the model.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ NOT_IN_A_MODEL = {"transmission", "sensor", "calibration", "safety_controller"}
 WITH_AXIS = {"revolute": Revolute, "continuous": Revolute, "prismatic": Prismatic, "planar": Planar}
 WITHOUT_AXIS = {"fixed": Fixed, "floating": Free, "spherical": Spherical}
 TYPES = (*WITH_AXIS, *WITHOUT_AXIS)
+ONE_FREEDOM = ("revolute", "continuous", "prismatic")
 
 
 def read_urdf(
@@ -90,7 +91,7 @@ def read_urdf(
     names = {roots[0]: _add_root(builder, links[roots[0]], root, report)}
     for child in _outwards(roots[0], parents, robot):
         _add(builder, links[child], parents[child], names, limits, report)
-    _mimic(joints, report)
+    _mimic(builder, joints, names, report)
     try:
         return builder.build()
     except (TypeError, ValueError) as error:
@@ -273,7 +274,10 @@ def _inertia(link: Element, report: Report) -> RigidInertia | None:
 # ---------------------------------------------------------------------- joints that follow others
 
 
-def _mimic(joints: Mapping[str, Element], report: Report) -> None:
+def _mimic(
+    builder: ModelBuilder, joints: Mapping[str, Element], names: Mapping[str, str], report: Report
+) -> None:
+    """Joints that follow others, as gears of the model."""
     for joint in joints.values():
         mimic = joint.first("mimic")
         if mimic is None:
@@ -285,15 +289,14 @@ def _mimic(joints: Mapping[str, Element], report: Report) -> None:
             )
             continue
         multiplier, offset = mimic.number("multiplier", 1.0), mimic.number("offset", 0.0)
-        if offset:
-            report.ignored(mimic.line, f"joint {joint.text('name')!r} mimics with an offset")
+        ends = (joint, joints[other])
+        if any(x.text("type") not in ONE_FREEDOM for x in ends) or joint is joints[other]:
+            report.ignored(
+                mimic.line,
+                f"joint {joint.text('name')!r} follows {other!r}: not both of one freedom",
+            )
             continue
-        follower, leader = (
-            child.text("link") for x in (joint, joints[other]) if (child := x.first("child"))
-        )
+        follower, leader = (names[child.text("link")] for x in ends if (child := x.first("child")))
         report.gears[follower] = {leader: multiplier}
-        report.ignored(
-            mimic.line,
-            f"joint {joint.text('name')!r} follows {other!r}; multibody.gears(model, report.gears) "
-            "makes the constraint",
-        )
+        name = f"{joint.text('name')} follows {other}"
+        builder.add_gear(name, follower, report.gears[follower], offset=offset)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,10 @@ from ..algebra.inertia import RigidInertia
 from ..algebra.plucker import Plucker
 from ..checks import Array
 from ..joints import REGISTRY, Joint
-from ..model import Body, Model
+from ..model import Body, Constraint, Model
 from ..model.graph import BASE
 from .contacts import contact_data
+from .elements import element_data
 from .parts import is_fileable
 from .reader import FORMAT
 
@@ -56,6 +58,8 @@ def _data(model: Model) -> dict[str, Any]:
             }
             for loop in model.loops
         ]
+    if model.constraints:
+        data["gears"] = [_gear(constraint) for constraint in model.constraints]
     if model.springs:
         data["springs"] = [
             {
@@ -72,7 +76,19 @@ def _data(model: Model) -> dict[str, Any]:
         ]
     if model.contacts:
         data["contacts"] = [contact_data(contact, names) for contact in model.contacts]
+    if model.elements:
+        data["elements"] = [element_data(named) for named in model.elements]
     return data
+
+
+def _gear(constraint: Constraint) -> dict[str, Any]:
+    if constraint.recipe is None:
+        raise ValueError(
+            f"constraint {constraint.name!r} is a Python function, which a file cannot hold; "
+            "pickle the model (functions must be defined at the top of a module), or keep the code "
+            "that builds it"
+        )
+    return {"name": constraint.name, **constraint.recipe}
 
 
 def _body(body: Body, names: list[str]) -> dict[str, Any]:
@@ -170,7 +186,7 @@ def _json(data: dict[str, Any]) -> str:
 def _inline(value: Any, toml: bool) -> str:
     if isinstance(value, dict):
         members = [
-            f"{key} = {_inline(x, toml)}" if toml else f"{_text(key)}: {_inline(x, toml)}"
+            f"{_key(key)} = {_inline(x, toml)}" if toml else f"{_text(key)}: {_inline(x, toml)}"
             for key, x in value.items()
         ]
         return "{ " + ", ".join(members) + " }"
@@ -185,6 +201,11 @@ def _inline(value: Any, toml: bool) -> str:
     if isinstance(value, int | float):
         return repr(value)
     raise ValueError(f"a file cannot hold {type(value).__name__} {value!r:.60}")
+
+
+def _key(name: str) -> str:
+    """A key of TOML: bare where that is allowed."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
 
 
 def _text(value: str) -> str:

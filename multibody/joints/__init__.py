@@ -4,12 +4,14 @@ Imports algebra and kernels; what a joint is, is said in ``base``.
 """
 
 from .axial import Cylindrical, Helical, Prismatic, Revolute
+from .balls import RollingBalls
 from .base import REGISTRY, Joint, JointMotion, joint_names, register
 from .check import JointReport, check_joint
 from .constant_freedoms import Fixed, Free, Planar, Spherical
 from .from_functions import ConstantVelocity, Driven, UserJoint
 from .sequences import AngleSequence, Universal
-from .wheels import RackPinion, RollingSphere
+from .sphere_in_cylinder import SphereInCylinder
+from .wheels import RackPinion, RollingDisc, RollingSphere
 
 __all__ = [
     "REGISTRY",
@@ -27,7 +29,10 @@ __all__ = [
     "Prismatic",
     "RackPinion",
     "Revolute",
+    "RollingBalls",
+    "RollingDisc",
     "RollingSphere",
+    "SphereInCylinder",
     "Spherical",
     "Universal",
     "UserJoint",

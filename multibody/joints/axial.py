@@ -106,7 +106,8 @@ class Helical(Axial):
     pitch
         Metres of advance for each radian.
     axis
-        Direction of the screw.
+        Direction of the screw. Either order is understood where one of the two is a letter or
+        three numbers: ``Helical("z", 0.3)`` is ``Helical(0.3, "z")``.
 
     Examples
     --------
@@ -120,8 +121,18 @@ class Helical(Axial):
     arguments = ("pitch", "axis")
 
     def __init__(self, pitch: float, axis: ArrayLike = (0.0, 0.0, 1.0)) -> None:
-        super().__init__(axis)
-        self.pitch = real_scalar(pitch, "pitch")
+        advance: Any
+        advance, direction = pitch, axis
+        letter = isinstance(pitch, str) and pitch.lstrip("+-") in ("x", "y", "z")
+        if letter or np.ndim(pitch) == 1:
+            advance, direction = axis, pitch
+            if np.ndim(advance):
+                raise TypeError(
+                    f"Helical: expected a pitch in metres a radian and an axis, received only the "
+                    f"axis {pitch!r}; write Helical(0.1, {pitch!r})"
+                )
+        super().__init__(direction)
+        self.pitch = real_scalar(advance, "pitch")
 
     @property
     def parameters(self) -> tuple[float, ...]:
@@ -136,6 +147,9 @@ class Helical(Axial):
     def shift(self) -> Array:
         """d = pitch·q."""
         return np.array([self.pitch])
+
+    def __repr__(self) -> str:
+        return f"Helical(pitch={self.pitch!r}, axis={self.axis.tolist()})"
 
     @classmethod
     def samples(cls) -> list[Joint]:

@@ -242,10 +242,18 @@ class Joint:
         """A position drawn at random: angles from the whole turn, lengths from (−1, 1)."""
         return np.concatenate([np.zeros(0), *[_GROUPS[g].random(rng) for g in self.groups]])
 
-    def integrate(self, q: ArrayLike, v: ArrayLike, h: float = 1.0) -> Array:
-        """Position after a time h at constant velocity v, exactly (SE(3) notes, §7)."""
+    def integrate(
+        self, q: ArrayLike, v: ArrayLike, h: float = 1.0, *, t: float | None = None
+    ) -> Array:
+        """Position after a time h at constant velocity v, exactly (SE(3) notes, §7).
+
+        With `t`, what time does to q̇ by itself at t counts, too; without, v = 0 stays in place.
+        """
         q, v = self.check_position(q), self.check_velocity(v)
-        return self.retract(q, h * np.asarray(self.group_velocity(0.0, q, v), dtype=float))
+        u = np.asarray(self.group_velocity(t or 0.0, q, v), dtype=float)
+        if t is None and self.is_rheonomic:
+            u = u - np.asarray(self.group_velocity(0.0, q, np.zeros(self.nv)), dtype=float)
+        return self.retract(q, h * u)
 
     def group_velocity(self, t: Any, q: Any, v: Any) -> Any:
         """Velocity as an element of the algebra of :attr:`groups`: v itself for most joints."""

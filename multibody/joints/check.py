@@ -58,12 +58,12 @@ def check_joint(joint: Joint, samples: int = 5, seed: int = 0) -> JointReport:
         q, v, t = joint.random(rng), rng.standard_normal(joint.nv), float(rng.uniform(0.1, 1.0))
         now = joint.motion(q, v, t)
 
-        def along(h: float, q: Array = q, v: Array = v) -> Array:
+        def along(h: float, q: Array = q, v: Array = v, t: float = t) -> Array:
             """Position after h, to fourth order in h."""
-            k1 = joint.position_rate(q, v)
-            k2 = joint.position_rate(q + h / 2 * k1, v)
-            k3 = joint.position_rate(q + h / 2 * k2, v)
-            k4 = joint.position_rate(q + h * k3, v)
+            k1 = joint.position_rate(q, v, t)
+            k2 = joint.position_rate(q + h / 2 * k1, v, t + h / 2)
+            k3 = joint.position_rate(q + h / 2 * k2, v, t + h / 2)
+            k4 = joint.position_rate(q + h * k3, v, t + h)
             return np.asarray(q + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4))
 
         def transform(h: float, v: Array = v, t: float = t) -> Array:
@@ -80,7 +80,8 @@ def check_joint(joint: Joint, samples: int = 5, seed: int = 0) -> JointReport:
         note("T has full rank", float(missing))
         missing = joint.nv - np.linalg.matrix_rank(now.S) if now.S.size else joint.nv
         note("S has full rank", float(missing))
-        moved = _slope(lambda h, q=q, v=v: joint.integrate(q, v, h))
+        when = {"t": t} if joint.is_rheonomic else {}
+        moved = _slope(lambda h, q=q, v=v, when=when: joint.integrate(q, v, h, **when))
         note("d integrate/dt = q̇", moved - joint.position_rate(q, v, t))
         size = len(np.asarray(joint.group_velocity(t, q, v)))
         u = rng.uniform(-0.5, 0.5, size)

@@ -38,6 +38,8 @@ class Planar(Joint):
 
     Examples
     --------
+    >>> Planar("y")  # its x points along z, its y along x
+    Planar(axis=[0.0, 1.0, 0.0], x along z, y along x)
     >>> Planar().position_rate([np.pi / 2, 0, 0], [0, 1, 0]).round(12)
     array([0., 0., 1.])
     """
@@ -51,6 +53,13 @@ class Planar(Joint):
     def law(self, t: Any, q: Any, v: Any, p: Any) -> tuple[Any, Any, Any, Any, Any]:
         """Rotate about z after shifting in the plane."""
         return rz(q[0]), np.array([q[1], q[2], 0.0]), unit_columns(2, 3, 4), None, None
+
+    def __repr__(self) -> str:
+        own = super().__repr__()
+        if own == "Planar()":
+            return own
+        x, y = (_direction(row) for row in self.frame[:2])
+        return f"{own[:-1]}, x along {x}, y along {y})"
 
     def position(self, E: Any, r: Any, near: Any) -> list[Any]:
         """The rotation about z, and the place in the plane."""
@@ -68,6 +77,14 @@ class Planar(Joint):
         """Turn the velocity into predecessor axes."""
         c, s = np.cos(q[0]), np.sin(q[0])
         return np.array([v[0], c * v[1] - s * v[2], s * v[1] + c * v[2]])
+
+
+def _direction(row: Any) -> str:
+    """Name of a coordinate axis, or three numbers."""
+    place = [k for k in range(3) if abs(row[k]) == 1.0]
+    if place:
+        return ("−" if row[place[0]] < 0 else "") + "xyz"[place[0]]
+    return str([round(float(x), 6) for x in row])
 
 
 class _Unoriented(Joint):

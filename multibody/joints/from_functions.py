@@ -213,10 +213,12 @@ class UserJoint(_FromPose):
     speeds
         Names of the velocity variables; by default as many as positions, with v = q̇.
     rate
-        ``rate(q, v) -> q̇``, if velocities are not the derivatives of positions.
+        ``rate(q, v) -> q̇`` or ``rate(t, q, v) -> q̇``, if velocities are not the derivatives of
+        positions; linear in v, but for a part that moves the joint at v = 0 as time does.
     law
         For poses that cannot be traced: ``law(t, q, v) -> (E, r, S, c, sigma)`` in the terms of
-        :mod:`multibody.joints.base`; replaces what would be derived from `pose`.
+        :mod:`multibody.joints.base`; replaces what would be derived from `pose`. A law that never
+        looks at t and has no sigma is one that time does not move.
     neutral
         Position to start from; zeros if not given.
     groups
@@ -278,11 +280,51 @@ class UserJoint(_FromPose):
             )
         self.groups = ("R",) * self.nq if groups is None else tuple(groups)
         self._neutral = None if neutral is None else self.check_position(neutral)
-        self.is_rheonomic = law is not None or _arguments(pose) == 2
+        self._pose_of_time = _arguments(pose) == 2
+        self._rate_of_time = _arguments(rate) == 3
+        self.is_rheonomic = self._pose_of_time or self._rate_of_time or self._law_of_time()
         self.is_traceable = law is None
         self._key: Any = (UserJoint, law)
         if law is None:
             self._freeze()
+        if rate is not None:
+            self._look_at_rate()
+
+    def _law_of_time(self) -> bool:
+        """Whether the law looks at the time, or moves the joint by itself, where it was tried."""
+        law, rng = self._law, np.random.default_rng(0)
+        if law is None:
+            return False
+        for _ in range(TRIALS):
+            q, v = self.random(rng), rng.standard_normal(self.nv)
+            try:
+                *parts, sigma = law(_NoTime(), q, v)
+                numbers = [np.asarray(x, float) for x in parts if x is not None]
+                moved = sigma is not None and np.any(np.asarray(sigma, float) != 0.0)
+            except Exception:  # whatever a law does with a time that is none
+                return True
+            if moved or not numbers:
+                return True
+        return False
+
+    def _look_at_rate(self) -> None:
+        """Refuse a rate that is not linear in v; one that is not zero at v = 0 moves by itself."""
+        rng = np.random.default_rng(0)
+        for _ in range(TRIALS):
+            q, v = self.random(rng), rng.standard_normal(self.nv)
+            t = float(rng.uniform(0.0, 1.0))
+            still, once, twice = (
+                np.asarray(self.rate(t, q, k * v, ()), dtype=float) for k in (0.0, 1.0, 2.0)
+            )
+            if not np.isfinite(once).all():
+                continue  # the position is one of those where the function has no value
+            self.is_rheonomic = self.is_rheonomic or bool(still.any())
+            size = np.abs(once).max(initial=0.0) + np.abs(still).max(initial=0.0)
+            if np.abs(twice - 2.0 * once + still).max(initial=0.0) > LINEAR * size:
+                raise ValueError(
+                    f"UserJoint: expected rate(q, v) linear in v, received {once} at v = {v} and "
+                    f"{twice} at 2v; let velocities be the ones that q̇ is linear in"
+                )
 
     def _freeze(self) -> None:
         """Trace the functions, and look at a pose."""
@@ -290,14 +332,14 @@ class UserJoint(_FromPose):
         assert function is not None
 
         def pose(t: Any, q: Any) -> Any:
-            R, origin = function(t, q) if self.is_rheonomic else function(q)
+            R, origin = function(t, q) if self._pose_of_time else function(q)
             return np.concatenate([np.asarray(R).T.ravel(), np.asarray(origin)])
 
         self._frozen_pose, *key = _frozen(pose, nq, 12)
         if rate is not None:
             asked = rate
             self._frozen_rate, digest = _frozen(
-                lambda t, x: np.asarray(asked(x[:nq], x[nq:])), nq + self.nv, nq
+                lambda t, x: np.asarray(asked(*self._when(t), x[:nq], x[nq:])), nq + self.nv, nq
             )
             key.append(digest)
         if closure is not None:
@@ -310,8 +352,12 @@ class UserJoint(_FromPose):
         self._key = (UserJoint, rate is None, closure is None, *key)
         start = self.neutral()
         _check_rotation(
-            "UserJoint", (function(0.0, start) if self.is_rheonomic else function(start))[0]
+            "UserJoint", (function(0.0, start) if self._pose_of_time else function(start))[0]
         )
+
+    def _when(self, t: Any) -> tuple[Any, ...]:
+        """The time, if the user's rate asks for it."""
+        return (t,) if self._rate_of_time else ()
 
     def law_key(self) -> Any:
         """What the functions compute; one that is not traced is compared by identity."""
@@ -347,7 +393,7 @@ class UserJoint(_FromPose):
         if self._rate is None:
             return v
         if self._law is not None:
-            return np.asarray(self._rate(q, v))
+            return np.asarray(self._rate(*self._when(t), q, v))
         return self._frozen_rate(t, np.concatenate([q, v]))
 
     @property
@@ -380,6 +426,25 @@ class UserJoint(_FromPose):
             self.groups,
             self._closure,
         )
+
+
+#: States at which a user's functions are looked at, and what rounding leaves of linearity.
+TRIALS, LINEAR = 5, 1e-9
+
+
+class _NoTime:
+    """Stands for a time that must not be looked at: whatever is done with it fails."""
+
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        raise TypeError("this joint depends on time")
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("this joint depends on time")
+
+    __str__ = __repr__ = __format__ = __eq__  # type: ignore[assignment]
 
 
 #: How many position variables a group has.

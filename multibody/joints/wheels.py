@@ -1,4 +1,4 @@
-"""Joints that roll without slipping: a pinion on its rack, a sphere on a plane."""
+"""Joints that roll without slipping: a pinion on its rack, a sphere or a wheel on a plane."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .formulae import (
     turn_minus,
 )
 
-__all__ = ["RackPinion", "RollingSphere"]
+__all__ = ["RackPinion", "RollingDisc", "RollingSphere"]
 
 
 @register
@@ -84,20 +84,14 @@ class RackPinion(Joint):
         return E[2][2]
 
 
-@register
-class RollingSphere(Joint):
-    """A sphere (successor, frame at its centre) rolls without slipping on the xy plane below.
+class _Rolling(Joint):
+    """What is round and rolls without slipping on the predecessor's xy plane.
 
-    Nonholonomic: six position variables, three velocities. q = (unit quaternion, x, y), v = ω in
-    successor axes; the centre is at height `radius` above the predecessor's xy plane.
-
-    Examples
-    --------
-    >>> RollingSphere(0.5).position_rate([1, 0, 0, 0, 0, 0], [0, 2, 0])[4:] + 0.0
-    array([1., 0.])
+    Nonholonomic: six position variables, three velocities. q = (unit quaternion, x, y), with the
+    place of the centre; v = ω in successor axes. With n, the upward normal in successor axes, and
+    s(n), the arm from the point of contact to the centre, the centre moves with ω × s.
     """
 
-    kind = "rolling_sphere"
     coordinates = ("w", "x", "y", "z", "p_x", "p_y")
     speeds = ("omega_x", "omega_y", "omega_z")
     groups = ("SO3", "R", "R")
@@ -114,25 +108,34 @@ class RollingSphere(Joint):
         """The radius."""
         return (self.radius,)
 
+    def _arm(self, n: Any, rho: Any) -> list[Any]:
+        """s: from the point of contact to the centre."""
+        raise NotImplementedError
+
+    def _arm_rate(self, n: Any, n_dot: Any, rho: Any) -> list[Any]:
+        """ṡ in successor axes."""
+        raise NotImplementedError
+
     def law(self, t: Any, q: Any, v: Any, p: Any) -> tuple[Any, Any, Any, Any, Any]:
-        """v of the centre is ω × ρn, with n = E e_z the upward normal in successor axes."""
+        """v of the centre is ω × s."""
         E = quaternion_transform(q)
         n, rho = E[:, 2], p[0]
+        s = self._arm(n, rho)
         zero = 0.0
         S = np.array(
             [
                 [1.0, zero, zero],
                 [zero, 1.0, zero],
                 [zero, zero, 1.0],
-                [zero, rho * n[2], -rho * n[1]],
-                [-rho * n[2], zero, rho * n[0]],
-                [rho * n[1], -rho * n[0], zero],
+                [zero, s[2], -s[1]],
+                [-s[2], zero, s[0]],
+                [s[1], -s[0], zero],
             ]
         )
-        # ṅ = −ω × n in successor axes, so c = [0; ω × ρṅ].
-        n_dot = -np.cross(v, n)
-        bias = rho * np.cross(v, n_dot)
-        return E, np.array([q[4], q[5], rho]), S, np.array([0.0, 0.0, 0.0, *bias]), None
+        # ṅ = −ω × n in successor axes, so c = [0; ω × ṡ].
+        bias = np.cross(v, np.array(self._arm_rate(n, -np.cross(v, n), rho)))
+        r = np.array([q[4], q[5], n[0] * s[0] + n[1] * s[1] + n[2] * s[2]])
+        return E, r, S, np.array([0.0, 0.0, 0.0, *bias]), None
 
     @classmethod
     def samples(cls) -> list[Joint]:
@@ -144,24 +147,96 @@ class RollingSphere(Joint):
         return [*quaternion_of(E), r[0], r[1]]
 
     def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
-        """Centre at the height of the radius."""
-        return [r[2] - p[0]]
+        """The point of contact is in the plane."""
+        n = [E[0][2], E[1][2], E[2][2]]
+        s = self._arm(n, p[0])
+        return [r[2] - (n[0] * s[0] + n[1] * s[1] + n[2] * s[2])]
 
     def closure_rates(self, t: Any, E: Any, r: Any, v: Any, p: Any) -> list[Any]:
-        """No slip: the velocity of the centre is ω × ρn; two components across the normal."""
-        w = [E[0][i] * v[0] + E[1][i] * v[1] + E[2][i] * v[2] for i in range(3)]
-        u = [E[0][i] * v[3] + E[1][i] * v[4] + E[2][i] * v[5] for i in range(3)]
-        return [u[0] - p[0] * w[1], u[1] + p[0] * w[0]]
+        """No slip: the velocity of the centre is ω × s; two components across the normal."""
+        s = self._arm([E[0][2], E[1][2], E[2][2]], p[0])
+        slip = [
+            v[3] - (v[1] * s[2] - v[2] * s[1]),
+            v[4] - (v[2] * s[0] - v[0] * s[2]),
+            v[5] - (v[0] * s[1] - v[1] * s[0]),
+        ]
+        return [E[0][i] * slip[0] + E[1][i] * slip[1] + E[2][i] * slip[2] for i in range(2)]
 
     def rate(self, t: Any, q: Any, v: Any, p: Any) -> Any:
-        """q̇ = ½ q ∘ ω; the centre moves with ρ (ω_y, −ω_x) in predecessor axes."""
+        """q̇ = ½ q ∘ ω; the centre moves with ω × s, in predecessor axes."""
         return np.array([*quaternion_rate(q, v), *self._shift(q, v, p[0])])
 
     def _shift(self, q: Any, v: Any, rho: Any) -> list[Any]:
         E = quaternion_transform(q)
-        w = [E[0, i] * v[0] + E[1, i] * v[1] + E[2, i] * v[2] for i in range(2)]
-        return [rho * w[1], -rho * w[0]]
+        s = self._arm(E[:, 2], rho)
+        u = [
+            v[1] * s[2] - v[2] * s[1],
+            v[2] * s[0] - v[0] * s[2],
+            v[0] * s[1] - v[1] * s[0],
+        ]
+        return [E[0, i] * u[0] + E[1, i] * u[1] + E[2, i] * u[2] for i in range(2)]
 
     def group_velocity(self, t: Any, q: Any, v: Any) -> Any:
         """Angular velocity, and the velocity of the centre."""
         return np.array([*v, *self._shift(q, v, self.radius)])
+
+
+@register
+class RollingSphere(_Rolling):
+    """A sphere (successor, frame at its centre) rolls without slipping on the xy plane below.
+
+    Nonholonomic: six position variables, three velocities. q = (unit quaternion, x, y), v = ω in
+    successor axes; the centre is at height `radius` above the predecessor's xy plane.
+
+    Examples
+    --------
+    >>> RollingSphere(0.5).position_rate([1, 0, 0, 0, 0, 0], [0, 2, 0])[4:] + 0.0
+    array([1., 0.])
+    """
+
+    kind = "rolling_sphere"
+
+    def _arm(self, n: Any, rho: Any) -> list[Any]:
+        return [rho * n[0], rho * n[1], rho * n[2]]
+
+    def _arm_rate(self, n: Any, n_dot: Any, rho: Any) -> list[Any]:
+        return [rho * n_dot[0], rho * n_dot[1], rho * n_dot[2]]
+
+    def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
+        """Centre at the height of the radius."""
+        return [r[2] - p[0]]
+
+
+@register
+class RollingDisc(_Rolling):
+    """A disc or wheel with a sharp edge rolls without slipping on the xy plane below.
+
+    The successor's frame is at the wheel's centre, its axle along y (of the frame whose z is the
+    joint's axis, the plane's normal): at the neutral position the wheel stands upright and rolls
+    along x. q = (unit quaternion, x, y) with the place of the centre, v = ω in successor axes. As a
+    loop joint it imposes three constraints: contact, and no slip in two directions. A wheel that
+    lies flat has no point of contact.
+
+    Parameters
+    ----------
+    radius
+        In metres.
+    axis
+        Normal of the plane.
+
+    Examples
+    --------
+    >>> RollingDisc(0.5).position_rate([1, 0, 0, 0, 0, 0], [0, 2, 0])[4:] + 0.0
+    array([1., 0.])
+    """
+
+    kind = "rolling_disc"
+
+    def _arm(self, n: Any, rho: Any) -> list[Any]:
+        scale = rho / np.sqrt(n[0] * n[0] + n[2] * n[2])
+        return [scale * n[0], 0.0 * scale, scale * n[2]]
+
+    def _arm_rate(self, n: Any, n_dot: Any, rho: Any) -> list[Any]:
+        square = n[0] * n[0] + n[2] * n[2]
+        turning = rho * (n[2] * n_dot[0] - n[0] * n_dot[2]) / (square * np.sqrt(square))
+        return [turning * n[2], 0.0 * turning, -turning * n[0]]

@@ -32,12 +32,19 @@ from .contacts import (
 )
 from .governor import governor
 from .linkages import five_bar, four_bar, n_four_bar, slider_crank
+from .machines import (
+    held_stewart_platform,
+    light_cart_pole,
+    rubbing_slider_crank,
+    servo_arm,
+)
 from .parallel import delta_robot, stewart_platform
 from .pendulums import cart_pole, double_pendulum, n_pendulum, pendulum, spherical_pendulum
 from .registry import Entry, entries, entry, get, names, register
 from .robots import PUMA560, PUMA560_POSES, lightweight_arm, puma560, serial_arm
 from .spatial_linkages import bricard, spatial_slider_crank
 from .trees import planar_tree, random_tree
+from .vehicles import bicycle, half_car, quarter_car
 
 __all__ = [
     "ANDREWS",
@@ -47,6 +54,7 @@ __all__ = [
     "andrews",
     "andrews_drive",
     "bead_on_sphere",
+    "bicycle",
     "block_on_incline",
     "bouncing_ball",
     "bowling_ball",
@@ -64,8 +72,11 @@ __all__ = [
     "free_body",
     "get",
     "governor",
+    "half_car",
     "heavy_top",
+    "held_stewart_platform",
     "ladder",
+    "light_cart_pole",
     "lightweight_arm",
     "loose_slider_crank",
     "n_four_bar",
@@ -76,14 +87,17 @@ __all__ = [
     "pendulum",
     "planar_tree",
     "puma560",
+    "quarter_car",
     "random_tree",
     "register",
     "rimless_wheel",
     "rocking_block",
     "rolling_sphere",
+    "rubbing_slider_crank",
     "satellite",
     "scissor",
     "serial_arm",
+    "servo_arm",
     "slider_crank",
     "sliding_ladder",
     "spatial_slider_crank",

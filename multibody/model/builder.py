@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import ChainMap
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,13 @@ import numpy as np
 from ..algebra.inertia import RigidInertia
 from ..algebra.plucker import Plucker
 from ..algebra.se3 import Pose
-from ..checks import ArrayLike
+from ..checks import ArrayLike, one_of
 from ..elements import Element, NamedElement
 from ..joints import Joint
-from .connect import Connection, Entry, connect, moved
+from .connect import Connection, Entry, connect, floating, moved
+from .constraints import Constraint
 from .contacts import Contact
+from .gearing import gear_constraint
 from .graph import BASE, regular_order
 from .model import Body, Loop, Model, PointSpring
 from .rules import (
@@ -43,6 +46,9 @@ class ModelBuilder:
         Acceleration of gravity in base coordinates.
     name
         For printing.
+    unconnected
+        What becomes of declared bodies that no joint connects with the base: "refuse" them, or
+        let each such group float by a `Free` joint of the body that was declared first ("free").
 
     Examples
     --------
@@ -59,7 +65,14 @@ class ModelBuilder:
     2
     """
 
-    def __init__(self, gravity: ArrayLike = (0.0, 0.0, -9.81), name: str = "model") -> None:
+    def __init__(
+        self,
+        gravity: ArrayLike = (0.0, 0.0, -9.81),
+        name: str = "model",
+        *,
+        unconnected: str = "refuse",
+    ) -> None:
+        self.unconnected = one_of(unconnected, "unconnected", ("refuse", "free"))
         self.gravity = gravity_vector(gravity)
         self.name = name
         self._order: list[str] = []  # all bodies as they were added
@@ -68,6 +81,7 @@ class ModelBuilder:
         self._joints: dict[str, Connection] = {}
         self._loops: dict[str, Connection] = {}
         self._springs: dict[str, tuple[Any, ...]] = {}
+        self._constraints: dict[str, Constraint] = {}
         self._contacts: dict[str, tuple[str, str, dict[str, Any]]] = {}
         self._elements: dict[str, Element] = {}
 
@@ -209,7 +223,8 @@ class ModelBuilder:
         └─ 3 rocker: Revolute(), 1.5 kg
         loop C: coupler to rocker by Revolute()
         """
-        check_name(name, ChainMap[str, Any](self._joints, self._loops), "joint")
+        taken = ChainMap[str, Any](self._joints, self._loops, self._constraints)
+        check_name(name, taken, "joint")
         check_joint_object(joint, name)
         forces = force_elements(name, joint, armature, damping, stiffness, rest, limits)
         self._joints[name] = Connection(
@@ -252,7 +267,8 @@ class ModelBuilder:
 
         The placements say where the joint's two frames sit on the two bodies.
         """
-        check_name(name, ChainMap[str, Any](self._joints, self._loops), "loop or joint")
+        taken = ChainMap[str, Any](self._joints, self._loops, self._constraints)
+        check_name(name, taken, "loop or joint")
         check_joint_object(joint, name)
         self._loops[name] = Connection(
             self._reference(predecessor),
@@ -331,6 +347,101 @@ class ModelBuilder:
         given |= {"restitution": restitution, "friction": friction}
         self._contacts[name] = (self._reference(body_a), self._reference(body_b), given)
 
+    def add_constraint(
+        self,
+        name: str,
+        phi: Callable[..., Any] | None = None,
+        *,
+        velocity: Callable[..., Any] | None = None,
+        parameters: ArrayLike = (),
+    ) -> None:
+        """Let a function of the positions (or velocities) vanish along every motion.
+
+        Parameters
+        ----------
+        name
+            Any name that no loop and no other constraint has.
+        phi
+            φ(q), φ(t, q) or φ(t, q, p): one number or several, written with NumPy and without
+            branches. ``q["arm"]``, ``q["arm.angle"]`` and ``q[2]`` are positions of joints;
+            ``q.point("arm", (1, 0, 0))`` is a point of a body in base coordinates.
+        velocity
+            In place of φ: ψ(q, v), ψ(t, q, v) or ψ(t, q, v, p), linear in v, for constraints that
+            bind velocities only, such as those of skates.
+        parameters
+            p: numbers that the models of a `ModelFamily` may differ in.
+
+        See Also
+        --------
+        add_gear : constraints between joints.
+
+        Examples
+        --------
+        A bead on a taut string of 2 m, as a free point mass:
+
+        >>> from multibody import FD, Prismatic, point_mass
+        >>> b = ModelBuilder(name="bead")
+        >>> _ = b.add_body("x", 0, Prismatic("x"))
+        >>> _ = b.add_body("z", "x", Prismatic("z"), inertia=point_mass(1.0))
+        >>> b.add_constraint("string", lambda q: q["x"] ** 2 + q["z"] ** 2 - 4.0)
+        >>> FD(b.build(), [2.0, 0.0], [0.0, 3.0]).round(9) + 0.0  # towards the middle: v²/r
+        array([-4.5 , -9.81])
+        """
+        if (phi is None) == (velocity is None):
+            raise TypeError(f"constraint {name!r}: give either φ(t, q), or velocity=ψ(t, q, v)")
+        self._add_constraint(
+            Constraint(name, phi or velocity, parameters, of_velocities=phi is None)  # type: ignore[arg-type]
+        )
+
+    def add_gear(
+        self,
+        name: str,
+        driven: str,
+        ratios: Mapping[str, float] | None = None,
+        *,
+        offset: float = 0.0,
+        gamma: Callable[..., Any] | None = None,
+        parameters: ArrayLike = (),
+    ) -> None:
+        """Let the position of one joint follow those of others; see ``docs/gears.md``.
+
+        Parameters
+        ----------
+        name
+            Any name that no loop and no other constraint has.
+        driven
+            A body whose joint has one variable (or a variable, such as "cart.x").
+        ratios
+            ``{"link": 100.0}``: driven = Σ ratio · position + offset. Two or more make a
+            differential. Drivers may be driven themselves.
+        offset
+            Position of the driven joint where all drivers are at zero.
+        gamma
+            In place of ratios: γ(q), γ(t, q) or γ(t, q, p), the position of the driven joint.
+        parameters
+            p of γ.
+
+        Examples
+        --------
+        A wheel that turns twice as fast as another, and the other way:
+
+        >>> from multibody import FD, Revolute, Inertia
+        >>> b = ModelBuilder(gravity=(0, 0, 0))
+        >>> for name, size in (("large", 4.0), ("small", 1.0)):
+        ...     inertia = Inertia(1.0, (0, 0, 0), (size, size, size))
+        ...     _ = b.add_body(name, 0, Revolute(), inertia=inertia)
+        >>> b.add_gear("teeth", "small", {"large": -2.0})
+        >>> FD(b.build(), [0.0, 0.0], [0.0, 0.0], [8.0, 0.0])  # 4 + (−2)²·1 = 8 kg m²
+        array([ 1., -2.])
+        """
+        parts = (name, driven, ratios, offset, gamma, parameters)
+        self._add_constraint(gear_constraint(*parts))
+
+    def _add_constraint(self, constraint: Constraint) -> None:
+        taken = ChainMap[str, Any](self._joints, self._loops, self._constraints)
+        check_name(constraint.name, taken, "loop, joint or constraint")
+        self._constraints[constraint.name] = constraint
+
     def add_element(self, name: str, element: Element) -> None:
         """Add a force law, such as a motor, a bushing or a controller; see ``docs/elements.md``.
 
@@ -408,7 +519,8 @@ class ModelBuilder:
             contacts.append(Contact(name, body_a=a, body_b=b, **given))
         parts = (tuple(bodies), tuple(closing), tuple(springs))
         elements = tuple(NamedElement(name, element) for name, element in self._elements.items())
-        return Model(*parts, self.gravity, self.name, tuple(contacts), elements)
+        stated = tuple(self._constraints.values())
+        return Model(*parts, self.gravity, self.name, tuple(contacts), elements, stated)
 
     # ------------------------------------------------------------------ helpers
 
@@ -431,7 +543,10 @@ class ModelBuilder:
         if not (self._joints or self._declared):
             same = Plucker.identity()
             return self._bodies, given, dict.fromkeys((BASE, *self._bodies), same)
-        entries, loops, shifts = connect(self._bodies, self._declared, self._joints, self._order)
+        joints = self._joints
+        if self.unconnected == "free":
+            joints = {**joints, **floating(self._bodies, joints, self._order)}
+        entries, loops, shifts = connect(self._bodies, self._declared, joints, self._order)
         return entries, {**loops, **given}, shifts
 
     @staticmethod

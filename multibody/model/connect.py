@@ -16,10 +16,11 @@ import numpy as np
 from ..algebra.inertia import RigidInertia
 from ..algebra.plucker import Plucker
 from ..checks import Array
-from ..joints import Joint
+from ..joints import Free, Joint
 from .graph import BASE, Graph
+from .rules import force_elements
 
-__all__ = ["Connection", "Entry", "connect"]
+__all__ = ["Connection", "Entry", "connect", "floating"]
 
 
 @dataclass
@@ -119,6 +120,29 @@ def connect(
             )
         loops[name] = c
     return {name: result[name] for name in order}, loops, shifts
+
+
+def floating(
+    entries: Mapping[str, Entry], joints: Mapping[str, Connection], order: list[str]
+) -> dict[str, Connection]:
+    """Free joints for bodies that nothing connects with the base, one for each group of them."""
+    ends = [(entry.parent, name) for name, entry in entries.items()]
+    ends += [(c.predecessor, c.successor) for c in joints.values()]
+    found: dict[str, Connection] = {}
+    reached = {BASE}
+    for body in [BASE, *order]:
+        if body not in reached:
+            name = f"free joint of {body}"
+            same = Plucker.identity()
+            forces = force_elements(name, Free())
+            found[name] = Connection(BASE, body, Free(), same, same, forces, True)
+            reached.add(body)
+        growing = True
+        while growing:
+            new = {b for pair in ends if reached & set(pair) for b in pair} - reached
+            reached |= new
+            growing = bool(new)
+    return found
 
 
 def moved(X: Plucker, shift: Plucker) -> Plucker:

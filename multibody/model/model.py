@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,12 +22,14 @@ from ..checks import (
     QUATERNION_TOLERANCE,
     Array,
     ArrayLike,
+    floats,
     has_symbols,
     real_array,
     unit_quaternion,
 )
 from ..elements import Element, NamedElement
 from ..joints import Joint
+from .constraints import Constraint, bound
 from .contacts import Contact, check_duplicates, checked_contact
 from .rules import (
     FORCES,
@@ -46,7 +48,7 @@ from .rules import (
 if TYPE_CHECKING:
     from ..dynamics.arrays import Tree
 
-__all__ = ["Body", "Contact", "Loop", "Model", "PointSpring"]
+__all__ = ["Body", "Constraint", "Contact", "Loop", "Model", "PointSpring"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +138,7 @@ class Model:
     name: str = "model"
     contacts: tuple[Contact, ...] = ()
     elements: tuple[NamedElement, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
 
     def __post_init__(self) -> None:
         """Check everything, whoever made the parts, and keep copies that nobody can change."""
@@ -161,11 +164,21 @@ class Model:
                     "before children (0 is the base)"
                 )
         self._freeze()
+        stated = _checked(self.constraints, Constraint, lambda c, n: bound(c, self), len(bodies))
+        object.__setattr__(self, "constraints", stated)
+        closing = {loop.name for loop in self.loops}
+        for c in stated:
+            check_name(c.name, closing, "loop")
         check_masses(self)
         if self.elements and not has_symbols(
             np.concatenate([e.element.numbers for e in self.elements])
         ):
             FROM_DYNAMICS["check elements"](self)
+
+    @property
+    def bonds(self) -> tuple[Loop | Constraint, ...]:
+        """What binds the motions of the tree: loop joints, then constraints by functions."""
+        return (*self.loops, *self.constraints)
 
     def _freeze(self) -> None:
         """Make all arrays read-only: hash, tables and machine code are made from them once."""
@@ -272,22 +285,24 @@ class Model:
         own = rng.uniform(-1.0, 1.0, self.n_states)
         return np.concatenate([*(body.joint.random(rng) for body in self.bodies), own])
 
-    def _by_joint(self, operation: str, q: Array, other: Array, places: Sequence[slice]) -> Array:
-        return np.concatenate(
-            [
-                getattr(body.joint, operation)(q[iq], other[io])
-                for body, iq, io in zip(self.bodies, self.q_index, places)
-            ]
-        )
+    def integrate(
+        self, q: ArrayLike, v: ArrayLike, h: float = 1.0, *, t: float | None = None
+    ) -> Array:
+        """Position after a time h at constant joint velocities v, on every joint's manifold.
 
-    def integrate(self, q: ArrayLike, v: ArrayLike, h: float = 1.0) -> Array:
-        """Position after a time h at constant joint velocities v, on every joint's manifold."""
+        With `t`, what time does to q̇ by itself counts, too; without, v = 0 stays in place.
+        """
         q, v = self.check("q", q), self.check("v", v)
-        return np.append(self._by_joint("integrate", q, h * v, self.v_index), self._own(q))
+        when = {} if t is None else {"t": t}
+        joints = zip(self.bodies, self.q_index, self.v_index)
+        moved = [b.joint.integrate(q[i], v[k], h, **when) for b, i, k in joints]
+        return np.concatenate([*moved, self._own(q)])
 
     def difference(self, q: ArrayLike, q1: ArrayLike) -> Array:
         """Tangent vector that leads from q to q1, joint by joint."""
-        return self._by_joint("difference", self.check("q", q), self.check("q", q1), self.q_index)
+        q, q1 = self.check("q", q), self.check("q", q1)
+        joints = zip(self.bodies, self.q_index)
+        return np.concatenate([b.joint.difference(q[i], q1[i]) for b, i in joints])
 
     def normalise(self, q: ArrayLike) -> Array:
         """Position with unit quaternions."""
@@ -303,7 +318,8 @@ class Model:
     def is_rheonomic(self) -> bool:
         """Whether time moves some joint."""
         tree = any(body.joint.is_rheonomic for body in self.bodies)
-        return tree or any(loop.joint.is_rheonomic for loop in self.loops)
+        stated = any(c.is_rheonomic for c in self.constraints)
+        return tree or stated or any(loop.joint.is_rheonomic for loop in self.loops)
 
     @property
     def is_damped(self) -> bool:
@@ -369,6 +385,7 @@ class Model:
         for name, value in state.items():
             object.__setattr__(self, name, value)
         self._freeze()  # arrays come back from a pickle writable
+        object.__setattr__(self, "constraints", tuple(bound(c, self) for c in self.constraints))
 
     @cached_property
     def _digest(self) -> str:
@@ -388,6 +405,8 @@ class Model:
             parts += [c.name, c.predecessor, c.successor, _identity(c.joint)]
             for X in (c.placement_predecessor, c.placement_successor):
                 parts += [X.E.tobytes(), X.r.tobytes()]
+        for stated in self.constraints:
+            parts += [stated.name, stated.key(), stated.parameters]
         for s in self.springs:
             parts += [s.name, s.body_a, s.point_a.tobytes(), s.body_b, s.point_b.tobytes()]
             parts += [s.stiffness, s.damping, s.rest]
@@ -407,12 +426,16 @@ class Model:
 
     def __str__(self) -> str:
         closed = f", {_plural(len(self.loops), 'loop')}" if self.loops else ""
+        if self.constraints:
+            closed += f", {_plural(len(self.constraints), 'constraint')}"
         size = f"{_plural(self.n_bodies, 'body')}, nq = {self.nq}, nv = {self.nv}"
         lines = [f"{self.name}: {size}{closed}", "0 base"]
         lines += self._branches()
         for loop in self.loops:
             names = [self._name(loop.predecessor), self._name(loop.successor)]
             lines.append(f"loop {loop.name}: {names[0]} to {names[1]} by {loop.joint!r}")
+        for stated in self.constraints:
+            lines.append(f"constraint {stated.name}: {stated.description}")
         for contact in self.contacts:
             names = [self._name(contact.body_a), self._name(contact.body_b)]
             pair = "by a function" if contact.gap else f"{names[0]} with {names[1]}"
@@ -446,7 +469,7 @@ class Model:
 def _checked(parts: Any, kind: Any, check: Callable[[Any, int], Any], n: int) -> tuple[Any, ...]:
     """Parts of one kind, checked, under names that differ."""
     what = {Body: "body", Loop: "loop", PointSpring: "spring", Contact: "contact"}.get(
-        kind, "element"
+        kind, "constraint" if kind is Constraint else "element"
     )
     names: set[str] = set()
     found = []
@@ -465,7 +488,7 @@ def _number(body: Any, n: int, where: str) -> int:
 
 
 def _copied(X: Plucker) -> Plucker:
-    return Plucker._of(X.E.copy(), X.r.copy())
+    return Plucker._of(floats(X.E).copy(), floats(X.r).copy())
 
 
 def _body(body: Body, n: int) -> Body:
@@ -478,7 +501,7 @@ def _body(body: Body, n: int) -> Body:
         _number(body.parent, n, f"body {body.name!r}: parent"),
         joint,
         _copied(placement_of(body.placement, body.name)),
-        RigidInertia._of(inertia_of(body.inertia, body.name).array.copy()),
+        RigidInertia._of(floats(inertia_of(body.inertia, body.name).array).copy()),
         bool(body.reverse),
         **force_elements(body.name, joint, **given),
     )

@@ -49,7 +49,11 @@ LOOP = "#F0E442"  # joints that close loops: Okabe and Ito's yellow, which no bo
 #: Colour of contact forces.
 FORCE = "#c8102e"
 #: Kinds of variables by the first part of their names in the joints.
-POSITIONS = {"angles (rad)": ("angle", "bend"), "shifts (m)": ("shift", "x", "y", "z", "p")}
+POSITIONS = {
+    "angles (rad)": ("angle", "bend"),
+    "shifts (m)": ("shift", "x", "y", "z", "p"),
+    "directions": ("u",),
+}
 VELOCITIES = {
     "angular velocities (rad/s)": ("omega", *POSITIONS["angles (rad)"]),
     "velocities (m/s)": ("v", *POSITIONS["shifts (m)"]),

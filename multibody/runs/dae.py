@@ -7,6 +7,7 @@ Lagrangian, projection, Baumgarte.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from ..model import Model
 
 __all__ = ["as_dae", "as_mechanical", "closed_problem", "independent_rows"]
+
+log = logging.getLogger(__name__)
 
 MIXED = 1e-14  # smaller coefficients of combined constraints are rounding errors
 
@@ -120,7 +123,7 @@ def as_mechanical(
     check_consistent(model, q0, v0, t0)
     if not len(model.tree.acting_rows):
         raise ValueError(
-            f"{model.name!r}: the loops {[loop.name for loop in model.loops]} impose nothing that "
+            f"{model.name!r}: the loops {[loop.name for loop in model.bonds]} impose nothing that "
             "the tree does not (their Jacobian K is zero everywhere, rank 0), so that there is no "
             "multiplier; remove them, or use as_ivp, which does not need any"
         )
@@ -206,9 +209,15 @@ def _may_trace(model: Model, ways: Recursions, wanted: bool | None, *functions: 
             rows = 6 * model.n_bodies
             law = lambda t, x, p: np.ravel(outer(t, x[:nq], x[nq:], p))  # noqa: E731
             traced(law, n=n, params=k, outputs=rows)
-    except TracingError:
+    except TracingError as error:
         if wanted:
             raise
+        log.warning(
+            "%r: forces are called as Python functions in every evaluation, because they cannot be "
+            "traced (%s); traced=False says that this is meant",
+            model.name,
+            " ".join(str(error).split())[:300],
+        )
         return False
     return True
 

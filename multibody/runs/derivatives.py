@@ -116,7 +116,7 @@ def _forward(
     if model.nv == 0:
         return _no_derivatives(model, tangent)
     w = _loaded(model, q, v, t)
-    if model.loops:
+    if model.bonds:
         free = Stabilisation()
         _with_loops(model, w, tau, f_ext, free, GIVEN_ALONG if tangent else GIVEN_BY)
         return _results(w, tangent)
@@ -168,7 +168,7 @@ def _shortest_way(model: Model) -> Any:
     compiled = native.available() and not interpreting()
     compiled = compiled and all(body.joint.is_traceable for body in model.bodies)
     # Springs between points need external forces that are cleared, quaternions are checked.
-    plain = not (model.springs or model.loops or model.quaternion_places)
+    plain = not (model.springs or model.bonds or model.quaternion_places)
     if compiled and plain and model.nv:
         if not _run.is_compiled:
             return ordinary  # for the time being
@@ -420,7 +420,7 @@ def traced_derivatives(model: Model) -> Traced:
     """
     from integrators import traced
 
-    if model.loops:
+    if model.bonds:
         raise ValueError(f"{model.name!r} has loops; traced_derivatives serves trees")
     nq, nv = model.nq, model.nv
     tree = derivative_tree(model)

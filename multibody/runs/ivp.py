@@ -19,8 +19,9 @@ from integrators.tracing import TracingError
 from integrators.tracing import traced as traced_function
 
 from ..checks import Array, ArrayLike, check_rank_tolerance, one_of, real_array
+from ..dynamics.acting import acting
 from ..dynamics.functions import FD, position_rate
-from ..dynamics.loading import ForcesLike
+from ..dynamics.loading import ForcesLike, external_forces
 from ..dynamics.loops.closed_loop import RANK_TOLERANCE
 from .closed import TRACED_CONSTRAINTS, check_consistent, gap_invariants
 from .dae import closed_problem
@@ -66,6 +67,8 @@ def FD_x(
 ) -> Array:
     """State-space forward dynamics: ẋ = [q̇; v̇] for x = [q; v]; forces as in :func:`FD`.
 
+    Elements of the model act besides, and the rates of their own states are part of q̇.
+
     Examples
     --------
     >>> from multibody import mechanisms
@@ -73,6 +76,10 @@ def FD_x(
     array([ 1.  , -9.81])
     """
     q, v = split_state(model, x)
+    if model.elements:
+        acted = acting(model, t, q, v)
+        tau = acted.joint_forces() + (0.0 if tau is None else model.check("tau", tau))
+        f_ext = acted.wrenches() + external_forces(model, f_ext)
     return np.concatenate([position_rate(model, q, v, t=t), FD(model, q, v, tau, f_ext, t=t)])
 
 
@@ -212,7 +219,7 @@ def as_ivp(
         return with_contacts(*(model, *start, span, tau, f_ext, params, restitution_law), **how)
     gain = QUATERNION_GAIN if quaternions == "stabilise" else 0.0
     given = {name: value for name, value in options.items() if value is not None}
-    if model.loops:
+    if model.bonds:
         problem = _of_loops(
             model,
             start,
@@ -241,7 +248,7 @@ def as_ivp(
     driven = driven_variables(model, tau)
     undisturbed = f_ext is None and not model.elements
     invariants = conserved_quantities(model, driven) if undisturbed else {}
-    if model.loops:
+    if model.bonds:
         invariants |= gap_invariants(model)
 
     # Constant forces are the parameters of the problem, which may have others by now.

@@ -21,6 +21,7 @@ closed, for a state that tears them apart has no accelerations to speak of.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +29,10 @@ from scipy.linalg import solve_triangular
 
 from ..checks import Array
 from ..dynamics.loops.closed_loop import RANK_TOLERANCE
+from ..dynamics.loops.forces import point_forces
 from ..dynamics.loops.joint_law import constraint_count, loop_law
+from ..dynamics.loops.stated import law_sizes, stated_law
+from ..model.constraints import constraint_numbers
 
 if TYPE_CHECKING:
     from ..dynamics.derivatives.tree import DerivativeWorkspace
@@ -119,6 +123,8 @@ def loop_wrenches(model: Model, w: Any, multipliers: Array) -> Array:
         for body, sign in ((loop.successor, 1.0), (loop.predecessor, -1.0)):
             if body:
                 forces[body - 1] += sign * wrench
+    if model.constraints:
+        forces = forces + point_forces(model, np.array(w.q), multipliers, float(w.t[0]))
     return forces
 
 
@@ -137,7 +143,122 @@ def loop_terms(
         lam = multipliers[rows]
         K[rows], residual[rows], more = _one_loop(model, w, l, lam, alpha, beta)
         forces += more
+    for l in range(len(model.loops), len(model.bonds)):
+        rows = slice(a["loop_at"][l], a["loop_at"][l + 1])
+        lam = multipliers[rows]
+        K[rows], residual[rows], more = _one_constraint(model, w, l, lam, alpha, beta)
+        forces += more
     return LoopTerms(K, forces, residual)
+
+
+def _one_constraint(
+    model: Model, w: DerivativeWorkspace, l: int, lam: Array, alpha: float, beta: float
+) -> tuple[Array, Array, Array]:
+    """The same of a constraint by a function of q, v and points.
+
+    With its law's δ, K_v = ∂φ̇/∂v, φ̇, −γ′ and P = ∂φ̇/∂ẋ (``loops.stated``) the residual is
+
+        R₂ = K_v v̇ + P ẍ − γ′ + 2α φ̇ + β² δ,
+
+    and its force K_vᵀλ in joints, and Pᵀλ at the points.
+    """
+    a, nv, m, nd = model.tree.arrays, model.nv, len(lam), len(w.psi)
+    nq = model.nq - model.n_states
+    begin, end = a["point_at"][l - len(model.loops)], a["point_at"][l - len(model.loops) + 1]
+    points = [_Point(model, w, a["point_body"][k], a["points"][k]) for k in range(begin, end)]
+    size = 3 * len(points)
+    z = np.concatenate([w.q[:nq], w.v, *[p.place for p in points], *[p.velocity for p in points]])
+    value, slope = _stated_slopes(model, l)(float(w.t[0]), z)
+    dz = np.zeros((len(z), nd + nv))
+    dz[:nq, :nd] = _directions(model, w)
+    dz[nq : nq + nv, nd:] = np.eye(nv)
+    for k, p in enumerate(points):
+        dz[nq + nv + 3 * k : nq + nv + 3 * k + 3] = p.moved.T
+        dz[nq + nv + size + 3 * k : nq + nv + size + 3 * k + 3] = p.by_velocity.T
+    change = slope @ dz
+    begins = np.cumsum([0, m, m * nv, m, m, m * size])
+    delta, K_v, speed, gamma, push = (slice(i, j) for i, j in pairwise(begins))
+    K, P = value[K_v].reshape(m, nv).copy(), value[push].reshape(m, size)
+    dK, dP = change[K_v].reshape(m, nv, nd + nv), change[push].reshape(m, size, nd + nv)
+    residual = np.einsum("rkc,k->rc", dK, w.a_q) - change[gamma]
+    residual += 2.0 * alpha * change[speed] + beta**2 * change[delta]
+    forces = -np.einsum("rkc,r->kc", dK, lam)
+    for k, p in enumerate(points):
+        here = slice(3 * k, 3 * k + 3)
+        residual += np.einsum("rac,a->rc", dP[:, here], p.acceleration)
+        residual += P[:, here] @ p.by_acceleration.T
+        K += P[:, here] @ p.J_linear.T
+        # The force at the point changes, and its place.
+        F, dF = lam @ P[:, here], np.einsum("rac,r->ac", dP[:, here], lam)
+        forces -= p.J_angular @ np.cross(p.moved, F).T + p.J_linear @ dF
+    return K, residual, forces
+
+
+class _Point(_Side):
+    """A point of a body: its motion, and how place, velocity and acceleration answer."""
+
+    def __init__(self, model: Model, w: DerivativeWorkspace, body: int, r: Array) -> None:
+        super().__init__(model, w, body, np.eye(3), r)
+        x, count = self.r, len(w.psi) + model.nv
+        self.place = x
+        if body < 0:
+            self.velocity = self.acceleration = np.zeros(3)
+            self.moved = self.by_velocity = self.by_acceleration = np.zeros((count, 3))
+            self.J_angular = self.J_linear = np.zeros((model.nv, 3))
+            return
+        v, acc = self.at(w, w.vel[body], x), self.at(w, w.acc[body] - w.gravity, x)
+        psi, xi, zeta = (self.at(w, y, x) for y in (w.psi, w.xi, w.zeta))
+        J, chi = self.at(w, w.J, x), self.at(w, w.chi, x)
+        on = np.concatenate([self.moves_d, self.moves_v])[:, None]
+        moved = np.concatenate([psi, np.zeros_like(J)]) * on
+        full = self.at(w, w.acc[body], x)
+        dv = np.concatenate([_cross(psi, v) + xi, J]) * on
+        da = np.concatenate([_cross(psi, full) + _cross(xi, v) + zeta, _cross(J, v) + chi]) * on
+        spin = v[:3]
+        self.velocity, self.acceleration = v[3:], acc[3:] + np.cross(spin, v[3:])
+        self.moved = moved[:, 3:]
+        # About the point, which moves along.
+        self.by_velocity = dv[:, 3:] + np.cross(spin, self.moved)
+        self.by_acceleration = (
+            da[:, 3:]
+            + np.cross(acc[:3], self.moved)
+            + np.cross(dv[:, :3], self.velocity)
+            + np.cross(spin, self.by_velocity)
+        )
+        on_v = self.moves_v[:, None]
+        self.J_angular, self.J_linear = J[:, :3] * on_v, J[:, 3:] * on_v
+
+
+def _directions(model: Model, w: DerivativeWorkspace) -> Array:
+    """Change of the numbers in q along each direction; quaternions keep their norm."""
+    found = np.zeros((model.nq - model.n_states, len(w.psi)))
+    for i, (body, iq) in enumerate(zip(model.bodies, model.q_index)):
+        joint, columns = body.joint, slice(w.d_at[i], w.d_at[i + 1])
+        if w.varies[i]:
+            found[iq, columns] = np.eye(joint.nq)
+            continue
+        p = np.asarray(joint.parameters, dtype=float)
+        still = np.asarray(joint.rate(float(w.t[0]), w.q[iq], np.zeros(joint.nv), p), dtype=float)
+        for j, unit in enumerate(np.eye(joint.nv)):
+            moved = np.asarray(joint.rate(float(w.t[0]), w.q[iq], unit, p), dtype=float)
+            found[iq, columns.start + j] = moved - still
+    return found
+
+
+def _stated_slopes(model: Model, l: int) -> Any:
+    """Law of a constraint by a function and its Jacobian by [q; v]; made once."""
+    from integrators import traced
+
+    kept, name = model.tree.traced, f"slopes of constraint {l}"
+    if name not in kept:
+        constraint = model.constraints[l - len(model.loops)]
+        n, size = law_sizes(model, constraint)
+        p = np.array(constraint_numbers(model, constraint), dtype=float)
+        law = stated_law(model, constraint)
+        f = traced(lambda t, z: law(t, z, p), n=n, outputs=size)
+        J = f.jacobian()
+        kept[name] = lambda t, z: (np.asarray(f(t, z)), np.asarray(J(t, z)).reshape(size, n))
+    return kept[name]
 
 
 def _one_loop(

@@ -17,7 +17,7 @@ from integrators.problem import from_recipe
 from ..checks import Array, ArrayLike, real_array
 from ..dynamics.factor import l_solve_kernel, lt_solve_kernel, ltdl_kernel
 from ..dynamics.loops.closed_loop import constraints
-from ..dynamics.loops.independent import LoopClosure
+from ..dynamics.loops.closure import LoopClosure
 from ..dynamics.motion import energy
 from ..model.rules import refuse_contacts
 from .observing.observe import observables_of_states
@@ -147,7 +147,7 @@ def as_ivp_minimal(
 
     undisturbed = tau is None and f_ext is None
     conservative = undisturbed and not model.is_rheonomic and not model.is_damped
-    names = [f"y{k}" for k in range(size)]
+    names = list(closure.names)
     return IVP(
         f,
         np.concatenate([start, rate]),
@@ -156,7 +156,7 @@ def as_ivp_minimal(
         invariants={"energy": total} if conservative else {},
         name=f"{model.name}, minimal coordinates",
         state_names=(*names, *(f"d({name})" for name in names)),
-        review=_closure_review(closure) if model.loops else None,
+        review=_closure_review(closure) if model.bonds else None,
         observe=observe,
         watch=mechanism_watch(model, tau, f_ext, states),
     )

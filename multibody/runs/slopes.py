@@ -6,6 +6,7 @@ compiled kernels.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from ..model import Model
 
 __all__ = ["TRACED_BODIES", "Slopes"]
+
+log = logging.getLogger(__name__)
 
 #: Models with more bodies than this are not traced unless asked: compiling takes seconds.
 TRACED_BODIES = 40
@@ -142,16 +145,22 @@ class Slopes:
                     f = symbolic if len(self.params) else lambda t, x: symbolic(t, x)
                     kept[key] = traced(f, n=nq + model.nv, params=len(self.params))
                 return kept[key]
-            except TracingError:
+            except TracingError as error:
                 if trace:
                     raise
+                log.warning(
+                    "%r: forces are called as Python functions in every evaluation, because they "
+                    "cannot be traced (%s); traced=False says that this is meant",
+                    model.name,
+                    " ".join(str(error).split())[:300],
+                )
         return numeric if len(self.params) else lambda t, x: numeric(t, x)
 
     def jacobian(self, f: Any, trace: bool | None) -> Any:
         """∂f/∂x: traced if it is small, else by recursions along the tree."""
         from integrators.tracing import Traced
 
-        most = LOOP_JACOBIAN_STATES if self.model.loops else TRACED_JACOBIAN_STATES
+        most = LOOP_JACOBIAN_STATES if self.model.bonds else TRACED_JACOBIAN_STATES
         if isinstance(f, Traced) and f.n <= most:
             return _ExactJacobian(f)
         return StateJacobian(

@@ -69,7 +69,7 @@ def traced_fd(model: Model) -> Traced:
         w = symbolic_state(model, t, x)
         set_forces(model, w, p if model.nv else None, None)
         position_rates(w)
-        accelerate(w, Stabilisation() if model.loops else None)
+        accelerate(w, Stabilisation() if model.bonds else None)
         return np.concatenate([with_own_rates(model, w.q_dot, t, w.q, w.v), w.a_q])
 
     return _kept(model, "fd", lambda: traced(fd, n=model.nq + model.nv, params=model.nv))

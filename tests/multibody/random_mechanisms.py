@@ -1,8 +1,9 @@
 """Mechanisms drawn at random from everything that a model can have, in a state that is consistent.
 
-Trees, floating bases, loops (several, redundant ones too), drives, reversed joints, springs,
-dampers, stops, armature. A loop is closed where it is drawn: its frame on the successor is put
-where the joint, at a position drawn at random, wants it.
+Trees, floating bases, loops (several, redundant ones too), gears, constraints by functions,
+drives, reversed joints, joints made from functions, springs, dampers, stops, armature. A loop is
+closed where it is drawn: its frame on the successor is put where the joint, at a position drawn at
+random, wants it. So are gears (by their offset) and constraints (by a parameter).
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import numpy as np
 import multibody as mb
 from multibody.algebra.plucker import Plucker
 from multibody.mechanisms.random import random_joint, random_tree
-from multibody.model import Loop, Model, PointSpring
+from multibody.model import Constraint, Loop, Model, PointSpring
+from multibody.model.gearing import gear_constraint
 
 TREE = ("revolute", "prismatic", "helical", "cylindrical", "spherical", "universal", "planar")
 LOOPS = ("revolute", "spherical", "cylindrical", "universal", "prismatic", "planar")
@@ -36,8 +38,16 @@ class Drawn(NamedTuple):
     t: float
 
 
-def draw(seed, *, floating=None, loops=None, driven=None, elements=None, n=None):
-    """Draw a mechanism; what is None is drawn, too."""
+def bent_slide(q):
+    """A joint of one variable along a curve, which turns as it goes."""
+    c, s = np.cos(0.5 * q[0]), np.sin(0.5 * q[0])
+    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]), np.array(
+        [q[0], 0.2 * q[0] ** 2, s]
+    )
+
+
+def draw(seed, *, floating=None, loops=None, driven=None, elements=None, n=None, stated=0):
+    """Draw a mechanism; what is None is drawn, too, `stated` gears and constraints among it."""
     rng = np.random.default_rng(seed)
 
     def choose(given, chance):
@@ -52,17 +62,23 @@ def draw(seed, *, floating=None, loops=None, driven=None, elements=None, n=None)
         nothing = dict.fromkeys((*FORCES, "limits"), np.zeros(0))
         bodies[-1] = replace(bodies[-1], joint=mb.Driven(mb.Revolute("x"), swing), **nothing)
         model = replace(model, bodies=tuple(bodies))
+    if stated is None and rng.random() < 0.3:
+        model = with_custom_joint(model, rng)
     if choose(elements, 0.6):
         model = with_elements(model, rng)
     q, t = model.random(rng), float(rng.uniform(0.1, 1.0))
     for k in range(loops):
         model = with_loop(model, rng, q, t, f"loop{k}")
+    for k in range(int(rng.integers(0, 3)) if stated is None else stated):
+        model = with_constraint(model, rng, q, t, f"stated{k}")
     v = rng.uniform(-1.0, 1.0, model.nv)
-    if model.loops:
+    if model.bonds:
         try:
             v = mb.consistent_velocity(model, q, v, t=t)
         except mb.AssemblyError:  # the loops hold what the drive wants to move
-            return draw(seed, floating=floating, loops=loops, driven=False, n=n)
+            if not driven:  # or constraints contradict each other
+                return draw(seed, floating=floating, loops=loops, driven=False, n=n)
+            return draw(seed, floating=floating, loops=loops, driven=False, n=n, stated=stated)
     return Drawn(
         model, q, v, rng.uniform(-2, 2, model.nv), rng.uniform(-2, 2, (model.n_bodies, 6)), t
     )
@@ -100,3 +116,90 @@ def with_loop(model, rng, q, t, name):
     X_S = X_J * X_P * X_p * X_s.inverse()
     loop = Loop(name, int(ends[0]), int(ends[1]), joint, X_P, X_S)
     return replace(model, loops=(*model.loops, loop))
+
+
+def with_custom_joint(model, rng):
+    """A joint made from a function in place of one that is drawn."""
+    k = int(rng.integers(model.n_bodies))
+    bodies = list(model.bodies)
+    nothing = dict.fromkeys((*FORCES, "limits"), np.zeros(0))
+    bodies[k] = replace(bodies[k], joint=mb.UserJoint(bent_slide, ["x"]), **nothing)
+    return replace(model, bodies=tuple(bodies))
+
+
+# ---------------------------------------------------------------------- constraints by functions
+
+
+class Coupling:
+    """q_b − ρ sin q_a − p, and with time if it is to be."""
+
+    def __init__(self, a, b, moves):
+        self.a, self.b, self.moves = a, b, moves
+
+    def __call__(self, t, q, p):
+        moved = 0.1 * np.sin(3.0 * t) if self.moves else 0.0
+        return q[self.b] - p[0] * np.sin(q[self.a]) - p[1] - moved
+
+
+class String:
+    """A taut string between points of two bodies: |x|² − p."""
+
+    def __init__(self, ends, points):
+        self.ends, self.points = ends, points
+
+    def __call__(self, t, q, p):
+        x = q.point(self.ends[0], self.points[0]) - q.point(self.ends[1], self.points[1])
+        return x[0] * x[0] + x[1] * x[1] + x[2] * x[2] - p[0]
+
+
+class Skate:
+    """A point that moves in a plane only, as far as its velocity is concerned."""
+
+    def __init__(self, body, point, normal):
+        self.body, self.point, self.normal = body, point, normal
+
+    def __call__(self, t, q, v, p):
+        u = v.point(self.body, self.point)
+        return sum(float(n) * x for n, x in zip(self.normal, u)) + p[0] * v[0]
+
+
+def with_constraint(model, rng, q, t, name):
+    """Add a gear, a coupling, a string or a skate that holds at this position."""
+    singles = [
+        (at, place)
+        for at, place in enumerate(model.q_names)
+        if any(
+            b.joint.rate_is_velocity and iq.start <= at < iq.stop
+            for b, iq in zip(model.bodies, model.q_index)
+        )
+    ]
+    kind = rng.choice(["gear", "coupling", "string", "skate"])
+    if kind in ("gear", "coupling") and len(singles) < 2:
+        kind = "string"
+    parameters, function, speeds = (), None, False
+    if kind == "gear":
+        chosen = rng.permutation(len(singles))[: int(rng.integers(2, min(4, len(singles) + 1)))]
+        (b, driven), *drivers = [singles[k] for k in chosen]
+        ratios = {place: float(rng.uniform(-3, 3)) for _, place in drivers}
+        offset = q[b] - sum(r * q[a] for (a, _), r in zip(drivers, ratios.values()))
+        made = gear_constraint(name, driven, ratios, float(offset), None, ())
+        return replace(model, constraints=(*model.constraints, made))
+    if kind == "coupling":
+        (b, driven), (a, leader) = [singles[k] for k in rng.permutation(len(singles))[:2]]
+        moves, ratio = bool(rng.random() < 0.3), float(rng.uniform(-1, 1))
+        function = Coupling(leader, driven, moves)
+        moved = 0.1 * np.sin(3.0 * t) if moves else 0.0
+        parameters = (ratio, float(q[b] - ratio * np.sin(q[a]) - moved))
+    else:
+        ends = [int(k) for k in rng.choice(model.n_bodies + 1, 2, replace=False)]
+        points = rng.uniform(-0.5, 0.5, (2, 3))
+        if kind == "string":
+            function = String(ends, points)
+            poses = mb.kinematics(model, q, t=t).poses
+            x = [poses[i].R @ r + poses[i].p for i, r in zip(ends, points)]
+            parameters = (float(np.sum((x[0] - x[1]) ** 2)),)
+        else:
+            function, speeds = Skate(max(ends), points[0], rng.standard_normal(3)), True
+            parameters = (float(rng.uniform(-0.5, 0.5)),)
+    made = Constraint(name, function, parameters, of_velocities=speeds)
+    return replace(model, constraints=(*model.constraints, made))

@@ -268,7 +268,7 @@ class OfFamily:
             else:
                 rows.y0[k] = starts.y0[i]
         ready = np.flatnonzero(rows.stage == "")
-        if model.loops and ready.size:
+        if model.bonds and ready.size:
             self._check_branches(rows, ready)
 
     def _check_branches(self, rows: Rows, ready: NDArray[np.int64]) -> None:
@@ -325,9 +325,9 @@ class OfFamily:
         own = type(plan.start) is not GivenState or isinstance(plan.start.values, Mapping)
         for k in map(int, np.flatnonzero(rows.stage == "")):
             try:
-                model = self.family.model(rows.p[k]) if own or base.loops else base
+                model = self.family.model(rows.p[k]) if own or base.bonds else base
                 state = plan.start_of_model(model, rows.parameters(k))
-                if model.loops:
+                if model.bonds:
                     check_consistent(model, state[: model.nq], state[model.nq :], plan.t_span[0])
                 rows.y0[k] = state
             except RunFailed as failure:
@@ -385,7 +385,7 @@ class OfFamily:
             _, seen = self._made(rows, k, {})
             q, v = np.split(rows.y0[k], [seen.model.nq])
             v = v + rng.standard_normal(v.size)
-            if seen.model.loops:
+            if seen.model.bonds:
                 v = consistent_velocity(seen.model, q, v, t=t0)
             samples.append((seen, t0, np.concatenate([q, v])))
         return samples

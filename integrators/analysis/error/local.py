@@ -30,6 +30,7 @@ from .one_step import (
     as_problem,
     exact_flow,
     is_implicit,
+    method_of,
     method_order,
     resolve,
     states_at,
@@ -124,7 +125,7 @@ def local_errors(
         raise ValueError(f"along must be 'exact' or 'numerical', got {along!r}")
     if isinstance(problem, Solution):
         ivp, t, states = _of_solution(problem)
-        method = problem.method if method is None else method
+        method = method_of(problem) if method is None else method
         along = "numerical"
     else:
         ivp = as_problem(problem)

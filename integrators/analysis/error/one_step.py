@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...methods.multistep import Multistep
+from ...methods.multistep.variable import BDF
 from ...methods.names import method_name, named_method
+from ...methods.runge_kutta.radau_variable import VariableRadau
 from ...problem import IVP
 from ...runs.solution import Solution
 from ...solve import solve
@@ -24,6 +26,7 @@ __all__ = [
     "as_problem",
     "exact_flow",
     "is_implicit",
+    "method_of",
     "method_order",
     "resolve",
     "states_at",
@@ -60,9 +63,22 @@ def method_order(method: Any) -> int:
 
 
 def is_implicit(method: Any) -> bool:
-    """Whether a method is an implicit tableau, and so perhaps chosen for stiffness."""
+    """Whether a method is an implicit one, and so perhaps chosen for stiffness."""
     found = resolve(method)
+    if isinstance(found, BDF | VariableRadau):
+        return True
     return isinstance(found, Tableau) and not found.is_explicit
+
+
+def method_of(solution: Solution) -> Any:
+    """The method of a run: the one that was chosen, if the choice was left to ``solve``."""
+    chosen = list(dict.fromkeys(phase.method for phase in solution.phases))
+    if len(chosen) > 1:
+        raise ValueError(
+            f"the method of the run was chosen on the way ({', '.join(chosen)}), so that there is "
+            "no one formula to look at; solve with one of them, method=..."
+        )
+    return chosen[0] if chosen else solution.method
 
 
 def step_map(problem: IVP, method: Any) -> StepMap:

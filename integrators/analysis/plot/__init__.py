@@ -14,6 +14,7 @@ _WHERE: dict[str, str] = {
     "amplification": "method",
     "dispersion_curves": "method",
     "report_figure": "method",
+    "rooted_trees": "trees",
     "stability_region": "method",
     # the problem and the error
     "dae_structure": "systems",
@@ -27,6 +28,12 @@ _WHERE: dict[str, str] = {
     "several_solutions": "problem",
     "step_limits": "problem",
     "taylor_polynomials": "problem",
+    # files
+    "save_figure": "saving",
+    # solutions
+    "phase_portrait": "solution",
+    "plot_error": "solution",
+    "slope_field": "solution",
     # the studies
     "convergence": "study",
     "drift": "constraints",

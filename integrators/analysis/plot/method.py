@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ..method.amplification import StabilityFunction, as_stability_function
 from ..method.multistep import as_multistep
 from ..method.oscillation import Dispersion, dispersion
+from ..method.sampled import SampledStability, as_sampled
 from .multistep import draw_regions
 from .style import COLOURS, INK, LEGEND, QUIET, legend_beside, line_style, new_axes, plain, tidy
 
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
 __all__ = ["amplification", "dispersion_curves", "report_figure", "stability_region"]
 
 YES, NO = COLOURS[2], COLOURS[1]
+SAMPLED_REACH = 10.0  # to each side, of a function without coefficients
 SHADE, STAR = "#a6cee3", "#fdd0a2"
-POINTS = 401
+POINTS, FEWER_POINTS = 401, 81
 PAGE = (8.27, 11.69)  # inches: A4
 MOST_COLUMNS = 92  # a tableau with longer lines is drawn as a picture
 LINE = 118  # characters on a line of the report
@@ -54,9 +56,10 @@ def stability_region(
     Parameters
     ----------
     methods
-        A tableau, the name of a scheme, a stability function, a multistep method, or a list of
-        them. One region is shaded (of a multistep method with its root locus); several are drawn
-        by their boundaries.
+        A tableau, the name of a scheme, a stability function, a multistep method, a function R(z),
+        a function ``step(f, t, y, h)`` (implicit ones are applied to y' = λy point by point), or a
+        list of them. One region is shaded (of a multistep method with its root locus); several are
+        drawn by their boundaries.
     ax
         Axes to draw into; by default those of a new figure.
     order_star
@@ -71,15 +74,22 @@ def stability_region(
     >>> ax.get_xlabel()
     'Re z'
     """
-    several = [as_multistep(m) or as_stability_function(m) for m in _several(methods)]
-    functions = [R for R in several if isinstance(R, StabilityFunction)]
+    several = [
+        as_multistep(m) or as_sampled(m) or as_stability_function(m) for m in _several(methods)
+    ]
+    functions = [R for R in several if isinstance(R, StabilityFunction | SampledStability)]
     if len(functions) < len(several):
         if order_star:
             raise ValueError("order stars are drawn of one-step methods; leave order_star out")
-        return draw_regions(several, ax, window)
+        known = [m for m in several if not isinstance(m, SampledStability)]
+        if len(known) < len(several):
+            raise ValueError("functions are drawn beside one-step methods; draw them by themselves")
+        return draw_regions(known, ax, window)
     ax = new_axes(ax, (5.2, 5.0))
     left, right, bottom, top = window or _window(functions, order_star)
-    x, y = np.linspace(left, right, POINTS), np.linspace(bottom, top, POINTS)
+    slow = any(isinstance(R, SampledStability) and not R.quick for R in functions)
+    points = FEWER_POINTS if slow else POINTS
+    x, y = np.linspace(left, right, points), np.linspace(bottom, top, points)
     Z = x[None, :] + 1j * y[:, None]
     ax.axhline(0, color=QUIET, linewidth=0.7, zorder=1)
     ax.axvline(0, color=QUIET, linewidth=0.7, zorder=1)
@@ -110,7 +120,9 @@ def stability_region(
     return ax
 
 
-def _mark_poles(ax: Axes, R: StabilityFunction, window: Window, zeros: bool) -> None:
+def _mark_poles(
+    ax: Axes, R: StabilityFunction | SampledStability, window: Window, zeros: bool
+) -> None:
     left, right, bottom, top = window
 
     def inside(points: NDArray[np.complex128]) -> NDArray[np.complex128]:
@@ -130,14 +142,14 @@ def _mark_poles(ax: Axes, R: StabilityFunction, window: Window, zeros: bool) -> 
         ax.legend(loc="upper right", bbox_to_anchor=(1.0, -0.1), ncols=2, fontsize=8, **LEGEND)
 
 
-def _log_modulus(R: StabilityFunction, Z: NDArray[np.complex128]) -> NDArray[np.float64]:
+def _log_modulus(R: Any, Z: NDArray[np.complex128]) -> NDArray[np.float64]:
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         level = np.log(np.abs(R(Z)))
     limited: NDArray[np.float64] = np.clip(np.nan_to_num(level, nan=700.0), -700.0, 700.0)
     return limited
 
 
-def _window(functions: Sequence[StabilityFunction], order_star: bool) -> Window:
+def _window(functions: Sequence[Any], order_star: bool) -> Window:
     """A window with everything of interest: bounded regions, and the poles of implicit methods."""
     boxes = [_extent(R, order_star) for R in functions]
     left, right = min(b[0] for b in boxes), max(b[1] for b in boxes)
@@ -148,7 +160,9 @@ def _window(functions: Sequence[StabilityFunction], order_star: bool) -> Window:
     return left, right, -height, height
 
 
-def _extent(R: StabilityFunction, order_star: bool) -> tuple[float, float, float]:
+def _extent(R: Any, order_star: bool) -> tuple[float, float, float]:
+    if isinstance(R, SampledStability):
+        return _sampled_extent(R)
     if not R.is_polynomial:
         far = 1.9 * float(np.max(np.abs(R.poles)))
         far = max(far, 4.0)
@@ -165,6 +179,19 @@ def _extent(R: StabilityFunction, order_star: bool) -> tuple[float, float, float
         span = 1.3 * max(-left, height)
         return -span, span, span
     return left - margin, max(right, 0.0) + margin, height + margin
+
+
+def _sampled_extent(R: SampledStability) -> tuple[float, float, float]:
+    """Where a function changes between stable and unstable, looked for on a coarse grid."""
+    x, y = np.linspace(-SAMPLED_REACH, SAMPLED_REACH, 41), np.linspace(0, SAMPLED_REACH, 21)
+    stable = _log_modulus(R, x[None, :] + 1j * y[:, None]) <= 0
+    few = stable if np.sum(stable) < stable.size / 2 else ~stable
+    columns, rows = np.flatnonzero(few.any(axis=0)), np.flatnonzero(few.any(axis=1))
+    if not columns.size:
+        return -4.0, 4.0, 4.0
+    margin = 0.15 * max(x[columns[-1]] - x[columns[0]], y[rows[-1]], 2.0)
+    left, right = min(x[columns[0]], 0.0) - margin, max(x[columns[-1]], 0.0) + margin
+    return float(left), float(right), float(y[rows[-1]] + margin)
 
 
 # ---------------------------------------------------------------------- along the axes

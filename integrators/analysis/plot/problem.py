@@ -20,7 +20,14 @@ from ..problem.lipschitz import Constant, Quotients
 from ..problem.picard import Picard
 from ..problem.stiffness import Stiffness
 from ..problem.taylor import Expansion
-from .style import COLOURS, LEGEND, MARKERS, label_numbers, labelled_axes, line_style
+from .style import (
+    COLOURS,
+    MARKERS,
+    label_numbers,
+    labelled_axes,
+    legend_beside,
+    line_style,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,7 +93,7 @@ def euler_bounds(bounds: EulerBounds, ax: Axes | None = None) -> Axes:
         label=f"true error: {bounds.largest_error:.4g}",
     )  # fmt: skip
     ax.set_yscale("log")
-    ax.legend(**LEGEND)
+    legend_beside(ax)
     return ax
 
 
@@ -126,7 +133,7 @@ def difference_quotients(
             label=f"at y = {where}: {word}", **_marked(k),
         )  # fmt: skip
     ax.invert_xaxis()
-    ax.legend(**LEGEND)
+    legend_beside(ax)
     return ax
 
 
@@ -156,7 +163,7 @@ def several_solutions(existence: Existence, t: Any = None, ax: Axes | None = Non
     for k, solution in enumerate(existence.solutions):
         ax.plot(times, solution(times), label=names[k % 2], linewidth=2, **line_style(k))
     ax.plot([existence.t0], [existence.y0[0]], "o", color=TRUE)
-    ax.legend(**LEGEND)
+    legend_beside(ax)
     return ax
 
 
@@ -198,7 +205,7 @@ def picard_iterates(
     if exact is not None:
         values = [np.atleast_1d(exact(s))[component] for s in t]
         ax.plot(t, values, color=TRUE, linewidth=2.5, alpha=0.6, label="exact", zorder=1)
-    ax.legend(**LEGEND)
+    legend_beside(ax)
     return ax
 
 
@@ -239,7 +246,7 @@ def taylor_polynomials(
     room = 0.5 * (high - low) or 1.0
     ax.set_ylim(low - room, high + room)  # polynomials run away
     ax.plot(listed[0].x0, [float(listed[0].function(listed[0].x0[0]))], "o", color=TRUE)
-    ax.legend(**LEGEND)
+    legend_beside(ax)
     return ax
 
 
@@ -270,7 +277,7 @@ def eigenvalues(stiffness: Stiffness, ax: Axes | None = None) -> Axes:
         ax.set_yscale("symlog", linthresh=max(1e-3 * largest, 1e-12))
     ax.axhline(0, color=TRUE, linewidth=0.8)
     if len(real) <= 8:
-        ax.legend(**LEGEND)
+        legend_beside(ax)
     return ax
 
 
@@ -302,7 +309,7 @@ def step_limits(stiffness: Stiffness, ax: Axes | None = None) -> Axes:
         )  # fmt: skip
     ax.plot(t, accurate, label="accuracy", **line_style(0))
     ax.set_yscale("log")
-    ax.legend(**LEGEND)
+    legend_beside(ax)
     return ax
 
 
@@ -350,7 +357,7 @@ def global_error(
         asked = first.rtol * size + float(np.max(first.atol))
         ax.axhline(asked, color=COLOURS[3], linestyle=":", label="tolerance")
     ax.set_yscale("log")
-    ax.legend(**LEGEND)
+    legend_beside(ax)
     return ax
 
 
@@ -384,7 +391,7 @@ def local_errors(errors: LocalErrors | Sequence[LocalErrors], ax: Axes | None = 
             **line_style(k),
         )
     ax.set_yscale("log")
-    ax.legend(**LEGEND)
+    legend_beside(ax)
     return ax
 
 
@@ -420,5 +427,5 @@ def richardson_table(richardson: Richardson, ax: Axes | None = None, *, exact: A
                 richardson.steps[k:], _positive(gaps), markersize=4, label=label, **_marked(k)
             )
     label_numbers(ax)
-    ax.legend(**LEGEND)
+    legend_beside(ax)
     return ax

@@ -11,7 +11,7 @@ too, other values are tried for what was not given.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ NOT_GIVEN = 1e3  # such a change of a value that was not given counts as 1 of on
 LEADING = 1e6  # the same for leading derivatives, which follow from the others
 CONSISTENT = 1e-9  # a residual below this part of its terms is none
 RANK = 1e-12  # singular values below this part of the largest are rounding errors
+SAME = 1e-12  # a fixed value that moves by less has stayed
 MOST_STEPS = 60
 TRIES = 6  # with other values for what was not given
 LARGEST_DENSE = 500
@@ -77,6 +78,26 @@ class Start:
     def values(self) -> dict[str, float]:
         """All values by name."""
         return {name: float(x) for name, x in zip(self.names, self.X)}
+
+    def with_params(self, array: DerivativeArray, params: Array, near: Array | None) -> Start:
+        """Return the start for other parameters: fixed values stay.
+
+        `near` is the nearest consistent X, and will do if no fixed value moved.
+        """
+        held = [_place(self.names, name) for name in self.fixed]
+        if near is not None and np.allclose(near[held], self.X[held], rtol=SAME, atol=SAME):
+            moved = dict(zip(self.names, near - self.X))
+            residuals = array.residuals(self.t, near, params)
+            return replace(
+                self,
+                X=near,
+                params=np.array(params, dtype=float),
+                changes={name: x + moved[name] for name, x in self.changes.items()},
+                residuals={name: float(r) for name, r in zip(array.row_names, residuals)},
+            )
+        fixed = {name: self[name] for name in self.fixed}
+        guess = {name: self[name] - self.changes[name] for name in self.given}
+        return consistent(array, self.t, fixed, guess, params, self.X)
 
     def __getitem__(self, name: str) -> float:
         return float(self.X[_place(self.names, name)])
@@ -149,12 +170,22 @@ def _too_high(array: DerivativeArray, name: str) -> str:
     return ""
 
 
-def consistent(array: DerivativeArray, t: float, fixed: Any, guess: Any, params: Array) -> Start:
-    """Find the consistent start nearest to a guess; see :meth:`integrators.DAE.consistent`."""
+def consistent(
+    array: DerivativeArray,
+    t: float,
+    fixed: Any,
+    guess: Any,
+    params: Array,
+    around: Array | None = None,
+) -> Start:
+    """Find the consistent start nearest to a guess; see :meth:`integrators.DAE.consistent`.
+
+    Values that are not given start from those of `around`, or from zeros.
+    """
     held, near = _entries(array, fixed, "fixed"), _entries(array, guess, "guess")
     for place in sorted(set(held) & set(near)):
         raise ValueError(f"{array.names[place]} is both fixed and guessed; give it once")
-    first = np.zeros(array.size)
+    first = np.zeros(array.size) if around is None else around.copy()
     for place, value in {**near, **held}.items():
         first[place] = value
     weights = np.full(array.size, NOT_GIVEN)

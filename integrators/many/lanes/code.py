@@ -73,6 +73,7 @@ class LaneCode:
         found.first_step, found.exponent = first_step, 1 / (self.estimate_order + 1)
         found.tasks, found.n_events = int(bool(self.tasks)), len(self.tasks.directions)
         found.projects = int(self.tasks.project is not None)
+        found.jumps = int(self.tasks.resets is not None)
         found.looks_inside = int(self.tasks.needs_dense)
         if self.newton is not None:
             rows, size = self.newton.rows, self.block.y.stop - self.block.y.start
@@ -125,6 +126,7 @@ class LaneCode:
             first=np.zeros((3, LANES)),
             rtol=block[rows.rtol],
             atol=block[rows.atol],
+            next_time=np.full(LANES, np.nan),
             Q=np.zeros((self.degree * n, LANES)),
             **self._newton_fields(n),
             **self.tasks.fields(n, notes),

@@ -43,10 +43,10 @@ def end_of_step(w, l):
 
 
 @kernel
-def holds_output(w, l):
-    """Whether there is an output time inside the step of a lane."""
-    k = w.run[NEXT_OUTPUT, l]
-    return k < w.t_eval.shape[0] and (w.first[1, l] - w.t_eval[k]) * w.h[l] >= 0.0
+def next_output(w, l, k):
+    """Let the k-th output time be the next one of a lane."""
+    w.run[NEXT_OUTPUT, l] = k
+    w.next_time[l] = w.t_eval[k] if k < w.t_eval.shape[0] else np.nan  # no step ends behind NaN
 
 
 @kernel
@@ -56,36 +56,50 @@ def outputs(w, ready):
     `ready` says whether the polynomials have been found.
     """
     n = w.y.shape[0]
-    times = w.t_eval
-    any_due = False
+    ends, due, theta, h, t = w.first[1], w.first[2], w.theta, w.h, w.lane[T]
+    next_time, norms, idle, last = w.next_time, w.results[0], w.lane[IDLE], w.lane[T_END]
+    if w.fixed == 1:
+        for l in range(LANES):
+            ends[l] = end_of_step(w, l)
+            norms[l] = 0.0
+    else:
+        for l in range(LANES):
+            ends[l] = last[l] if h[l] == last[l] - t[l] else t[l] + h[l]
+    count = 0.0
     for l in range(LANES):
-        w.first[1, l] = end_of_step(w, l)
-        due = w.lane[IDLE, l] == 0.0 and (w.fixed == 1 or w.results[0, l] <= 1.0)
-        for m in range(n):
-            due = due and np.isfinite(w.y_new[m, l])
-        w.theta[l] = 0.0
-        w.first[2, l] = 1.0 if due and holds_output(w, l) else 0.0
-        any_due = any_due or w.first[2, l] == 1.0
-    if any_due and not ready:
+        inside = (ends[l] - next_time[l]) * h[l] >= 0.0 and norms[l] <= 1.0 and idle[l] == 0.0
+        due[l] = 1.0 if inside else 0.0
+        count += due[l]
+    if count == 0.0:
+        return
+    for l in range(LANES):
+        if due[l] == 1.0:
+            for m in range(n):
+                if not np.isfinite(w.y_new[m, l]):
+                    due[l] = 0.0
+    if not ready:
         polynomials_of_step(w)
-    while any_due:
+    y_eval, y_new, x, y, Q, run, interpolate = (
+        w.y_eval, w.y_new, w.x, w.y, w.Q, w.run, w.interpolate
+    )  # fmt: skip
+    while count > 0.0:
         for l in range(LANES):
-            if w.first[2, l] == 1.0:
-                w.theta[l] = (times[w.run[NEXT_OUTPUT, l]] - w.lane[T, l]) / w.h[l]
-        call_lanes(w.interpolate, w.theta, w.Q, w.y, w.x)
-        any_due = False
+            theta[l] = (next_time[l] - t[l]) / h[l] if due[l] == 1.0 else 0.0
+        call_lanes(interpolate, theta, Q, y, x)
+        count = 0.0
         for l in range(LANES):
-            if w.first[2, l] == 1.0:
-                run = w.run[RUN, l]
-                k = w.run[NEXT_OUTPUT, l]
-                at_end = times[k] == w.first[1, l]
-                for m in range(n):
-                    w.y_eval[run, m, k] = w.y_new[m, l] if at_end else w.x[m, l]
-                w.run[NEXT_OUTPUT, l] = k + 1
-                if holds_output(w, l):
-                    any_due = True
+            if due[l] == 1.0:
+                k, row = run[NEXT_OUTPUT, l], run[RUN, l]
+                if next_time[l] == ends[l]:
+                    for m in range(n):
+                        y_eval[row, m, k] = y_new[m, l]
                 else:
-                    w.first[2, l] = 0.0
+                    for m in range(n):
+                        y_eval[row, m, k] = x[m, l]
+                next_output(w, l, k + 1)
+                if not (ends[l] - next_time[l]) * h[l] >= 0.0:
+                    due[l] = 0.0
+                count += due[l]
 
 
 @kernel

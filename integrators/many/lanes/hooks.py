@@ -28,7 +28,10 @@ from .rows import (
     AGAIN,
     ENDED_BY_EVENT,
     IDLE,
+    INTEGRAL,
     LANES,
+    LARGEST,
+    LEAVING,
     NEXT_OUTPUT,
     OUTCOME,
     REJECTED,
@@ -37,10 +40,7 @@ from .rows import (
     T,
 )
 
-__all__ = ["INTEGRAL", "LARGEST", "NODES", "SMALLEST", "WEIGHTS", "after_step", "at_start"]
-
-# Kinds of what is kept of a function.
-LARGEST, SMALLEST, INTEGRAL = range(3)
+__all__ = ["NODES", "WEIGHTS", "after_step", "at_start"]
 
 # Gauss–Lobatto, seven nodes on [0, 1], exact up to degree 11 (Abramowitz & Stegun, Table 25.6).
 _INNER = (0.830223896278566929872, 0.468848793470714213804)
@@ -176,6 +176,9 @@ def bracket(w, e, l):
         if not product > 0.0:
             if product < 0.0:
                 changes += 1
+                if i == 1 and abs(g[0, e, l]) == LEAVING:  # back at once: `solve` has a look
+                    w.lane[OUTCOME, l] = AGAIN
+                    return False
                 rising = 1.0 if g[i, e, l] > 0.0 else -1.0
                 if w.direction[e] == 0.0 or rising * w.direction[e] > 0.0:
                     w.bracket[0, l], w.bracket[1, l] = SAMPLES[i - 1], SAMPLES[i]
@@ -263,11 +266,12 @@ def happen(w, l):
     run = w.run[RUN, l]
     first = 2.0
     for e in range(events):
-        if w.zero[e, l] > 0.0 and w.terminal[e] > 0 and w.event_count[run, e] + 1 >= w.terminal[e]:
+        if w.zero[e, l] > 0.0 and (w.has_reset[e] == 1 or ends(w, l, e)):
             first = min(first, w.zero[e, l])
+    together = max(TOGETHER, w.rtol[l]) if w.jumps == 1 else TOGETHER
     for e in range(events):  # what happens with it at one instant is for `solve` to sort out
         near = abs(w.zero[e, l] - first)
-        if w.zero[e, l] > 0.0 and 0.0 < near < TOGETHER:
+        if w.zero[e, l] > 0.0 and 0.0 < near < together:
             w.lane[OUTCOME, l] = AGAIN
             return
     alike = 0
@@ -290,19 +294,35 @@ def happen(w, l):
             w.event_t[run, e, at] = w.first[0, l]
             for m in range(w.y.shape[0]):
                 w.event_y[run, e * w.event_t.shape[2] + at, m] = w.x[m, l]
+            ended = ends(w, l, e)
             w.event_count[run, e] += 1
             if theta == first:
-                stop_at(w, l, theta)
+                go_to(w, l, theta)
+                if ended:
+                    stop_at(w, l)
+                else:
+                    w.jump[l] = e  # see ``jumps``
 
 
 @kernel
-def stop_at(w, l, theta):
-    """End the run of a lane inside its last step, whose state there is in x."""
+def ends(w, l, e):
+    """Whether the next occurrence of an event ends the run of a lane."""
+    return w.terminal[e] > 0 and w.event_count[w.run[RUN, l], e] + 1 >= w.terminal[e]
+
+
+@kernel
+def go_to(w, l, theta):
+    """Let the step of a lane end at part theta of it; the state there is in x."""
     w.end[l] = theta
-    w.lane[OUTCOME, l] = ENDED_BY_EVENT
     w.lane[T, l] = w.first[0, l]
     for m in range(w.y.shape[0]):
         w.y[m, l] = w.x[m, l]
+
+
+@kernel
+def stop_at(w, l):
+    """End the run of a lane inside its last step."""
+    w.lane[OUTCOME, l] = ENDED_BY_EVENT
     run = w.run[RUN, l]
     for k in range(w.t_eval.shape[0]):  # outputs of the step that lie behind it
         if (w.t_eval[k] - w.lane[T, l]) * w.old[1, l] > 0.0:
@@ -319,7 +339,7 @@ def project(w):
     n = w.y.shape[0]
     call_lanes(w.project, w.lane[T], w.y, w.p, w.projected)
     for l in range(LANES):
-        if not accepted(w, l) or w.lane[OUTCOME, l] == ENDED_BY_EVENT:
+        if not accepted(w, l) or w.lane[OUTCOME, l] == ENDED_BY_EVENT or w.jump[l] >= 0:
             continue
         good = w.projected[n, l] <= 1.0  # not so for NaN
         for m in range(n):

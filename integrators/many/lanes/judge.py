@@ -114,6 +114,7 @@ def judge(
         if newton:
             factor = where(solved, factor, row["NEWTON_FACTOR"])
         grown = np.abs(h) * factor
+        longest = np.maximum(grown, np.minimum(row["H"], row["MAX_STEP"]))
         # Where the run is now.
         end = row["T_END"]
         arrived = where(h == end - row["T"], end, row["T"] + h)
@@ -147,7 +148,8 @@ def judge(
             length,
             *(where(accepted, new, old) for new, old in zip(y_new, y)),
             time,
-            grown,
+            # A step cut short by the end says nothing against the one that was proposed.
+            where(accepted & (h == end - row["T"]) & (factor >= 1.0), longest, grown),
             *memory_rows,
             steps,
             rejections,

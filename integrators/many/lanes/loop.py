@@ -19,8 +19,9 @@ from ...kernels import kernel
 from ...kernels.pointers import call_lanes
 from ...stepping.control import EPS, first_length, reach, shortest_step, trial_length
 from ...stepping.state import Status
-from .dense import end_of_step, outputs, polynomials_of_step
+from .dense import end_of_step, next_output, outputs, polynomials_of_step
 from .hooks import after_step, at_start
+from .jumps import jump
 from .newton import implicit_attempt, newton_forgets
 from .rows import (
     H_FIXED,
@@ -95,6 +96,8 @@ def run_lanes(w, first, last):
             after_step(w)
         if w.trail_t.shape[0] > 0:
             keep_steps(w)
+        if w.jumps == 1:
+            jump(w)
         ended = 0.0
         for l in range(LANES):
             ended += abs(w.lane[OUTCOME, l])
@@ -165,7 +168,8 @@ def load(w, l, run):
     w.lane[IDLE, l] = 0.0
     w.run[RUN, l] = run
     w.run[STARTING, l] = 1
-    w.run[NEXT_OUTPUT, l] = 0
+    next_output(w, l, 0)
+    w.reset_time[l] = np.nan
     if w.implicit == 1:
         w.lane[NEWTON_TOLERANCE, l] = w.newton_tolerances[run if w.rtols.shape[0] > 1 else 0]
         newton_forgets(w, l)
@@ -260,6 +264,7 @@ def start(w):
             first_of_fixed_steps(w, l)
             continue
         smallest = shortest_step(w.lane[MIN_STEP, l], w.lane[T, l])
+        w.lane[H, l] = guess
         guess = max(min(guess, w.lane[MAX_STEP, l]), smallest)
         remaining = w.lane[T_END, l] - w.lane[T, l]
         if not np.isfinite(w.first[2, l]) and not finite_slope(w, l):

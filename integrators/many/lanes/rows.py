@@ -20,6 +20,11 @@ H_LAST = ROWS["H_LAST"]
 # Rows of `run` (integers).
 RUN, STARTING, NEXT_OUTPUT = range(3)
 
+# Kinds of what is kept of a function.
+LARGEST, SMALLEST, INTEGRAL = range(3)
+
+LEAVING = 1e-280  # stands for an event function's zero that is being left; with a sign: where to
+
 # Outcomes beside those of the judge (0: goes on, 1: finished, negative: a Status).
 ENDED_BY_EVENT = 2.0
 AGAIN = 3.0  # to be done once more, by `solve`

@@ -36,6 +36,7 @@ __all__ = ["LaneRuns"]
 
 BLOCK = 512  # runs that a thread takes at a time …
 INTERPRETED_BLOCK = 2 * LANES  # … as long as lanes are interpreted: between blocks they go over
+UNTOUCHED = np.inf  # how a run ended that was never begun
 MOST_KEPT = 20_000_000  # numbers of the steps of a block that are kept for a review
 
 Array = NDArray[np.float64]
@@ -78,7 +79,12 @@ class LaneRuns:
         self.states = result.y.copy()
         self.h_end, self.endings = np.zeros(m), np.zeros(m)
         self.notes = self.code.tasks.notes(m, self.states.shape[1])
+        self.endings[:] = UNTOUCHED
         pressed = self._pass(range(m), on_threads, result)
+        for k in np.flatnonzero(self.endings == UNTOUCHED):  # Ctrl-C came before
+            result.y_eval[k] = np.nan
+            if result.t_eval.size and result.t_eval[0] == result.t[k]:
+                result.y_eval[k, :, 0] = self.states[k]
         result.engine = f"{LANES} lanes, {self.threads} threads"
         result.status[self.endings == ENDED_BY_EVENT] = Status.EVENT
         done = result.status == Status.FINISHED

@@ -30,7 +30,10 @@ class LaneTasks:
     events, project, kept
         Machine code: all event functions; the projected state with a number that is at most 1 if
         the projection is good; all functions that are kept. None where there is none.
-    directions, terminals
+    rates, resets
+        Machine code: how fast event functions change along the motion, and the states after all
+        events, one behind the other. None where no event has a reset.
+    directions, terminals, has_reset
         Of the events; terminal 0 means that they end nothing.
     kinds
         Of what is kept: one of ``hooks.LARGEST``, … for each function.
@@ -39,8 +42,11 @@ class LaneTasks:
     events: Any = None
     project: Any = None
     kept: Any = None
+    rates: Any = None
+    resets: Any = None
     directions: Array = field(default_factory=lambda: np.zeros(0))
     terminals: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    has_reset: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     kinds: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def __bool__(self) -> bool:
@@ -64,6 +70,8 @@ class LaneTasks:
                 ("events", self.events),
                 ("project", self.project),
                 ("kept", self.kept),
+                ("rates", self.rates),
+                ("resets", self.resets),
             )
         }
         return dict(
@@ -75,6 +83,10 @@ class LaneTasks:
             projected=np.zeros((n + 1, LANES)),
             direction=self.directions,
             terminal=self.terminals,
+            has_reset=self.has_reset,
+            after=np.zeros((max(ne * n, ne), LANES)),
+            jump=np.full(LANES, -1, dtype=np.int64),
+            reset_time=np.full(LANES, np.nan),
             g=np.zeros((ne, LANES)),
             g_last=np.zeros((ne, LANES)),
             g_samples=np.zeros((len(SAMPLES), ne, LANES)),
@@ -121,8 +133,6 @@ def lane_tasks(ivp: IVP, kept: Sequence[tuple[int, Any]] = ()) -> LaneTasks | st
 
     n, k = ivp.n, ivp.params.size
     tasks = LaneTasks()
-    if any(event.reset is not None for event in ivp.events):
-        return "an event resets the state"
     functions = [event.function for event in ivp.events]
     if not all(isinstance(g, Traced) for g in functions):
         return "an event function is not traced"
@@ -130,6 +140,12 @@ def lane_tasks(ivp: IVP, kept: Sequence[tuple[int, Any]] = ()) -> LaneTasks | st
         tasks.events = _together(functions, n, k).machine_code(LANES)
         tasks.directions = np.array([float(e.direction) for e in ivp.events])
         tasks.terminals = np.array([int(e.terminal) for e in ivp.events], dtype=np.int64)
+        tasks.has_reset = np.array([int(e.reset is not None) for e in ivp.events], dtype=np.int64)
+    if tasks.has_reset.any():
+        if not all(e.reset is None or isinstance(e.reset, Traced) for e in ivp.events):
+            return "the reset of an event is not traced"
+        tasks.resets = _resets(ivp, n, k).machine_code(LANES)
+        tasks.rates = _rates(ivp.f, functions, n, k).machine_code(LANES)
     if ivp.project is not None:
         unrolled = getattr(ivp.project, "unrolled", None)
         code = None if unrolled is None else unrolled()
@@ -161,6 +177,36 @@ def _together(functions: Sequence[Any], n: int, k: int) -> Any:
         )
 
     return traced(values, n=n, params=k, outputs=len(functions))
+
+
+def _resets(ivp: IVP, n: int, k: int) -> Any:
+    """States after all events, one behind the other; the same state where there is no reset."""
+    from ...tracing import traced
+
+    def states(t: Any, y: Any, p: Any = ()) -> Any:
+        after = []
+        for reset in (event.reset for event in ivp.events):
+            if reset is None:
+                after.append(y)
+            else:
+                after.append(np.ravel(reset(t, y, p) if _parameters(reset, k) else reset(t, y)))
+        return np.concatenate(after)
+
+    return traced(states, n=n, params=k, outputs=n * len(ivp.events))
+
+
+def _rates(f: Any, functions: Sequence[Any], n: int, k: int) -> Any:
+    """How fast event functions change along the motion: ∂g/∂t + ∂g/∂y f."""
+    from ...tracing import traced
+
+    slope, values = traced(f, n=n, params=k or None), _together(functions, n, k)
+
+    def rates(t: Any, y: Any, p: Any = ()) -> Any:
+        more = (p,) if k else ()
+        along = values.jacobian()(t, y, *more) @ slope(t, y, *more)
+        return along + values.time_derivative()(t, y, *more)
+
+    return traced(rates, n=n, params=k, outputs=len(functions))
 
 
 def _parameters(g: Any, k: int) -> bool:

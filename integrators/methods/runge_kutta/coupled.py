@@ -13,6 +13,7 @@ from ...stepping.state import (
     OK,
     STEP_TOO_SMALL,
 )
+from ...stepping.stiffness import watch_implicit
 from .implicit import (
     ROUNDING_SAFETY,
     ROUNDING_SHARE,
@@ -234,6 +235,7 @@ def coupled_accept(w, t, h):
     w.have_start = 1 if w.stages <= EXTRAPOLATED_STAGES else 0
     if w.variable_order == 1:
         judge_order(w, h)
+    watch_implicit(w, h)
     keep_jacobian(w)
     return OK
 

@@ -34,6 +34,7 @@ from .extra_stages import implicit_dense
 from .fused import LARGEST_AROUND, fused_step, fused_step_function, inputs_size
 from .implicit import implicit_refine, implicit_step
 from .predictor import extrapolation_weights, stage_predictor
+from .stability_limit import end_stage, real_boundary
 from .surprise import checked_accept, checked_step
 
 __all__ = ["ExplicitEngine", "ImplicitEngine", "engine_for"]
@@ -120,6 +121,8 @@ class ExplicitEngine(Engine):
                 self.estimate = "two embedded methods, combined as in DOP853"
         else:
             self._use_doubling()
+        state.stiff_stage, state.stability_boundary = end_stage(tableau), real_boundary(tableau)
+        state.watch_stiffness = int(state.estimate_kind in (at.ESTIMATE_EMBEDDED, at.ESTIMATE_TWO))
         self._choose_dense()
 
     def _choose_dense(self) -> None:
@@ -158,7 +161,7 @@ class ExplicitEngine(Engine):
             around = LARGEST_AROUND if has_llvm() else 0  # only machine code calls by address
             function = fused_step_function(self.problem.f, self.tableau, k, max_norm, s, around)
             if function is not None:
-                self.fused = function.machine_code()
+                self.fused = function.code_alone()
 
     def _workspace(self, shared: dict[str, Any]) -> Explicit:
         tableau = self.tableau
@@ -188,6 +191,8 @@ class ExplicitEngine(Engine):
             c=nodes,
             e=_own(tableau.error_weights, zeros),
             e_low=_own(tableau.low_error_weights, zeros),
+            stage_state=np.zeros(self.n),
+            stage_slope=np.zeros(self.n),
             fused=shared["f"] if self.fused is None else int(self.fused.address),
         )
 
@@ -519,6 +524,7 @@ class ImplicitEngine(Engine):
             lagrange=np.ascontiguousarray(self.lagrange),
             predictor=stage_predictor(c) if tableau.is_dirk else np.zeros((0, 0)),
             end_weights=extrapolation_weights(np.append(0.0, c), 1.0),
+            eigenvector=np.zeros(own),
             newton=np.zeros(2),
             residual=np.zeros((s, n)),
             increment=np.zeros((s, n)),

@@ -27,6 +27,7 @@ from ...stepping.state import (
     FUNCTION_RAISED,
     OK,
 )
+from ...stepping.stiffness import watch_explicit
 
 
 @kernel
@@ -65,6 +66,7 @@ def explicit_accept(w, t, h):
     if w.fsal == 1 and w.estimate_kind != ESTIMATE_DOUBLING:
         copy(w.K[w.stages - 1], w.f1)
         w.have_f1 = 1
+    watch_explicit(w, h)
     return OK
 
 

@@ -126,6 +126,12 @@ def finish_step(w, t, h):
 def evaluate_jacobian(w, t):
     """J = ∂f/∂y at (t, y); earlier factorisations are void."""
     copy(w.y, w.x)
+    return jacobian_at_x(w, t)
+
+
+@kernel
+def jacobian_at_x(w, t):
+    """J = ∂f/∂y at (t, x); earlier factorisations are void."""
     w.njev += 1
     w.flag[0] = w.jacobian_native
     call(w.jac, t, w.x, w.p, w.J)

@@ -28,6 +28,7 @@ OF_THE_RUN = State.places(
     *("nfev", "njev", "nlu", "nnewton", "nseries", "nsteps", "nrejected"),
     *("stop", "taken", "kept", "next_output", "f0_current", "have_f1"),
     *("have_jacobian", "jacobian_current", "jacobian_age", "have_start"),
+    *("watch_stiffness", "family_wish", "stability_boundary", "stiff_patience", "mild_steps"),
 )
 
 

@@ -244,7 +244,7 @@ class TaylorEngine(Engine):
         if not self.options.fixed and plain:
             k, max_norm = self.problem.params.size, self.options.max_norm
             function = fused_series_function(f, self.order, k, max_norm)
-            self._fused = None if function is None else function.machine_code()
+            self._fused = None if function is None else function.code_alone()
         if self._fused is None:
             return Series, series_step, series_accept, series_dense, nothing
         return Series, fused_series_step, fused_series_accept, series_dense, nothing

@@ -341,6 +341,7 @@ class HybridRun:
             exception=self.exception,
             modes=self.stays,
             parts=self.parts,
+            phases=[phase for part in self.parts for phase in part.phases],
             **sums,
         )
 

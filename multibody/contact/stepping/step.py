@@ -113,7 +113,7 @@ class TimeStepper:
         _begin(w)
         w.span[0], w.t[0] = h, t + 0.5 * h
         w.given_tau[:] = 0.0
-        if model.loops:
+        if model.bonds:
             w.stabilise[ALPHA], w.stabilise[BETA], w.stabilise[EPSILON] = 0.0, 0.0, REGULARISATION
         f_ext = None
         for _ in range(ITERATIONS):

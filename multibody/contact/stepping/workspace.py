@@ -145,7 +145,7 @@ def step_workspace(contacts: Contacts) -> StepWorkspace:
 def widest(contacts: Contacts) -> int:
     """Columns that a contact has at most."""
     model = contacts.model
-    if model.loops or any(function is not None for function in contacts.functions):
+    if model.bonds or any(function is not None for function in contacts.functions):
         return model.nv
     tree = model.tree.arrays
     below = np.diff(tree["v_at"])

@@ -1,43 +1,54 @@
 """Floating bases: satellites, walkers, anything not fixed to the ground (book, §9.3–9.5).
 
-A model whose first body hangs on a `Free` joint, with everything else on that body, can be treated
-as an ordinary tree. The algorithms here do without the joint: the first body is the base, numbered
-0 as in the book, its acceleration a₀ is an unknown, and all is in coordinates that move with it.
+A model whose roots hang on `Free` or `Planar` joints can be treated as an ordinary tree. Here the
+variables of these joints are an unknown acceleration a₀ that no force acts on:
 
     [ I₀^c  F ] [ a₀ ]   [ p₀^c ]   [ 0 ]
     [ Fᵀ    H ] [ q̈  ] + [ C    ] = [ τ ]            (Eq 9.13)
 
-q, v and results are those of the model with its `Free` joint, so the two ways can be compared
-number by number: the six velocities of that joint are v₀ in body coordinates, and because
-v₀ × v₀ = 0 their derivatives are the *spatial* acceleration a₀. Springs, dampers and stops of the
-model act as they do in `FD` and `ID`.
+q, v and results are those of the model with its joints at the ground. The six velocities of a
+`Free` joint are v₀ in body coordinates, and because v₀ × v₀ = 0 their derivatives are the *spatial*
+acceleration a₀; so the blocks are those of the inertia matrix and of the bias forces, and the
+tables of the book are what the kernels of `FD`, `ID`, `crba` and `hybrid_dynamics` do with such a
+joint. Several roots are several such blocks. Springs, dampers and stops act as in `FD`.
 
-Loops are kept closed by :func:`floating_forward_dynamics`, as by `FD`. The other functions say what
-holds for the tree, as `crba` and `ID` do; where a loop holds the mechanism to the ground, its base
-does not give way freely, and inverse dynamics and Jacobian are refused.
+Loops and constraints are kept by forward and hybrid dynamics, as by `FD`. The other functions say
+what holds for the tree, as `crba` and `ID` do; where a loop or a constraint holds the mechanism to
+the ground, its base does not give way freely, and inverse dynamics and Jacobian are refused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ...checks import Array, ArrayLike, one_of
-from ..loops.response import loop_response, loops_to_the_ground
-from .base_view import ForcesLike, applied_forces, body_joint, cross_force, cross_motion
+from ..functions import FD, ID, crba
+from ..hybrid.functions import hybrid_dynamics
+from ..loading import ForcesLike
+from ..loops.closed_loop import constraints
+from ..loops.response import loops_to_the_ground
+from ..motion import body_jacobian, kinematics
 
 if TYPE_CHECKING:
     from ...model import Model
 
 __all__ = [
     "FloatingEquation",
+    "FloatingHybrid",
     "FloatingMotion",
     "floating_equation",
     "floating_forward_dynamics",
+    "floating_hybrid_dynamics",
     "floating_inverse_dynamics",
     "floating_jacobian",
 ]
+
+#: What is left of a constraint's row under a motion of everything, in parts of its entries, if it
+#: does not hold the mechanism to the ground: rounding.
+HELD = 1e-9
 
 
 class FloatingMotion(NamedTuple):
@@ -48,8 +59,16 @@ class FloatingMotion(NamedTuple):
 
     @property
     def array(self) -> Array:
-        """Both, as `FD` returns them for the model with a `Free` joint."""
+        """Both, as `FD` returns them for one root; of several roots, all of these first."""
         return np.concatenate([self.base, self.joints])
+
+
+class FloatingHybrid(NamedTuple):
+    """Accelerations of base and joints, and joint forces, known and found."""
+
+    base: Array
+    joints: Array
+    tau: Array
 
 
 class FloatingEquation(NamedTuple):
@@ -78,104 +97,82 @@ class FloatingEquation(NamedTuple):
 
     def momentum(self, v: Array) -> Array:
         """Spatial momentum I₀^c v₀ + F q̇ (Ex 9.3), in base coordinates, v as in the model."""
-        return self.I_c @ v[:6] + self.F @ v[6:]
+        n = len(self.I_c)
+        return self.I_c @ v[:n] + self.F @ v[n:]
 
     def kinetic_energy(self, v: Array) -> float:
         """½ vᵀ [I₀^c F; Fᵀ H] v (Ex 9.3)."""
         return 0.5 * float(v @ self.matrix @ v)
 
 
-class _Bodies(NamedTuple):
-    """What the recursions need, entry 0 for the base; in body coordinates."""
+def _places(model: Model) -> tuple[list[int], list[int]]:
+    """Places in v of the variables of the base, and of all others."""
+    from ...joints import Free, Planar
 
-    X: list[Array]  # from the parent
-    X_0: list[Array]  # from the floating base
-    S: list[Array]
-    v: list[Array]
-    c: list[Array]  # c_J + v_i × v_J
-    I: list[Array]
-    p: list[Array]  # v ×* I v − f^x
-    gravity: Array  # ⁰a_g
-    elements: Array  # forces of springs, dampers and stops at the joints, without the base
-
-
-def _check(model: Model) -> None:
-    from ...joints import Free
-
-    first = model.bodies[0]
-    if not isinstance(first.joint, Free) or first.reverse:
-        raise ValueError(
-            f"floating base: expected a first body on a Free joint that is not reversed, received "
-            f"{first.joint!r}; use FD and ID for trees on the ground"
-        )
-    for body in model.bodies[1:]:
-        if body.parent == 0:
+    base: list[int] = []
+    for body, place in zip(model.bodies, model.v_index):
+        if body.parent:
+            continue
+        if not isinstance(body.joint, Free | Planar) or body.reverse:
+            if not base:
+                raise ValueError(
+                    "floating base: expected roots on Free joints (or Planar ones) that are not "
+                    f"reversed, received {body.joint!r}; use FD and ID for trees on the ground"
+                )
             raise ValueError(
-                f"floating base: expected all bodies to hang on {first.name!r}, received "
-                f"{body.name!r} on the ground"
+                f"floating base: expected all bodies to hang on {model.bodies[0].name!r} and other "
+                f"floating roots, received {body.name!r} on the ground"
             )
+        base += range(place.start, place.stop)
+    return base, [k for k in range(model.nv) if k not in set(base)]
 
 
-def _check_afloat(model: Model, where: str) -> None:
+def _check_afloat(model: Model, where: str, q: Array, t: float) -> None:
     held = loops_to_the_ground(model)
+    if not held and model.constraints:
+        first = model.tree.arrays["loop_at"][len(model.loops)]
+        c = constraints(model, q, t=t)
+        moved = _rigid_motions(model, q, t)
+        left = np.abs(c.K[first:] @ moved).max(axis=1, initial=0.0)
+        size = np.abs(c.K[first:]).max(axis=1, initial=0.0)
+        held = [name for name, x, s in zip(c.names[first:], left, size) if x > HELD * s]
     if held:
         raise ValueError(
-            f"{where}: expected a mechanism that floats, received one that the loop {held[0]!r} "
+            f"{where}: expected a mechanism that floats, received one that {held[0]!r} "
             "holds to the ground, so that its base does not give way freely; use ID, body_jacobian "
             "and closed_loop_inverse_dynamics"
         )
 
 
-def _bodies(model: Model, q: Array, v: Array, f_ext: ForcesLike, t: float) -> _Bodies:
-    elements, known = applied_forces(model, q, v, None, f_ext, t)
-    out = _Bodies([], [], [], [], [], [], [], np.zeros(6), elements[6:])
-    X_ref = np.eye(6)
-    for i, body in enumerate(model.bodies):
-        at_q, at_v = model.q_index[i], model.v_index[i]
-        X, S, v_J, c_J = body_joint(body, q[at_q], v[at_v], t)
-        if i == 0:
-            X_ref = X
-            out.gravity[:] = X_ref @ np.concatenate([np.zeros(3), model.gravity])
-            X, v_i, c = np.eye(6), v_J, np.zeros(6)
-            out.X_0.append(np.eye(6))
-        else:
-            parent = body.parent - 1
-            v_i = X @ out.v[parent] + v_J
-            c = c_J + cross_motion(v_i) @ v_J
-            out.X_0.append(X @ out.X_0[parent])
-        I = body.inertia.matrix()
-        # f^x comes in the coordinates of the ground: first to the base's, then to the body's.
-        f = np.linalg.solve((out.X_0[i] @ X_ref).T, known[i])
-        out.X.append(X)
-        out.S.append(S)
-        out.v.append(v_i)
-        out.c.append(c)
-        out.I.append(I)
-        out.p.append(cross_force(v_i) @ I @ v_i - f)
-    out.p[0] -= elements[:6]  # S = 1: dampers of the Free joint
-    return out
+def _rigid_motions(model: Model, q: Array, t: float) -> Array:
+    """Velocities v while everything moves as one body, a column for each motion of the base."""
+    moved = np.zeros((model.nv, 6))
+    for i, body in enumerate(model.bodies, 1):
+        if body.parent == 0:
+            J = body_jacobian(model, q, i, t=t)[:, model.v_index[i - 1]]
+            moved[model.v_index[i - 1]] = np.linalg.pinv(J) @ _from_base(model, q, i, t)
+    return moved
 
 
-def _joint_vector(model: Model, name: str, value: ArrayLike | None) -> Array:
-    """Vector of the joints without the base: nv − 6 numbers; zeros for None."""
-    n = model.nv - 6
-    if value is None:
-        return np.zeros(n)
-    array = np.atleast_1d(np.asarray(value, dtype=float))
-    if array.shape != (n,):
-        raise ValueError(
-            f"{name}: expected {n} numbers, one for each joint variable without the six of the "
-            f"base, received shape {array.shape}"
-        )
-    return array
+def _from_base(model: Model, q: Array, body: int, t: float) -> Array:
+    pose = kinematics(model, q, t=t).poses[body]
+    return np.asarray(pose.to_plucker().matrix())
 
 
-def _places(model: Model) -> list[slice]:
-    """Places of the joints' variables when the six of the base are not counted."""
-    return [slice(at.start - 6, at.stop - 6) for at in model.v_index]
-
-
-# ---------------------------------------------------------------------- the equation
+def _joint_vector(model: Model, name: str, value: ArrayLike | None) -> tuple[Array, list[int]]:
+    """nv numbers from those of the joints without the base (zeros for None), and their places."""
+    base, joints = _places(model)
+    full = np.zeros(model.nv)
+    if value is not None:
+        array = np.atleast_1d(np.asarray(value, dtype=float))
+        if array.shape != (len(joints),):
+            count = "six" if len(base) == 6 else str(len(base))
+            raise ValueError(
+                f"{name}: expected {len(joints)} numbers, one for each joint variable without the "
+                f"{count} of the base, received shape {array.shape}"
+            )
+        full[joints] = array
+    return full, joints
 
 
 def floating_equation(
@@ -202,38 +199,11 @@ def floating_equation(
     >>> floating_equation(model, model.neutral(), np.zeros(7)).H_fl
     array([[0.75]])
     """
-    _check(model)
-    q, v = model.check("q", q), model.check("v", v)
-    w = _bodies(model, q, v, f_ext, t)
-    n, nb, at = model.nv - 6, model.n_bodies, _places(model)
-    composite = [I.copy() for I in w.I]
-    a_vp, f = [-w.gravity], []
-    for i in range(nb):
-        if i:
-            a_vp.append(w.X[i] @ a_vp[model.bodies[i].parent - 1] + w.c[i])
-        f.append(w.I[i] @ a_vp[i] + w.p[i])
-    H, F, C = np.zeros((n, n)), np.zeros((6, n)), np.zeros(n)
-    for i in range(nb - 1, 0, -1):
-        C[at[i]] = w.S[i].T @ f[i] - w.elements[at[i]]
-        parent = model.bodies[i].parent - 1
-        f[parent] = f[parent] + w.X[i].T @ f[i]
-        composite[parent] += w.X[i].T @ composite[i] @ w.X[i]
-    for i in range(nb - 1, 0, -1):
-        body = model.bodies[i]
-        force = composite[i] @ w.S[i]
-        H[at[i], at[i]] = w.S[i].T @ force + np.diag(body.armature)
-        j = i
-        while j > 0:
-            force = w.X[j].T @ force
-            j = model.bodies[j].parent - 1
-            if j > 0:
-                H[at[i], at[j]] = force.T @ w.S[j]
-                H[at[j], at[i]] = w.S[j].T @ force
-        F[:, at[i]] = force
-    return FloatingEquation(composite[0], F, H, f[0], C)
-
-
-# ---------------------------------------------------------------------- forward dynamics
+    base, joints = _places(model)
+    H = crba(model, q, t=t)
+    C = ID(model, q, v, np.zeros(model.nv), f_ext, t=t)
+    F = H[np.ix_(base, joints)]
+    return FloatingEquation(H[np.ix_(base, base)], F, H[np.ix_(joints, joints)], C[base], C[joints])
 
 
 def floating_forward_dynamics(
@@ -251,16 +221,16 @@ def floating_forward_dynamics(
     Parameters
     ----------
     model
-        First body on a `Free` joint, all others on it; loops, if there are any, are kept closed.
+        All roots on `Free` or `Planar` joints; loops and constraints, if any, are kept.
     q, v
         As for `FD`.
     tau
-        Joint forces, nv − 6 numbers.
+        Joint forces, one for each variable that is not of the base: nv − 6 for one `Free` root.
     f_ext
         External forces in ground coordinates: an array (n_bodies, 6), or a dictionary by names of
         bodies.
     form
-        "aba" (Table 9.4) or "crba" (Table 9.5).
+        "aba" (Table 9.4) or "crba" (Table 9.5); with loops and constraints there is one way.
 
     Examples
     --------
@@ -273,52 +243,55 @@ def floating_forward_dynamics(
     np.True_
     """
     one_of(form, "form", ("aba", "crba"))
-    _check(model)
-    q, v = model.check("q", q), model.check("v", v)
-    tau = _joint_vector(model, "tau", tau)
-    if form == "aba":
-        found = _articulated(model, _bodies(model, q, v, f_ext, t), tau)
-        return _with_loops(model, q, v, found, t) if model.loops else found
-    e = floating_equation(model, q, v, f_ext, t=t)
-    joints = np.linalg.solve(e.H_fl, tau - e.C_fl) if tau.size else tau
-    found = FloatingMotion(-np.linalg.solve(e.I_c, e.p_c + e.F @ joints), joints)
-    return _with_loops(model, q, v, found, t) if model.loops else found
+    full, joints = _joint_vector(model, "tau", tau)
+    base, _ = _places(model)
+    a = FD(model, q, v, full, f_ext, t=t, method="loops" if model.bonds else form)
+    return FloatingMotion(a[base], a[joints])
 
 
-def _with_loops(model: Model, q: Array, v: Array, free: FloatingMotion, t: float) -> FloatingMotion:
-    """Accelerations with the loops kept closed, from those with the loops cut open."""
-    H = floating_equation(model, q, v, t=t).matrix
-    a = loop_response(model, q, v, H, t).accelerations(H @ free.array)
-    return FloatingMotion(a[:6], a[6:])
+def floating_hybrid_dynamics(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike | Mapping[str | int, ArrayLike] | None = None,
+    a: Mapping[str | int, ArrayLike] | None = None,
+    f_ext: ForcesLike = None,
+    *,
+    t: float = 0.0,
+) -> FloatingHybrid:
+    """Hybrid dynamics while the base gives way: some joints prescribed, the others forward.
 
+    Parameters
+    ----------
+    tau
+        Forces of the joints that are not prescribed, as in :func:`~multibody.hybrid_dynamics`.
+    a
+        Accelerations of the prescribed joints, by bodies, variables or places in v.
 
-def _articulated(model: Model, w: _Bodies, tau: Array) -> FloatingMotion:
-    """Table 9.4: I₀^A a₀ + p₀^A = 0, gravity added at the very end."""
-    nb, at = model.n_bodies, _places(model)
-    I_A = [I.copy() for I in w.I]
-    p_A = [p.copy() for p in w.p]
-    U, D, u = [np.zeros((6, 0))] * nb, [np.zeros((0, 0))] * nb, [np.zeros(0)] * nb
-    for i in range(nb - 1, 0, -1):
-        body, S = model.bodies[i], w.S[i]
-        U[i] = I_A[i] @ S
-        D[i] = S.T @ U[i] + np.diag(body.armature)
-        u[i] = tau[at[i]] + w.elements[at[i]] - S.T @ p_A[i]
-        gain = np.linalg.solve(D[i], U[i].T)
-        I_a = I_A[i] - U[i] @ gain
-        p_a = p_A[i] + I_a @ w.c[i] + gain.T @ u[i]
-        parent = body.parent - 1
-        I_A[parent] += w.X[i].T @ I_a @ w.X[i]
-        p_A[parent] += w.X[i].T @ p_a
-    a = [-np.linalg.solve(I_A[0], p_A[0])]
-    joints = np.zeros(model.nv - 6)
-    for i in range(1, nb):
-        free = w.X[i] @ a[model.bodies[i].parent - 1] + w.c[i]
-        joints[at[i]] = np.linalg.solve(D[i], u[i] - U[i].T @ free)
-        a.append(free + w.S[i] @ joints[at[i]])
-    return FloatingMotion(a[0] + w.gravity, joints)
+    Examples
+    --------
+    A man walks in a boat with 1 m/s²; the boat of 30 kg goes back:
 
-
-# ---------------------------------------------------------------------- inverse dynamics
+    >>> from multibody import Free, Inertia, ModelBuilder, Prismatic
+    >>> b = ModelBuilder(gravity=(0, 0, 0))
+    >>> _ = b.add_body("boat", 0, Free(), inertia=Inertia(30.0, (0, 0, 0), (1, 1, 1)))
+    >>> _ = b.add_body("man", "boat", Prismatic("x"), inertia=Inertia(10.0))
+    >>> model = b.build()
+    >>> found = floating_hybrid_dynamics(model, model.neutral(), np.zeros(7), a={"man": 1.0})
+    >>> found.base[3], found.tau
+    (np.float64(-0.25), array([7.5]))
+    """
+    base, joints = _places(model)
+    names = {model.bodies[i].name for i, b in enumerate(model.bodies) if b.parent == 0}
+    for given in (a or {}, tau if isinstance(tau, Mapping) else {}):
+        wrong = [key for key in given if key in names or key in base]
+        if wrong:
+            raise ValueError(
+                f"floating_hybrid_dynamics: {wrong[0]!r} is the base, which nothing pushes and "
+                "nothing prescribes; use hybrid_dynamics"
+            )
+    found = hybrid_dynamics(model, q, v, tau, a or {}, None, f_ext, t=t)
+    return FloatingHybrid(found.a[base], found.a[joints], found.tau[joints])
 
 
 def floating_inverse_dynamics(
@@ -335,7 +308,7 @@ def floating_inverse_dynamics(
     Parameters
     ----------
     a
-        Joint accelerations, nv − 6 numbers; with loops, ones that these allow.
+        Accelerations of all variables but those of the base; with loops, ones that these allow.
 
     Returns
     -------
@@ -346,32 +319,15 @@ def floating_inverse_dynamics(
     Raises
     ------
     ValueError
-        If a loop holds the mechanism to the ground.
+        If a loop or a constraint holds the mechanism to the ground.
     """
-    _check(model)
-    _check_afloat(model, "floating_inverse_dynamics")
-    q, v = model.check("q", q), model.check("v", v)
-    a = _joint_vector(model, "a", a)
-    w = _bodies(model, q, v, f_ext, t)
-    nb, at = model.n_bodies, _places(model)
-    a_r, I_c = [-w.gravity], [I.copy() for I in w.I]
-    for i in range(1, nb):
-        a_r.append(w.X[i] @ a_r[model.bodies[i].parent - 1] + w.S[i] @ a[at[i]] + w.c[i])
-    p_c = [I @ a_i + p for I, a_i, p in zip(w.I, a_r, w.p)]
-    for i in range(nb - 1, 0, -1):
-        parent = model.bodies[i].parent - 1
-        I_c[parent] += w.X[i].T @ I_c[i] @ w.X[i]
-        p_c[parent] = p_c[parent] + w.X[i].T @ p_c[i]
-    # a_r counts from −⁰a_g, so this is the true acceleration: gravity is in p_c already.
-    a_0 = -np.linalg.solve(I_c[0], p_c[0])
-    tau = np.empty(model.nv - 6)
-    for i in range(1, nb):
-        tau[at[i]] = w.S[i].T @ (I_c[i] @ (w.X_0[i] @ a_0) + p_c[i])
-        tau[at[i]] += model.bodies[i].armature * a[at[i]] - w.elements[at[i]]
-    return a_0, tau
-
-
-# ---------------------------------------------------------------------- Jacobian
+    full, joints = _joint_vector(model, "a", a)
+    base, _ = _places(model)
+    _check_afloat(model, "floating_inverse_dynamics", model.check("q", q), t)
+    # Composite inertia of the base, and the force that it would take to hold it.
+    I_c = crba(model, q, t=t)[np.ix_(base, base)]
+    full[base] = -np.linalg.solve(I_c, ID(model, q, v, full, f_ext, t=t)[base])
+    return full[base], ID(model, q, v, full, f_ext, t=t)[joints]
 
 
 def floating_jacobian(model: Model, q: ArrayLike, body: str | int, *, t: float = 0.0) -> Array:
@@ -390,18 +346,10 @@ def floating_jacobian(model: Model, q: ArrayLike, body: str | int, *, t: float =
     >>> floating_jacobian(model, model.neutral(), "boat")[3]
     array([-0.25])
     """
-    _check(model)
-    _check_afloat(model, "floating_jacobian")
-    e = floating_equation(model, q, np.zeros(model.nv), t=t)
-    w = _bodies(model, model.check("q", q), np.zeros(model.nv), None, t)
-    i = model.number(body) - 1
-    if i < 0:
+    base, joints = _places(model)
+    _check_afloat(model, "floating_jacobian", model.check("q", q), t)
+    if model.number(body) == 0:
         raise ValueError("body: expected a moving body, received the ground")
-    J = -w.X_0[i] @ np.linalg.solve(e.I_c, e.F)
-    at = _places(model)
-    j, X = i, np.eye(6)
-    while j > 0:
-        J[:, at[j]] += X @ w.S[j]
-        X = X @ w.X[j]
-        j = model.bodies[j].parent - 1
-    return J
+    H, J = crba(model, q, t=t), body_jacobian(model, q, body, t=t)
+    gives_way = np.linalg.solve(H[np.ix_(base, base)], H[np.ix_(base, joints)])
+    return np.asarray(J[:, joints] - J[:, base] @ gives_way)

@@ -13,7 +13,8 @@ and both descriptions can be found in two ways:
 - by *assembly*, joining two articulated bodies at a time (§7.2.2): :func:`assemble` in the
   standard form, :func:`assemble_constraint` and :func:`assemble_inverse` in the two alternatives
   of §7.4, :func:`assemble_two_handles` for bodies with two handles (§7.5), the step of
-  divide-and-conquer algorithms. :func:`articulated_bodies` folds them over a tree.
+  divide-and-conquer algorithms. :func:`articulated_bodies` folds them over a tree,
+  :func:`accelerations_by_assembly` is forward dynamics by them.
 
 Operational-space inertia is the same thing: :func:`operational_space_inertia`.
 """
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...algebra.inertia import ArticulatedInertia
+from ...algebra.subspaces import active_forces, constraint_forces
 from ...checks import Array, ArrayLike, exact_array, one_of
 from ..loops.response import loop_response
 from .base_view import (
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ForwardForm",
     "InverseForm",
+    "accelerations_by_assembly",
     "articulated_bodies",
     "assemble",
     "assemble_constraint",
@@ -262,12 +265,21 @@ def subtree_dynamics(
 
 def _refuse_loops(model: Model, where: str, bodies: Iterable[int]) -> None:
     """Raise if a loop holds one of the bodies (counted from 0)."""
+    bodies = list(bodies)
     held = {i + 1 for i in bodies}
     for loop in model.loops:
         if held & {loop.predecessor, loop.successor}:
             raise ValueError(
                 f"{where}: expected bodies that no loop holds, received a model in which "
                 f"{loop.name!r} does; use handle_dynamics, which keeps loops closed"
+            )
+    columns = [k for i in bodies for k in range(model.v_index[i].start, model.v_index[i].stop)]
+    if model.constraints:
+        first = model.tree.arrays["loop_at"][len(model.loops)]
+        if model.tree.reach[first:, columns].any():
+            raise ValueError(
+                f"{where}: expected bodies that no constraint holds, received a model with "
+                f"{model.constraints[0].name!r}; use handle_dynamics, which keeps constraints"
             )
 
 
@@ -427,6 +439,57 @@ def articulated_bodies(
     return handles
 
 
+def accelerations_by_assembly(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    tau: ArrayLike | None = None,
+    f_ext: ForcesLike = None,
+    *,
+    t: float = 0.0,
+    form: str = "standard",
+) -> Array:
+    """Forward dynamics of a tree by assembly, in any of the three forms of §7.2 and §7.4.
+
+    Bodies are joined from the leaves inwards by :func:`articulated_bodies`; then, from the base
+    outwards, each joint is solved with the acceleration of its parent known: in the standard form
+    for v̇, in the other two for the constraint force λ, from which a₂ and v̇ = T_aᵀ(a₂ − a₁ − c)
+    follow.
+
+    Examples
+    --------
+    >>> from multibody import FD, mechanisms
+    >>> model, q, v = mechanisms.serial_arm(4), np.full(4, 0.3), np.ones(4)
+    >>> found = accelerations_by_assembly(model, q, v, form="constraint")
+    >>> np.allclose(found, FD(model, q, v))
+    True
+    """
+    handles = articulated_bodies(model, q, v, tau, f_ext, t=t, form=form)
+    q, v_all, _ = numbers(model, q, v, None, "tau")
+    w = base_coordinates(model, q, v_all, t)
+    tau_all, _ = applied_forces(model, q, v_all, tau, f_ext, t, w)
+    out = np.zeros(model.nv)
+    known = [np.concatenate([np.zeros(3), -model.gravity])]  # gravity as the base's acceleration
+    for i, (body, at_q, at_v) in enumerate(zip(model.bodies, model.q_index, model.v_index)):
+        X, S, v_J, c_J = body_joint(body, q[at_q], v_all[at_v], t)
+        c = c_J + cross_motion(w.X[i] @ w.v[i]) @ v_J
+        a_1, (I, p), force = X @ known[body.parent], handles[i], tau_all[at_v]
+        if form == "standard":
+            U = I @ S
+            D = S.T @ U + np.diag(body.armature)
+            out[at_v] = np.linalg.solve(D, force - S.T @ p - U.T @ (a_1 + c))
+            known.append(a_1 + c + S @ out[at_v])
+            continue
+        T, T_active = constraint_forces(S), active_forces(S)
+        inverse = handles[i].inverse()
+        active = T_active @ force
+        z = T.T @ (a_1 + c - inverse.b - inverse.Phi @ active)
+        passive = np.linalg.solve(T.T @ inverse.Phi @ T, z) if T.shape[1] else z
+        known.append(inverse.Phi @ (active + T @ passive) + inverse.b)
+        out[at_v] = T_active.T @ (known[-1] - a_1 - c)
+    return out
+
+
 def _join(
     above: ForwardForm,
     below: ForwardForm,
@@ -448,8 +511,7 @@ def _join(
         return ForwardForm(_symmetric(I), above.p + shifted + gain.T @ z)
     if armature.any():
         raise ValueError(f"form: expected 'standard' for joints with armature, received {form!r}")
-    left, _, _ = np.linalg.svd(S) if S.shape[1] else (np.eye(6), None, None)
-    T, T_active = left[:, S.shape[1] :], np.linalg.pinv(S).T
+    T, T_active = constraint_forces(S), active_forces(S)
     if form == "constraint":
         return assemble_constraint(above, below, T, T_active, c, tau)
     return assemble_inverse(above.inverse(), below.inverse(), T, T_active, c, tau).forward()

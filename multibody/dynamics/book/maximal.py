@@ -165,7 +165,7 @@ def maximal_system(
     w, v, tau_all, forces = _known(model, q, v, tau, f_ext, t)
     n = model.n_bodies
     q = model.check("q", q)
-    T_loops, gamma = _loop_constraints(model, q, v, t)
+    T_loops, gamma, K = _loop_constraints(model, q, v, t)
     sizes = [6 - body.joint.nv for body in model.bodies]
     starts = 6 * n + np.concatenate([[0], np.cumsum(sizes)]).astype(int)
     right = np.zeros(starts[-1] + len(gamma))
@@ -221,16 +221,25 @@ def maximal_system(
                 right[starts[-1] :][here] += T @ at_rest
                 system.blocks.append((6 * (number - 1), place, T.T))
                 system.blocks.append((place, 6 * (number - 1), T))
+    for r in range(first_row[len(model.loops)], first_row[-1]):  # K v̇, v̇ = T_aᵀ(Pᵀa − c)
+        place = int(starts[-1] + r)
+        for j, (predecessor, successor) in enumerate(system.ends):
+            row = system.T_active[j] @ K[r, model.v_index[j]]
+            right[place] += row @ system.bias[j]
+            for number, sign in ((successor, 1.0), (predecessor, -1.0)):
+                if number and row.any():
+                    system.blocks.append((6 * (number - 1), place, sign * row[:, None]))
+                    system.blocks.append((place, 6 * (number - 1), sign * row[None, :]))
     return system
 
 
-def _loop_constraints(model: Model, q: Array, v: Array, t: float) -> tuple[Array, Array]:
-    """Rows of T in base coordinates, and γ."""
-    if not model.loops:
-        return np.zeros((0, 6)), np.zeros(0)
+def _loop_constraints(model: Model, q: Array, v: Array, t: float) -> tuple[Array, Array, Array]:
+    """Rows of T in base coordinates, γ, and K."""
+    if not model.bonds:
+        return np.zeros((0, 6)), np.zeros(0), np.zeros((0, model.nv))
     w = load(model, q, v, t)
     _run_closure(w)
-    return w.T_0.copy(), w.gamma.copy()
+    return w.T_0.copy(), w.gamma.copy(), w.K.copy()
 
 
 def _known(
@@ -284,18 +293,18 @@ def forward_dynamics_maximal(
     (array([1.5]), np.float64(0.25))
     """
     system = maximal_system(model, q, v, tau, f_ext, t)
-    if sparse and model.loops:
+    if sparse and model.bonds:
         raise ValueError(
             "sparse: expected False or None for a model with loops, received True; use "
             "SparseDynamics(model), whose factors bear redundant constraints"
         )
     if sparse is None:
-        sparse = model.n_bodies >= SPARSE_FROM and not model.loops
+        sparse = model.n_bodies >= SPARSE_FROM and not model.bonds
     if sparse:
         from scipy.sparse.linalg import splu
 
         x = splu(system.sparse()).solve(system.right)
-    elif model.loops:
+    elif model.bonds:
         x = np.linalg.lstsq(system.matrix, system.right, rcond=REDUNDANT)[0]
     else:
         x = np.linalg.solve(system.matrix, system.right)

@@ -94,9 +94,15 @@ class SparseDynamics:
             bool(body.joint.units) and not (body.reverse and not body.joint.is_axial)
             for body in model.bodies
         ]
-        self.acting = tree.acting_rows if model.loops else np.zeros(0, dtype=int)
+        self.acting = tree.acting_rows if model.bonds else np.zeros(0, dtype=int)
         at = tree.arrays["loop_at"]
-        self.loop_of = np.repeat(np.arange(len(model.loops)), np.diff(at))[self.acting]
+        bond = np.repeat(np.arange(len(model.bonds)), np.diff(at))[self.acting]
+        self.loop_of = bond[bond < len(model.loops)]
+        # Constraints by functions come last: for each row the bodies whose joints it takes.
+        self.stated = [
+            [i for i, place in enumerate(model.v_index) if tree.reach[r, place].any()]
+            for r in self.acting[len(self.loop_of) :]
+        ]
         sizes = [6 - body.joint.nv for body in model.bodies]
         self.joint_at = 6 * n + np.concatenate([[0], np.cumsum(sizes)]).astype(int)
         self.loop_at = int(self.joint_at[-1])
@@ -136,6 +142,10 @@ class SparseDynamics:
                 if body >= 0:
                     block(6 * body, self.loop_at + r, 6, 1)
                     block(self.loop_at + r, 6 * body, 1, 6)
+        for r, bodies in enumerate(self.stated, len(self.loop_of)):
+            for body in self._with_parents(bodies):
+                block(6 * body, self.loop_at + r, 6, 1)
+                block(self.loop_at + r, 6 * body, 1, 6)
         diagonal = np.arange(6 * self.model.n_bodies, self.size)  # of −ε
         rows.append(diagonal)
         columns.append(diagonal)
@@ -144,6 +154,10 @@ class SparseDynamics:
         self._rows = unique % self.size
         self._starts = np.searchsorted(unique // self.size, np.arange(self.size + 1))
         self.nonzeros = len(unique)
+
+    def _with_parents(self, bodies: list[int]) -> list[int]:
+        found = [j for i in bodies for j in (i, int(self.parent[i])) if j >= 0]
+        return sorted(set(found))
 
     def _matrix(self, values: list[Array]) -> Any:
         from scipy.sparse import csc_matrix
@@ -204,6 +218,7 @@ class SparseDynamics:
                 right[rows] += T.T @ (X[i] @ base)
                 right[6 * i : 6 * i + 6] += heavy @ (X[i] @ base)
         values += self._loops(w, right, alpha, beta)
+        values += self._stated(w, right, X, T_active)
         values.append(np.full(self.size - 6 * model.n_bodies, -self.epsilon))
         return self._matrix(values), right, X, T_active
 
@@ -233,11 +248,11 @@ class SparseDynamics:
         values: list[Array] = []
         if not len(self.acting):
             return values
-        T = w.T_0[self.acting]
         rate = w.K[self.acting] @ w.v - w.nu[self.acting]
         target = w.gamma[self.acting] - 2.0 * alpha * rate - beta**2 * w.delta[self.acting]
         right[self.loop_at :] = target
-        sides = []
+        T = w.T_0[self.acting[: len(self.loop_of)]]
+        sides, here_at = [], slice(self.loop_at, self.loop_at + len(T))
         for name, sign in (("loop_s", 1.0), ("loop_p", -1.0)):
             bodies = getattr(w, name)[self.loop_of]
             here = np.zeros_like(T)
@@ -245,13 +260,33 @@ class SparseDynamics:
             here[real] = sign * _to_bodies(w, bodies[real], T[real])
             # What the constraint sees of accelerations at v̇ = 0 is in γ already. The base's
             # acceleration, which stands for gravity, is seen by both sides alike.
-            right[self.loop_at :][real] += np.einsum("ra,ra->r", here[real], w.acc[bodies[real]])
-            right[self.loop_at :] += np.where(real, sign * (T @ np.array(w.gravity)), 0.0)
+            right[here_at][real] += np.einsum("ra,ra->r", here[real], w.acc[bodies[real]])
+            right[here_at] += np.where(real, sign * (T @ np.array(w.gravity)), 0.0)
             sides.append((bodies, here))
         for r in range(len(T)):
             for bodies, here in sides:
                 if bodies[r] >= 0:
                     values += [here[r], here[r]]
+        return values
+
+    def _stated(
+        self, w: TreeWorkspace, right: Array, X: list[Array], T_active: list[Array]
+    ) -> list[Array]:
+        """Entries of constraints on joints: K v̇ with v̇ = T_aᵀ(a − X a_λ − c)."""
+        values: list[Array] = []
+        base, model = np.array(w.gravity), self.model
+        for r, bodies in enumerate(self.stated, len(self.loop_of)):
+            entries = {i: np.zeros(6) for i in self._with_parents(bodies)}
+            for i in bodies:
+                row = T_active[i] @ w.K[self.acting[r], model.v_index[i]]
+                entries[i] += row
+                right[self.loop_at + r] += row @ w.c[i]
+                if self.parent[i] >= 0:
+                    entries[int(self.parent[i])] -= X[i].T @ row
+                else:
+                    right[self.loop_at + r] += row @ (X[i] @ base)
+            for i in entries:
+                values += [entries[i], entries[i]]
         return values
 
     def __call__(

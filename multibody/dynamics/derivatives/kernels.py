@@ -472,7 +472,11 @@ def element_slopes(w: Any) -> None:
             if e[STIFFNESS] != 0.0:
                 w.slope[k, d] = w.slope[k, d] + e[STIFFNESS]
             if e[STOP_STIFFNESS] != 0.0 or e[STOP_DAMPING] != 0.0:
-                low = np.sign(np.maximum(e[LOWER] - w.q[q0 + j], 0.0))
-                high = np.sign(np.maximum(w.q[q0 + j] - e[UPPER], 0.0))
+                low = np.maximum(e[LOWER] - w.q[q0 + j], 0.0)
+                high = np.maximum(w.q[q0 + j] - e[UPPER], 0.0)
+                damper = e[STOP_DAMPING] * w.v[k]
+                # Where a stop would have to pull it does nothing.
+                low = np.sign(low) * np.sign(np.maximum(e[STOP_STIFFNESS] * low - damper, 0.0))
+                high = np.sign(high) * np.sign(np.maximum(e[STOP_STIFFNESS] * high + damper, 0.0))
                 w.slope[k, d] = w.slope[k, d] + e[STOP_STIFFNESS] * (low + high)
                 w.slope[k, nd + k] = w.slope[k, nd + k] + e[STOP_DAMPING] * (low + high)

@@ -109,7 +109,7 @@ def hybrid_dynamics(
     """
     _check_model(model)
     is_forward = _forward_freedoms(model, forward, a)
-    ways = ("loops",) if model.loops else ("aba", "crba")
+    ways = ("loops",) if model.bonds else ("aba", "crba")
     way = ways[0] if method is None else one_of(method, "method", ways)
     base = load_given(model, q, v, t)
     w = hybrid_tree(model).workspace(is_forward)
@@ -147,8 +147,8 @@ def _check_model(model: Any) -> None:
         remedy = ""
         if hasattr(model, "model"):  # a loop-closure function, such as `gears` returns
             remedy = (
-                "; with gears, close the loops of the model by loop joints, or prescribe "
-                "accelerations of both sides in the ratio of the gear"
+                "; gears are constraints of a model: give with_gears(model, ratios), or a model "
+                "with ModelBuilder.add_gear"
             )
         raise TypeError(f"model: expected a Model, received {type(model).__name__}{remedy}")
 

@@ -113,7 +113,7 @@ def actuators(
 
 
 def _motions(model: Model, q: ArrayLike, t: float, rank_tolerance: float) -> Array:
-    if not model.loops:
+    if not model.bonds:
         return np.eye(model.nv)
     return independent_coordinates(model, q, t=t, rank_tolerance=rank_tolerance).G
 
@@ -222,7 +222,7 @@ def _weights(found: ActuatorSet, weights: str | ArrayLike | None) -> Array:
 
 
 def _check_motion(model: Model, q: Array, v: Array, a: Array, t: float) -> None:
-    if not model.loops:
+    if not model.bonds:
         return
     c = constraints(model, q, v, t=t)
     size = 1.0 + np.abs(a).max(initial=0.0) + np.abs(v).max(initial=0.0) ** 2

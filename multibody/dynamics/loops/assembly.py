@@ -390,4 +390,6 @@ def binds_positions(model: Model) -> Array:
         gap = joint.closure(0.0, np.eye(3), np.zeros(3), p) or []
         rates = joint.closure_rates(0.0, np.eye(3), np.zeros(3), np.zeros(6), p)
         flags += [True] * len(gap) + [False] * len(rates)
+    for constraint in model.constraints:
+        flags += [not constraint.of_velocities] * constraint.count
     return np.array(flags, dtype=bool)

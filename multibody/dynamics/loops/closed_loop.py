@@ -69,9 +69,9 @@ _run_as_given = OnWorkspace(constrained_as_given, TreeWorkspace, returns=True)
 
 
 class Constraints(NamedTuple):
-    """Loop constraints at one state: K v = ν, K v̇ = γ, and the gaps δ.
+    """Constraints at one state: K v = ν, K v̇ = γ, and the gaps δ.
 
-    `names` says for each row which loop it belongs to.
+    `names` says for each row which loop joint, or which constraint by a function, it belongs to.
     """
 
     delta: Array
@@ -85,22 +85,25 @@ def _row_names(model: Model) -> tuple[str, ...]:
     kept = model.tree.traced
     if "row names" not in kept:
         at = model.tree.arrays["loop_at"]
-        counts = [(loop.name, at[k + 1] - at[k]) for k, loop in enumerate(model.loops)]
+        counts = [(loop.name, at[k + 1] - at[k]) for k, loop in enumerate(model.bonds)]
         kept["row names"] = tuple(f"{name}[{j}]" for name, count in counts for j in range(count))
     names: tuple[str, ...] = kept["row names"]
     return names
 
 
 def need_loops(model: Model) -> None:
-    """Raise if a model has no loops."""
-    if not model.loops:
-        raise ValueError(f"{model.name!r} has no loops; add one with ModelBuilder.add_loop")
+    """Raise if a model has neither loops nor constraints by functions."""
+    if not model.bonds:
+        raise ValueError(
+            f"{model.name!r} has no loops and no constraints; add one with "
+            "ModelBuilder.add_loop or add_constraint"
+        )
 
 
 def constraints(
     model: Model, q: ArrayLike, v: ArrayLike | None = None, *, t: float = 0.0
 ) -> Constraints:
-    """Evaluate the loop constraints.
+    """Evaluate the constraints of loop joints and of functions.
 
     Examples
     --------

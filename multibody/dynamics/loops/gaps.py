@@ -9,7 +9,8 @@ where γ_J comes from the joint's own law and v_J = v_s − v_p, all in the succ
 
 Near a singular position the accelerations are rounding errors of K and γ divided by a singular
 value that goes to zero. So K is computed about the loop's own point, with arms that lead from there
-to the joints of the loop: how far the mechanism is from the base's origin does not matter.
+to the joints of the loop, and so is the gap between the two frames: how far the mechanism is from
+the base's origin does not matter.
 """
 
 from __future__ import annotations
@@ -28,13 +29,14 @@ from ...kernels.vectors import (
 )
 from ..with_elements import accelerations_kernel
 from ..workspace import DRIVEN
+from .stated import stated_rows
 
 __all__ = ["closure_kernel"]
 
 
 @kernel
 def closure_kernel(w: Any) -> None:
-    """delta, K, nu and gamma of all loops at (t, q, v); a_q is set to zero."""
+    """delta, K, nu and gamma of all constraints at (t, q, v); a_q is set to zero."""
     for k in range(w.a_q.shape[0]):
         w.a_q[k] = 0.0
     accelerations_kernel(w)
@@ -47,6 +49,7 @@ def closure_kernel(w: Any) -> None:
         side(w, w.loop_p[l], w.loop_E_P[l], w.loop_r_P[l], w.end_p, w.E_p, w.r_p)
         side(w, w.loop_s[l], w.loop_E_S[l], w.loop_r_S[l], w.end_s, w.E_s, w.r_s)
         loop_constraint(w, l)
+    stated_rows(w)
 
 
 @kernel
@@ -73,15 +76,63 @@ def side(w: Any, i: int, E: Any, r: Any, end: Any, E_0: Any, r_0: Any) -> None:
 
 
 @kernel
-def loop_constraint(w: Any, l: int) -> None:
-    """Rows of one loop."""
-    # Successor frame in the predecessor frame: X = X_s X_p⁻¹.
+def pose_between(w: Any, l: int) -> None:
+    """Successor frame in the predecessor frame, E_rel and r_rel of X_s X_p⁻¹, and the gap."""
     for a in range(3):
-        w.spare6[a] = w.r_s[a] - w.r_p[a]  # exact for points that meet
         for b in range(3):
             w.E_J[a, b] = w.E_p[b, a]
     multiply_rotations(w.E_s, w.E_J, w.E_rel)
-    transform_vector(w.E_p, w.spare6, w.r_rel)
+    gap_between_frames(w, l)
+    transform_vector(w.E_p, w.gap, w.r_rel)
+
+
+@kernel
+def gap_between_frames(w: Any, l: int) -> None:
+    """From the predecessor's frame to the successor's, in base axes.
+
+    Summed along the loop, from where the two ways to the base part: how far the mechanism has
+    moved away, or where it was put, does not matter. Points of the base come last, as a difference.
+    """
+    p, s = w.loop_p[l], w.loop_s[l]
+    ground_p, ground_s = w.spare6[0:3], w.spare6[3:6]
+    for a in range(3):
+        w.gap[a] = 0.0
+        ground_p[a] = w.loop_r_P[l, a] if p < 0 else 0.0
+        ground_s[a] = w.loop_r_S[l, a] if s < 0 else 0.0
+    if s >= 0:
+        transform_vector_inverse(w.E_0[s], w.loop_r_S[l], w.gap)
+    if p >= 0:
+        transform_vector_inverse(w.E_0[p], w.loop_r_P[l], w.other6)
+        for a in range(3):
+            w.gap[a] = w.gap[a] - w.other6[a]
+    while p != s:
+        if p > s:
+            step_to_parent(w, p, -1.0, ground_p)
+            p = w.parent[p]
+        else:
+            step_to_parent(w, s, 1.0, ground_s)
+            s = w.parent[s]
+    for a in range(3):
+        w.gap[a] = (ground_s[a] - ground_p[a]) + w.gap[a]
+
+
+@kernel
+def step_to_parent(w: Any, i: int, sign: float, ground: Any) -> None:
+    """Add the way from the origin of body i's parent to its own; from the base it is kept apart."""
+    parent = w.parent[i]
+    if parent >= 0:
+        transform_vector_inverse(w.E_0[parent], w.r[i], w.other6)
+        for a in range(3):
+            w.gap[a] = w.gap[a] + sign * w.other6[a]
+    else:
+        for a in range(3):
+            ground[a] = w.r[i, a]
+
+
+@kernel
+def loop_constraint(w: Any, l: int) -> None:
+    """Rows of one loop."""
+    pose_between(w, l)
     for a in range(3):
         for b in range(3):
             w.loop_x[3 * a + b] = w.E_rel[a, b]
@@ -140,7 +191,7 @@ def jacobian_rows(w: Any, l: int) -> None:
     if p >= 0:
         transform_vector_inverse(w.E_0[p], w.loop_r_P[l], arm_p)
         for a in range(3):
-            arm_p[a] = arm_p[a] + (w.r_s[a] - w.r_p[a])
+            arm_p[a] = arm_p[a] + w.gap[a]
     while p != s:
         if p > s:
             entries(w, l, p, arm_p, -1.0)

@@ -5,19 +5,18 @@ Loops that share no joint form *clusters* whose equations are solved apart, so t
 block-diagonal, with the identity for joints outside of all loops (§8.9). Projected on G, the
 equations of motion lose their multipliers: GᵀHG ÿ = Gᵀ(τ − C − H g).
 
-A *loop-closure function* q = γ(y) gives the same without any constraint equation (§8.11): G = ∂γ/∂y
-and g = Ġẏ. Gears are such functions, too (§9.6).
+Where the closed positions are known as a function q = γ(y), see ``closure``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...checks import Array, ArrayLike, check_rank_tolerance, real_array, real_scalar
+from ...checks import Array, ArrayLike, check_rank_tolerance
 from ...model.topology import Topology
 from ..loading import ForcesLike
 from .closed_loop import RANK_TOLERANCE, _pieces, check_stabilisation, constraints, need_loops
@@ -28,18 +27,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Block",
     "IndependentCoordinates",
-    "LoopClosure",
-    "gears",
     "independent_accelerations",
     "independent_coordinates",
     "velocity_places",
 ]
-
-#: Largest error of derivatives that a user supplies, against central differences of step 1e-5:
-#: these are right to the square of the step for functions of ordinary size.
-DERIVATIVE_TOLERANCE = 1e-6
-#: Largest gap that a loop-closure function may leave, and largest K G.
-CLOSURE_TOLERANCE = 1e-8
 
 
 @dataclass(frozen=True)
@@ -226,7 +217,34 @@ def _clusters(model: Model) -> list[tuple[tuple[str, ...], list[int], list[int]]
         if rows and columns:
             names = tuple(model.loops[k - 1].name for k in cluster.loops)
             found.append((names, rows, sorted(columns)))
-    return found
+    return _with_constraints(model, found)
+
+
+def _with_constraints(
+    model: Model, clusters: list[tuple[tuple[str, ...], list[int], list[int]]]
+) -> list[tuple[tuple[str, ...], list[int], list[int]]]:
+    """Clusters with the constraints by functions, which join those that they share joints with."""
+    if not model.constraints:
+        return clusters
+    at = model.tree.arrays["loop_at"]
+    for k, constraint in enumerate(model.constraints, len(model.loops)):
+        rows = list(range(at[k], at[k + 1]))
+        columns = set(np.flatnonzero(model.tree.reach[rows].any(axis=0)).tolist())
+        if not columns:
+            continue
+        names: tuple[str, ...] = (constraint.name,)
+        apart = []
+        for cluster in clusters:
+            if columns.isdisjoint(cluster[2]):
+                apart.append(cluster)
+            else:
+                names, rows, columns = (
+                    cluster[0] + names,
+                    cluster[1] + rows,
+                    columns | {*cluster[2]},
+                )
+        clusters = [*apart, (names, rows, sorted(columns))]
+    return clusters
 
 
 def independent_accelerations(
@@ -258,227 +276,3 @@ def independent_accelerations(
     if not G.shape[1]:
         return g
     return np.asarray(G @ np.linalg.solve(G.T @ H @ G, G.T @ (z - H @ g)) + g)
-
-
-# ---------------------------------------------------------------------- loop-closure functions
-
-
-class LoopClosure:
-    """q = γ(y): positions from independent variables, with first and second derivatives.
-
-    Parameters
-    ----------
-    model
-        A model with or without loops, whose velocities are the derivatives of its positions.
-    gamma
-        ``gamma(y)`` returns q; written with NumPy and without branches it is traced, and its
-        derivatives are exact.
-    size
-        How many numbers y has.
-    G, g
-        ``G(y)`` = ∂γ/∂y and ``g(y, ydot)`` = Ġẏ, if γ cannot be traced; both or none. They are
-        compared with differences of γ by :meth:`check`.
-
-    Examples
-    --------
-    >>> from multibody import mechanisms
-    >>> model = mechanisms.n_four_bar(1)
-    >>> closure = LoopClosure(model, lambda y: [y[0], y[0], -y[0]], 1)
-    >>> closure.jacobian([0.3]).T
-    array([[ 1.,  1., -1.]])
-    >>> closure.check([0.3], [1.0])
-    """
-
-    def __init__(
-        self,
-        model: Model,
-        gamma: Callable[..., Any],
-        size: int,
-        G: Callable[..., Any] | None = None,
-        g: Callable[..., Any] | None = None,
-    ) -> None:
-        for body in model.bodies:
-            if not body.joint.rate_is_velocity:
-                raise ValueError(
-                    f"body {body.name!r}: a loop-closure function needs velocities that are the "
-                    f"derivatives of positions, which those of {type(body.joint).__name__} are not"
-                )
-        if (G is None) != (g is None):
-            raise TypeError("give both G and g, or none of them to have γ traced")
-        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-            raise ValueError(f"size: expected a whole number ≥ 1, received {size!r}")
-        self.model, self.size, self.is_traced = model, int(size), G is None
-        #: How it was made: pickled in place of the functions, if they can be.
-        self.recipe: tuple[Callable[..., Any], tuple[Any, ...]] = (
-            LoopClosure,
-            (model, gamma, size, G, g),
-        )
-        if G is None:
-            self._position, self._jacobian, self._speed, self._curvature = _derivatives(
-                gamma, self.size, model.nq
-            )
-        else:
-            assert g is not None
-            self._gamma, self._G, self._g = gamma, G, g
-
-    def __reduce__(self) -> Any:
-        return self.recipe
-
-    def position(self, y: Any) -> Any:
-        """γ(y); of numbers or of symbols."""
-        return self._position(0.0, y) if self.is_traced else np.asarray(self._gamma(y))
-
-    def jacobian(self, y: Any) -> Any:
-        """G = ∂γ/∂y, nv × size."""
-        if self.is_traced:
-            J = np.asarray(self._jacobian(0.0, y))
-        else:
-            J = np.asarray(self._G(y))
-        return J.reshape(self.model.nv, self.size)
-
-    def bias(self, y: Any, ydot: Any) -> Any:
-        """g = Ġẏ."""
-        if not self.is_traced:
-            return np.asarray(self._g(y, ydot))
-        x = np.concatenate([np.asarray(y), np.asarray(ydot)])
-        return self._curvature(0.0, x)
-
-    def states(self, x: ArrayLike) -> Array:
-        """[q; v] from [y; ẏ], of one state or of states in columns, such as ``solution.y``."""
-        x = np.asarray(x, dtype=float)
-        columns = x.reshape(2 * self.size, -1).T
-        made = [
-            np.concatenate(
-                [
-                    np.asarray(self.position(c[: self.size]), dtype=float),
-                    np.asarray(self.jacobian(c[: self.size]), dtype=float) @ c[self.size :],
-                ]
-            )
-            for c in columns
-        ]
-        return np.array(made).T.reshape(-1, *x.shape[1:])
-
-    def check(self, y: ArrayLike, ydot: ArrayLike, *, t: float = 0.0) -> None:
-        """Raise where γ opens a loop, or where G or g contradict γ or the constraints.
-
-        K G = 0 and K g = γ_acc are compared with the constraints of the loops; derivatives that
-        the user supplied also with central differences.
-        """
-        y = real_array(y, "y", (self.size,)).astype(float)
-        ydot = real_array(ydot, "ydot", (self.size,)).astype(float)
-        q = self.model.check("q", np.asarray(self.position(y), dtype=float))
-        G = np.asarray(self.jacobian(y), dtype=float)
-        g = np.asarray(self.bias(y, ydot), dtype=float)
-        if not self.is_traced:
-            self._compare(y, ydot, G, g)
-        if not self.model.loops:
-            return
-        v = G @ ydot
-        c = constraints(self.model, q, v, t=t)
-        size = 1.0 + np.abs(v).max(initial=0.0) ** 2
-        for what, values, scale in (
-            ("leaves a gap", c.delta, 1.0),
-            ("moves the loops apart, K G", c.K @ G, size),
-            ("accelerates the loops apart, K g − γ", c.K @ g - c.gamma, size),
-        ):
-            worst = float(np.abs(values).max(initial=0.0))
-            if not worst <= CLOSURE_TOLERANCE * scale:
-                raise ValueError(
-                    f"the loop-closure function {what} of {worst:.3g} at y = {y}; check it, or "
-                    "keep away from where it is not defined"
-                )
-
-    def _compare(self, y: Array, ydot: Array, G: Array, g: Array) -> None:
-        h = 1e-5
-        steps = h * np.eye(self.size)
-
-        def difference(f: Callable[[Array], Any], step: Array) -> Array:
-            return (np.asarray(f(y + step), float) - np.asarray(f(y - step), float)) / (2 * h)
-
-        expected = np.array([difference(self.position, s) for s in steps]).T
-        bent = difference(lambda z: self.jacobian(z) @ ydot, h * ydot)
-        for name, given, right in (("G", G, expected), ("g", g, bent)):
-            worst = float(np.abs(given - right).max(initial=0.0))
-            if not worst <= DERIVATIVE_TOLERANCE * (1.0 + np.abs(right).max(initial=0.0)):
-                raise ValueError(
-                    f"{name} of the loop-closure function differs by {worst:.3g} from differences "
-                    f"of γ at y = {y}; correct it, or leave G and g out to have γ traced"
-                )
-
-
-def _derivatives(gamma: Callable[..., Any], size: int, n: int) -> tuple[Any, Any, Any, Any]:
-    """γ, ∂γ/∂y, (∂γ/∂y)ẏ and its change along ẏ, all traced."""
-    from integrators.tracing import TracingError, traced
-
-    def position(t: Any, y: Any) -> Any:
-        return np.array(list(gamma(y)))
-
-    try:
-        where = traced(position, n=size, outputs=n)
-        J = where.jacobian()
-        speed = traced(
-            lambda t, x: J(t, x[:size]).reshape(n, size) @ x[size:], n=2 * size, outputs=n
-        )
-        D = speed.jacobian()
-        bend = traced(
-            lambda t, x: D(t, x).reshape(n, 2 * size)[:, :size] @ x[size:], n=2 * size, outputs=n
-        )
-    except TracingError as error:
-        raise TracingError(
-            f"the loop-closure function cannot be traced ({error}); write it without branches, or "
-            "give its derivatives G and g"
-        ) from error
-    return where, J, speed, bend
-
-
-def gears(model: Model, ratios: Mapping[str, Mapping[str, float]]) -> LoopClosure:
-    """Gears as a loop-closure function: positions that are multiples, or sums, of others (§9.6).
-
-    Parameters
-    ----------
-    model
-        Joints that gears connect must have one freedom.
-    ratios
-        For each driven body the bodies that drive it, with their ratios:
-        ``{"rotor": {"link": 100.0}}``; several for a differential. All other variables of the
-        model are independent, in their order.
-
-    Examples
-    --------
-    >>> from multibody import mechanisms
-    >>> arm = mechanisms.n_pendulum(3)
-    >>> gears(arm, {"link3": {"link1": -2.0}}).jacobian([0.0, 0.0]).T
-    array([[ 1.,  0., -2.],
-           [ 0.,  1.,  0.]])
-    """
-    driven: dict[int, dict[int, float]] = {}
-    for name, drivers in ratios.items():
-        driven[_single(model, name)] = {
-            _single(model, other): real_scalar(ratio, f"ratio of {other!r}")
-            for other, ratio in drivers.items()
-        }
-    kept = [j for j in range(model.nv) if j not in driven]
-    R = np.zeros((model.nv, len(kept)))
-    R[kept, np.arange(len(kept))] = 1.0
-    for j, drivers_of in driven.items():
-        for other, ratio in drivers_of.items():
-            if other in driven:
-                raise ValueError(
-                    f"gears: {model.v_names[other]!r} drives and is driven; multiply the ratios "
-                    "and name the variable that drives it"
-                )
-            R[j, kept.index(other)] += ratio
-    zero = np.zeros(model.nv)
-    closure = LoopClosure(
-        model, lambda y: R @ np.asarray(y), len(kept), lambda y: R, lambda y, d: zero
-    )
-    closure.recipe = gears, (model, {name: dict(drivers) for name, drivers in ratios.items()})
-    return closure
-
-
-def _single(model: Model, body: str) -> int:
-    i = model.number(body)
-    at = model.v_index[i - 1] if i else slice(0, 0)
-    if at.stop - at.start != 1:
-        raise ValueError(f"gears: expected a body on a joint of one freedom, received {body!r}")
-    return int(at.start)

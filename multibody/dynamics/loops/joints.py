@@ -29,10 +29,10 @@ import numpy as np
 
 from ...checks import Array, ArrayLike, real_array
 from ...joints import Driven, Joint
-from ...kernels.spatial import compose, force_transform_inverse, invert, motion_transform
+from ...kernels.spatial import force_transform_inverse, motion_transform
 from ..kinematics import forward
 from .closed_loop import need_loops
-from .gaps import side
+from .gaps import pose_between, side
 from .positions import (
     in_quaternions,
     is_numeric,
@@ -99,8 +99,7 @@ def relative_pose(w: Any, l: int) -> tuple[Any, Any, Any]:
     w.acc[:] = 0.0  # `side` reads accelerations as well
     side(w, w.loop_p[l], w.loop_E_P[l], w.loop_r_P[l], w.end_p, w.E_p, w.r_p)
     side(w, w.loop_s[l], w.loop_E_S[l], w.loop_r_S[l], w.end_s, w.E_s, w.r_s)
-    invert(w.E_p, w.r_p, w.E_J, w.r_J)
-    compose(w.E_s, w.r_s, w.E_J, w.r_J, w.E_rel, w.r_rel)
+    pose_between(w, l)
     motion_transform(w.E_rel, w.r_rel, w.end_p[0:6], w.spare6)
     return w.E_rel, w.r_rel, w.end_s[0:6] - w.spare6
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from integrators.kernels import kernel
+from integrators.kernels import inline_kernel, kernel
 
 from ..crba import crba_kernel
 from ..factor import l_solve_kernel, lt_solve_kernel, ltdl_kernel
@@ -139,6 +139,15 @@ def last_variable(w: Any, body: int) -> int:
     return w.v_at[body + 1] - 1
 
 
+@inline_kernel
+def couple_variable(w: Any, r: int, k: int) -> None:
+    """What row r does to variable k, felt by the rows before it."""
+    scaled = w.Y[r, k] / w.H[k, k]
+    for c in range(r + 1):
+        w.A[r, c] = w.A[r, c] + scaled * w.Y[c, k]
+    w.b[r] = w.b[r] - scaled * w.z[k]
+
+
 @kernel
 def couple_rows(w: Any) -> None:
     """A = YᵀD⁻¹Y, b less YᵀD⁻¹z, and in `lam` the mean of A's diagonal over the loop of each row.
@@ -155,17 +164,18 @@ def couple_rows(w: Any) -> None:
             first = r
         for c in range(r + 1):
             w.A[r, c] = 0.0
-        i, j = last_variable(w, w.loop_p[l]), last_variable(w, w.loop_s[l])
-        while i >= 0 or j >= 0:
-            k = max(i, j)
-            scaled = w.Y[r, k] / w.H[k, k]
-            for c in range(r + 1):
-                w.A[r, c] = w.A[r, c] + scaled * w.Y[c, k]
-            w.b[r] = w.b[r] - scaled * w.z[k]
-            if i == k:
-                i = w.parent_v[i]
-            if j == k:
-                j = w.parent_v[j]
+        if l < w.loop_p.shape[0]:
+            i, j = last_variable(w, w.loop_p[l]), last_variable(w, w.loop_s[l])
+            while i >= 0 or j >= 0:
+                k = max(i, j)
+                couple_variable(w, r, k)
+                if i == k:
+                    i = w.parent_v[i]
+                if j == k:
+                    j = w.parent_v[j]
+        else:  # a function may take any variable
+            for k in range(w.v.shape[0] - 1, -1, -1):
+                couple_variable(w, r, k)
         for c in range(r):
             w.A[c, r] = w.A[r, c]
         if r + 1 == m or w.loop_at[l + 1] <= w.rows[r + 1]:  # the loop's last row

@@ -28,6 +28,7 @@ from ..functions import FD, tree_joint_forces
 from ..loading import ForcesLike, external_forces, load_given
 from ..motion import kinematics
 from .closed_loop import _run_closure, constrained_accelerations
+from .forces import point_forces
 from .joints import LoopElement, acting_elements, placed
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def joint_reactions(
     one_of(coordinates, "coordinates", ("joint", "body", "base"))
     q, v = model.check("q", q), model.check("v", v)
     given, in_loops = _with_elements(model, q, v, external_forces(model, f_ext), elements, t)
-    if model.loops:
+    if model.bonds:
         found = constrained_accelerations(model, q, v, tau, given, t=t)
         wrenches, stress = _closed(model, q, v, found, given, in_loops, t)
     else:
@@ -167,6 +168,7 @@ def _closed(
         of_loop[k, :, at[k] : at[k + 1]] = T[at[k] : at[k + 1]].T
     from_loops = of_loop @ found.multipliers
     forces = given + _on_bodies(model, from_loops)
+    forces = forces + point_forces(model, q, found.multipliers, t)
     passed = tree_joint_forces(model, load_given(model, q, v, t), found.accelerations, forces)
     X = _to_joints(model, q, t)
     in_base = [x.inverse().force_matrix() @ f for x, f in zip(X, passed)]
@@ -174,6 +176,8 @@ def _closed(
     idle = np.linalg.svd(K)[0][:, found.rank :]
     # What loops put on a body, the joints below it hold.
     held = -_on_bodies(model, of_loop @ idle)
+    for k, choice in enumerate(idle.T):
+        held[:, :, k] -= point_forces(model, q, choice, t)
     for i in range(model.n_bodies - 1, -1, -1):
         if model.bodies[i].parent:
             held[model.bodies[i].parent - 1] += held[i]

@@ -80,7 +80,7 @@ def loop_response(model: Model, q: Array, v: Array, H: Array, t: float = 0.0) ->
     """
     L = np.linalg.cholesky(H)
     back = np.linalg.inv(L)  # of a triangle; H⁻¹ = backᵀ back
-    if not model.loops:
+    if not model.bonds:
         return LoopResponse(back, back, np.zeros(len(H)))
     c = constraints(model, q, v, t=t)
     left, sizes, right = np.linalg.svd(c.K @ back.T, full_matrices=True)

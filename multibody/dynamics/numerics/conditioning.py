@@ -132,7 +132,7 @@ def conditioning(
     found = loop_response(model, q, speed, H, t)
     a = FD(model, q, speed, force, t=t)
     free = np.eye(model.nv)
-    if model.loops:
+    if model.bonds:
         K = constraints(model, q, speed, t=t).K
         _, _, right = np.linalg.svd(K, full_matrices=True)
         free = right[model.nv - len(found.root) :].T

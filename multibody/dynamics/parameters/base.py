@@ -141,10 +141,10 @@ def _forces_told(
     """Regressors of many states, one above the other."""
     rows: list[Array] = []
     start = None if q is None else model.check("q", q)
-    for _ in range(STATES if not model.loops else STATES * max(1, model.n_bodies)):
+    for _ in range(STATES if not model.bonds else STATES * max(1, model.n_bodies)):
         t = rng.uniform() if model.is_rheonomic else 0.0
         v, a = rng.standard_normal((2, model.nv))
-        if not model.loops:
+        if not model.bonds:
             rows.append(regressor(model, model.random(rng), v, a, t=t, armature=armature))
             continue
         at = _closed(model, start, rng, t)

@@ -58,7 +58,7 @@ class MoreauJean:
         q, v = y[: model.nq], y[model.nq :]
         found = self.stepper.step(t, q, v, h, self.params)
         q, after = found.q, found.v
-        if model.loops:
+        if model.bonds:
             q, after = onto_contacts(model, Held(), t + h, q, after)
         self._check_energy(t, h, y, q, after)
         return np.concatenate([q, after])

@@ -146,7 +146,7 @@ def contact_problem(
     one_of(restitution_law, "restitution_law", ("newton", "poisson"))
     _forwards(t_span)
     bare = replace(model, contacts=())
-    if model.loops:
+    if model.bonds:
         only_projection(model, options)
     free = as_ivp(bare, q0, v0, t_span, tau, f_ext, params=params, **options)
     tau_law, force_law, values = force_laws(model, tau, f_ext, params)

@@ -71,7 +71,7 @@ def soft_problem(
         )
     soft, nq, n = soft_contacts(model), model.nq, model.nq + model.nv
     bare = replace(model, contacts=())
-    if model.loops:
+    if model.bonds:
         only_projection(model, options)
     free = as_ivp(bare, q0, v0, t_span, tau, f_ext, params=params, **options)
     tau_law, force_law, values = force_laws(model, tau, f_ext, params)

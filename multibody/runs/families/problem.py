@@ -244,7 +244,7 @@ class _Pieces:
             if found is None:
                 driven = driven_variables(model, self.tau)
                 found = conserved_quantities(model, driven)
-                found |= gap_invariants(model) if model.loops else {}
+                found |= gap_invariants(model) if model.bonds else {}
                 model.tree.traced["family invariants"] = found
             if name not in found:
                 raise ValueError(
@@ -283,7 +283,7 @@ class _FamilyReview:
     def __call__(self, problem: Any, t: Array, y: Array, rtol: float | None) -> Any:
         model = self.pieces.family.model(problem.params)
         undisturbed = self.pieces.f_ext is None and "energy" in problem.invariants
-        judged = loop_review(model, undisturbed) if model.loops else None
+        judged = loop_review(model, undisturbed) if model.bonds else None
         judged = drive_review(model, judged)
         return None if judged is None else judged(problem, t, y, rtol)
 
@@ -302,7 +302,7 @@ def _check_agreement(
     model, p = family.model(row), family.parameters(row[None]).p[0]
     q, v, (t, _) = base.y0[: model.nq], base.y0[model.nq :], base.t_span
     v = v + MOVED * np.random.default_rng(0).standard_normal(model.nv)
-    if model.loops:
+    if model.bonds:
         q = assemble(model, q, t=t).q
         v = consistent_velocity(model, q, v, t=t)
     forces = np.zeros(0) if own else base.params

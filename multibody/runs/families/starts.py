@@ -119,7 +119,7 @@ def starts(
     if model.quaternion_places:
         for k in np.flatnonzero(good):
             q[k] = model.normalise(q[k])
-    if model.loops and good.any():
+    if model.bonds and good.any():
         at = np.flatnonzero(good)
         task = _Closing(family, given.p[at], t, list(positions or ()), list(speeds or ()))
         q[at], v[at], messages[at] = task.close(q[at], v[at])

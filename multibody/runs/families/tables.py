@@ -152,6 +152,7 @@ def _compare(first: Model, other: Model) -> None:
     for what, mine, its in (
         ("bodies", first.bodies, other.bodies),
         ("loops", first.loops, other.loops),
+        ("constraints", first.constraints, other.constraints),
         ("springs", first.springs, other.springs),
         ("elements", first.elements, other.elements),
     ):
@@ -171,11 +172,17 @@ def _compare(first: Model, other: Model) -> None:
         if (c.predecessor, c.successor) != (d.predecessor, d.successor):
             raise StructureError(f"loop {c.name!r} connects different bodies")
         _compare_joints(f"loop {c.name!r}", c.joint, d.joint)
-    for e, f in zip(first.elements, other.elements):
-        if e.element.shape() != f.element.shape():
+    for f, g in zip(first.constraints, other.constraints):
+        if f.key() != g.key():
+            raise StructureError(
+                f"constraint {f.name!r}: its functions compute different things; numbers that "
+                "vary between models are to be its parameters: add_constraint(…, parameters=[…])"
+            )
+    for e, made in zip(first.elements, other.elements):
+        if e.element.shape() != made.element.shape():
             raise StructureError(
                 f"element {e.name!r} differs in more than numbers: {e.element!r:.200} and "
-                f"{f.element!r:.200}"
+                f"{made.element!r:.200}"
             )
     for s, r in zip(first.springs, other.springs):
         if (s.body_a, s.body_b) != (r.body_a, r.body_b):

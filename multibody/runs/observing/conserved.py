@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...checks import Array
+from ...dynamics.loops.closed_loop import constraints
 from ...dynamics.motion import totals_along
 
 if TYPE_CHECKING:
@@ -123,10 +124,27 @@ def conserved_motions(model: Model, driven: Array | None = None) -> Array:
         if driven is not None:
             idle &= ~np.asarray(driven, dtype=bool)[model.v_index[i]]
         for _ in range(SAMPLES):
-            free = _span(_freedoms(model.bodies[i], rng)[:, idle])
+            free = _span(_freedoms(model.bodies[i], model.bodies[i].joint.random(rng))[:, idle])
             conditions.append(np.eye(6) - free @ free.T)
+    conditions += _powerless(model, roots, rng)
     _, sizes, rows = np.linalg.svd(np.vstack(conditions))
     return np.asarray(rows[sizes <= CONDITION_TOLERANCE].T)
+
+
+def _powerless(model: Model, roots: list[int], rng: np.random.Generator) -> list[Array]:
+    """Conditions under which constraints by functions do no work on a motion of everything."""
+    if not model.constraints:
+        return []
+    first, found = model.tree.arrays["loop_at"][len(model.loops)], []
+    for _ in range(SAMPLES):
+        q = model.random(rng)
+        K = constraints(model, q, t=float(rng.uniform())).K[first:]
+        moved = np.zeros((model.nv, 6))
+        for i in roots:
+            S = _freedoms(model.bodies[i], q[model.q_index[i]])
+            moved[model.v_index[i]] = np.linalg.pinv(S, rcond=CONDITION_TOLERANCE)
+        found.append(K @ moved)
+    return found
 
 
 def _weight(gravity: Array) -> Array:
@@ -141,9 +159,9 @@ def _idle(body: Body) -> Array:
     return np.asarray(~forces.any(axis=0))
 
 
-def _freedoms(body: Body, rng: np.random.Generator) -> Array:
+def _freedoms(body: Body, q: Array) -> Array:
     """Motions of a body that its joint at the base leaves free, in base coordinates."""
-    motion = body.joint.motion(body.joint.random(rng))
+    motion = body.joint.motion(q)
     S = body.placement.inverse().matrix()  # to base coordinates from the joint's frame there
     if not body.reverse:
         S = S @ motion.X.inverse().matrix()

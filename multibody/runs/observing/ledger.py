@@ -26,7 +26,7 @@ from ...dynamics.acting import acting
 from ...dynamics.functions import FD, position_rate, tree_joint_forces
 from ...dynamics.loading import load
 from ...dynamics.loops.closed_loop import constrained_accelerations, constraints
-from ...dynamics.loops.forces import loop_forces
+from ...dynamics.loops.forces import loop_forces, point_forces
 from ...dynamics.loops.joints import LoopElement, acting_elements, placed
 from ...dynamics.motion import Kinematics, energy, kinematics, run_forward
 from ..contact.loads import ContactLoad, is_rigid, lost_at_impacts, stays_of
@@ -364,6 +364,7 @@ class _Books:
         self.loop_drives = [k for k, c in enumerate(model.loops) if c.joint.is_rheonomic]
         self.driven = [model.bodies[i].name for i in self.tree_drives]
         self.driven += [model.loops[k].name for k in self.loop_drives]
+        self.driven += [c.name for c in model.constraints if c.is_rheonomic]
 
     def account(self, t: float, x: Array) -> _Account:
         """Energies, powers and ẋ at one state."""
@@ -397,13 +398,14 @@ class _Books:
             touch = self.contact(t, np.concatenate([q, v]))
             power["friction"] = touch.power
             forces, tau = forces + touch.wrenches, tau + touch.joint_forces
-        if model.loops:
+        if model.bonds:
             found = constrained_accelerations(model, q, v, tau, forces, t=t)
             a = found.accelerations
             reactions = loop_forces(model, q, found.multipliers, t=t)
             self._loops(t, q, v, found.multipliers, reactions, velocities, power, drives)
             for loop in model.loops:
                 _add(forces, loop, reactions[loop.name])
+            forces = forces + point_forces(model, q, found.multipliers, t)
         else:
             a = FD(model, q, v, tau, forces, t=t)
         self._tree_drives(t, q, v, a, forces, drives)
@@ -476,6 +478,11 @@ class _Books:
             power["constraints"] += rest
             if k in self.loop_drives:
                 drives[loop.name] += total - rest
+        for k, stated in enumerate(self.model.constraints, len(self.model.loops)):
+            rows = slice(at[k], at[k + 1])
+            power["constraints"] += float(gap_rate[rows].sum())
+            if stated.is_rheonomic:
+                drives[stated.name] += float(multipliers[rows] @ c.nu[rows])
 
     def _tree_drives(
         self, t: float, q: Array, v: Array, a: Array, forces: Array, drives: dict[str, float]

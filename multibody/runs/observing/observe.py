@@ -93,7 +93,7 @@ def observe(
     >>> seen.rank, seen.singular, seen.gap < 1e-6, seen.energy < 1e-6
     ((2, 2), False, True, True)
     """
-    places = singular_positions(model, t, q, v, exact=True) if model.loops else None
+    places = singular_positions(model, t, q, v, exact=True) if model.bonds else None
     keep = np.unique(np.linspace(0, len(t) - 1, min(len(t), MOST_STATES)).round().astype(int))
     t, q, v = t[keep], np.ascontiguousarray(q[:, keep].T), np.ascontiguousarray(v[:, keep].T)
     conserved = tau is None and f_ext is None and not model.is_rheonomic and not model.is_damped
@@ -193,7 +193,7 @@ def observables_of_states(
     rows = int(model.tree.arrays["loop_at"][-1])
     gap, speed, multipliers = (np.zeros((rows, count)) for _ in range(3))
     rank, singularity = np.zeros(count, dtype=np.int64), np.zeros(count)
-    if model.loops and count:
+    if model.bonds and count:
         gap, speed, multipliers, rank = _constraints_along(model, t, q.T, v.T, tau, f_ext)
         ratios = singular_value_ratios(model, t, q)
         singularity = np.array([row[r - 1] if r else 0.0 for row, r in zip(ratios, rank)])

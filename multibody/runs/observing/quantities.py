@@ -470,4 +470,4 @@ def state_units(seen: Seen) -> list[str]:
         for s in body.joint.speeds:
             rate = f"{units[s]}/s" if units.get(s) else ""
             speeds.append(rate if s in units else UNITS.get(s.partition("_")[0], ""))
-    return positions + speeds
+    return positions + [""] * seen.model.n_states + speeds

@@ -49,4 +49,5 @@ def is_plain(model: Model, solution: Any) -> bool:
     """Whether the states of a solution are [q; v] as they stand."""
     names = getattr(getattr(solution, "problem", None), "state_names", None) or ()
     shape = (model.nq + model.nv, len(np.atleast_1d(solution.t)))
-    return np.shape(solution.y) == shape and not any(n in ("y0", "d(y0)") for n in names)
+    own = tuple(names)[: shape[0]]
+    return np.shape(solution.y) == shape and own in ((), (*model.q_names, *model.v_names))

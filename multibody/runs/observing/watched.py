@@ -74,7 +74,7 @@ def mechanism_watch(
             q, v = y[: model.nq, some], y[model.nq : model.nq + model.nv, some]
         else:
             q, v = states(problem, t[some], y[:, some])
-        found = _loops(model, t[some], q, v) if model.loops else {}
+        found = _loops(model, t[some], q, v) if model.bonds else {}
         if conservative:
             found["energy"] = _energy(model, t[some], q, v)
         elif every and len(t) > 2:

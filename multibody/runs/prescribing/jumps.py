@@ -61,14 +61,14 @@ def velocity_jumps(model: Model, t0: float, t1: float) -> list[VelocityJump]:
         return []
     names = [b.name for b in model.bodies for _ in range(6)]
     at = model.tree.arrays["loop_at"]
-    names += [c.name for k, c in enumerate(model.loops) for _ in range(at[k + 1] - at[k])]
+    names += [c.name for k, c in enumerate(model.bonds) for _ in range(at[k + 1] - at[k])]
     neutral = model.neutral()
 
     def velocity(t: float) -> Array:
         w = load(model, neutral, None, t)
         run_forward(w)
         moved = w.v_J.ravel().copy()
-        if model.loops:
+        if model.bonds:
             _run_closure(w)
         return np.concatenate([moved, w.nu])
 

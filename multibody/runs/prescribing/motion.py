@@ -236,8 +236,8 @@ class PrescribedMotion:
         return (
             f"the run leaves the motion prescribed for {names[rows[row]]} at t = {t[first]:.6g}: "
             f"{y[rows[row], first]:.6g} where {wanted[row, first]:.6g} is prescribed; either the "
-            "motion jumps in position or velocity there, or ends, or the loops do not allow it, or "
-            "steps are too long"
+            "motion jumps in position or velocity there, which takes an impulse that forces do not "
+            "have, or ends, or the loops do not allow it, or steps are too long"
         )
 
 

@@ -360,9 +360,9 @@ def test_orders_that_are_no_integers(order):
         Taylor(order)
 
 
-@pytest.mark.parametrize("order", [0, -1, 61, np.int64(100)])
+@pytest.mark.parametrize("order", [0, -1, 251, np.int64(1000)])
 def test_orders_out_of_range(order):
-    with pytest.raises(ValueError, match="between 1 and 60"):
+    with pytest.raises(ValueError, match="between 1 and 250"):
         Taylor(order)
 
 

@@ -18,6 +18,11 @@ EVENTS = {
     "python": Event(lambda t, y: y[0] - 0.3, direction=1),
     "terminal": Event(HEIGHT, terminal=2),
     "first": Event(HEIGHT, terminal=True, direction=1, name="rising"),
+    "bounce": Event(
+        traced(lambda t, y, p: y[0] + 0.2, n=2, params=1, outputs=1),
+        direction=-1,
+        reset=traced(lambda t, y: np.array([y[0], -0.8 * y[1]]), n=2),
+    ),
     "reset": Event(lambda t, y: y[0] + 0.2, direction=-1, reset=lambda t, y: [y[0], -0.8 * y[1]]),
 }
 
@@ -60,7 +65,7 @@ def combination(seed):
     return name, ivp, options
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(60))
 def test_a_run_is_the_same_alone_among_many_and_in_any_partition(seed):
     name, ivp, options = combination(seed)
     events = EVENTS[name]
@@ -68,6 +73,7 @@ def test_a_run_is_the_same_alone_among_many_and_in_any_partition(seed):
     y0, params = rng.uniform(-1, 1, (11, 2)), rng.uniform(0.5, 3.0, (11, 1))
     many = solve_many(ivp, y0=y0, params=params, events=events, **options)
     reset = events is not None and events.reset is not None
+    reset = reset and not (isinstance(events.reset, Traced) and "step" not in options)
     python = events is not None and not isinstance(events.function, Traced)
     python = python or ivp.project is on_circle
     implicit = options["method"].startswith("R") and options["method"] != "RK4"
@@ -91,16 +97,19 @@ def test_a_run_is_the_same_alone_among_many_and_in_any_partition(seed):
         alone = solve(run, events=events, **options)
         assert Status(int(many.status[k])) == alone.status
         t, y = alone.reached
-        if in_lanes and implicit:
+        if in_lanes and (implicit or ivp.project is not None):  # times are compared below
             assert many.message[k].partition(" t =")[0] == alone.ending.partition(" t =")[0]
-            if alone.status == Status.TOO_MANY_STEPS:  # where depends on the lengths of the steps
+            if (
+                implicit and alone.status == Status.TOO_MANY_STEPS
+            ):  # where depends on the lengths of the steps
                 assert abs(many.t[k] - t) < 0.1 * abs(t - ivp.t_span[0])
                 continue
         else:
             assert many.message[k] == alone.ending
         allowed = 1e-12 if in_lanes else 0.0
         if in_lanes and implicit:  # Jacobians of other times, so other iterations and lengths
-            allowed = 100 * options["rtol"]
+            # A clipping projection acts where steps end: what it does depends on their lengths.
+            allowed = 100 * options["rtol"] if ivp.project is None else 1e-2
             assert abs(many.nsteps[k] - alone.nsteps) <= 2 + alone.nsteps // 10
         else:
             assert (many.nsteps[k], many.nrejected[k]) == (alone.nsteps, alone.nrejected)
@@ -179,7 +188,7 @@ def test_a_review_of_ones_own_sees_every_step_of_every_lane():
     assert many.status[fast].max() == many.status[fast].min() == Status.STOPPED
     lanes = {key: (t, y, rtol) for key, t, y, rtol in seen}
     for p in params:
-        alone = solve(ivp.with_(params=p, review=None), rtol=1e-7)
+        alone = solve(ivp.with_(params=p, review=None), method="DOPRI5", rtol=1e-7)
         t, y, rtol = lanes[tuple(p)]
         assert rtol == 1e-7
         assert np.allclose(t, alone.t, atol=1e-12)
@@ -208,7 +217,7 @@ def test_quaternions_are_renormalised_as_in_a_single_run():
     many = solve_many(problem, y0=states, rtol=1e-5)
     assert many.engine.startswith("8 lanes")
     for k in range(2):
-        alone = solve(problem.with_(y0=states[k]), rtol=1e-5)
+        alone = solve(problem.with_(y0=states[k]), method="DOPRI5", rtol=1e-5)
         assert many.nsteps[k] == alone.nsteps
         assert np.abs(many.y[k] - alone.y[:, -1]).max() < 1e-12
 

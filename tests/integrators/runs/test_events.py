@@ -25,7 +25,9 @@ def test_zeros_and_directions(method, direction, expected):
 
 def test_root_is_found_to_near_machine_precision():
     # y = t exactly, so nothing but the root finder can err.
-    solution = solve(lambda t, y: np.ones(1), (0, 2), [0.0], events=lambda t, y: y[0] - 1 / 3)
+    solution = solve(
+        lambda t, y: np.ones(1), (0, 2), [0.0], method="DOPRI5", events=lambda t, y: y[0] - 1 / 3
+    )
     assert abs(solution.t_events[0][0] - 1 / 3) < 1e-15
 
 

@@ -76,7 +76,7 @@ def test_dense_output_has_its_order(method, name):
 
 
 def test_dense_output_meets_the_steps_and_refuses_extrapolation():
-    solution = solve(oscillator, (0, 3), [1.0, 0.0], dense_output=True)
+    solution = solve(oscillator, (0, 3), [1.0, 0.0], method="DOPRI5", dense_output=True)
     assert np.allclose(solution.sol(solution.t), solution.y, rtol=0, atol=1e-14)
     assert solution.sol(1.0).shape == (2,)
     assert solution.sol([0.5, 1.0]).shape == (2, 2)

@@ -10,10 +10,12 @@ from multibody import FD, ID, crba
 from multibody.dynamics.book.floating import (
     floating_equation,
     floating_forward_dynamics,
+    floating_hybrid_dynamics,
     floating_inverse_dynamics,
     floating_jacobian,
 )
 from multibody.mechanisms.random import random_tree
+from tests.multibody.dynamics import floating_tables as tables
 from tests.multibody.joint_samples import POOL, STEADY
 
 # Solutions with H of condition up to some thousand.
@@ -41,6 +43,7 @@ def test_forward_dynamics_equals_that_of_a_free_joint(seed):
     for form in ("aba", "crba"):
         found = floating_forward_dynamics(model, q, v, tau, f, t=0.3, form=form)
         close(found.array, expected)
+    close(tables.articulated(model, q, v, tau, f, 0.3), expected)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -50,6 +53,8 @@ def test_inverse_dynamics(seed):
     a_0, again = floating_inverse_dynamics(model, q, v, moved.joints, f, t=0.3)
     close(a_0, moved.base, scale=10.0)
     close(again, tau, scale=10.0)
+    for mine, book in zip((a_0, again), tables.inverse(model, q, v, moved.joints, f, 0.3)):
+        close(mine, book, scale=10.0)
     # Inverse dynamics of the model with its joint: no force acts there.
     whole = ID(model, q, v, np.concatenate([a_0, moved.joints]), f, t=0.3)
     close(whole, np.concatenate([np.zeros(6), tau]), scale=100.0)
@@ -62,6 +67,8 @@ def test_blocks_of_the_equation(seed):
     e = floating_equation(model, q, v, f, t=0.3)
     H = crba(model, q, t=0.3)
     close(e.matrix, H)
+    for mine, book in zip(e, tables.equation(model, q, v, f, 0.3)):
+        close(mine, book, scale=10.0)
     C = mb.bias_forces(model, q, v, f, t=0.3)
     close(np.concatenate([e.p_c, e.C]), C, scale=10.0)
     if not len(tau):
@@ -157,3 +164,63 @@ def test_only_floating_bases_are_accepted():
         floating_forward_dynamics(model, q, v, tau, form="rnea")
     with pytest.raises(ValueError, match="ground"):
         floating_jacobian(model, q, 0)
+
+
+def raft(gravity=(0, 0, 0), loop=False):
+    """Two floating roots, one in a plane, each with an arm; a rod may tie the arms together."""
+    b = mb.ModelBuilder(gravity=gravity)
+    body = mb.Inertia(2.0, (0.1, 0, 0), (1, 1.2, 1.4))
+    b.add_body("free", 0, mb.Free(), inertia=body)
+    b.add_body("flat", 0, mb.Planar("z"), inertia=body)
+    b.add_body("arm", "free", mb.Revolute("z"), (0.5, 0, 0), body, armature=0.2)
+    b.add_body("leg", "flat", mb.Prismatic("x"), (0, 0.5, 0), body, damping=0.3)
+    if loop:
+        ends = ("arm", (0.3, 0, 0)), ("leg", (0, 0, 0.2))
+        b.add_constraint(
+            "rod", lambda q: np.sum((q.point(*ends[0]) - q.point(*ends[1])) ** 2) - 1.0
+        )
+    return b.build()
+
+
+@pytest.mark.parametrize("loop", [False, True])
+def test_several_roots_and_planar_ones(loop):
+    """Forward, inverse and hybrid against FD and ID; the base is in places 0 to 8."""
+    model = raft((0, 0, -9.81), loop)
+    rng = np.random.default_rng(2)
+    q, v, tau = model.random(rng), rng.standard_normal(model.nv), rng.standard_normal(2)
+    if loop:
+        q = mb.assemble(model, q).q
+        v = mb.consistent_velocity(model, q, v)
+    f = rng.standard_normal((4, 6))
+    expected = FD(model, q, v, np.concatenate([np.zeros(9), tau]), f)
+    found = floating_forward_dynamics(model, q, v, tau, f)
+    close(found.array, expected)
+    close(floating_equation(model, q, v, f).matrix, crba(model, q))
+    hybrid = floating_hybrid_dynamics(model, q, v, {"leg": tau[1]}, {"arm": expected[9]}, f)
+    close(np.concatenate([hybrid.base, hybrid.joints]), expected, 1e-9)
+    close(hybrid.tau, tau, 1e-9)
+    if loop:
+        return
+    base, again = floating_inverse_dynamics(model, q, v, expected[9:], f)
+    close(base, expected[:9])
+    close(again, tau, scale=10.0)
+    e = floating_equation(model, q, np.zeros(model.nv))
+    v[:9] = -np.linalg.solve(e.I_c, e.F @ v[9:])
+    for body in ("free", "leg"):
+        expected = mb.body_jacobian(model, q, body) @ v
+        close(floating_jacobian(model, q, body) @ v[9:], expected, scale=1.0)
+
+
+def test_what_holds_a_base_to_the_ground_is_named():
+    b = mb.ModelBuilder()
+    body = mb.Inertia(1.0, (0, 0, 0), (1, 1, 1))
+    b.add_body("a", 0, mb.Free(), inertia=body)
+    b.add_body("b", "a", mb.Revolute(), inertia=body)
+    b.add_constraint("inner", lambda q: np.sum((q.point("a") - q.point("b", (1, 0, 0))) ** 2) - 1.0)
+    model = b.build()
+    floating_jacobian(model, model.neutral(), "b")  # the distance of points inside floats along
+    b.add_constraint("rope", lambda q: np.sum(q.point("b", (1, 0, 0)) ** 2) - 1.0)
+    with pytest.raises(ValueError, match=r"'rope\[0\]' holds to the ground"):
+        floating_jacobian(b.build(), model.neutral(), "b")
+    with pytest.raises(ValueError, match="'a' is the base"):
+        floating_hybrid_dynamics(model, model.neutral(), np.zeros(7), a={"a": [0.0] * 6})

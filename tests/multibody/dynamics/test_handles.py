@@ -214,7 +214,9 @@ def test_handle_equation_predicts_accelerations(seed):
     a = FD(model, q, v, tau, total, t=0.3)
     moving = mb.kinematics(model, q, v, a, t=0.3)
     expected = np.concatenate([moving.accelerations[k] for k in handles])
-    close(found.Phi @ pushes.ravel() + found.b, expected, scale=10.0)
+    # Two algorithms solve with H, each to rounding times its condition (3e6 for one of the seeds).
+    told = max(ROUNDING, np.finfo(float).eps * np.linalg.cond(crba(model, q, t=0.3)))
+    close(found.Phi @ pushes.ravel() + found.b, expected, told, scale=10.0)
     close(found.Phi, found.Phi.T)
     J = np.vstack([mb.body_jacobian(model, q, k, t=0.3) for k in handles])
     assert found.rank == np.linalg.matrix_rank(J)

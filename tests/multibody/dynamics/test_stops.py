@@ -116,3 +116,14 @@ def test_a_method_that_loses_energy_is_still_told():
     problem = mb.as_ivp(b.build(), [1.0], [0.0], (0, 5))
     run = solve(problem, method="ImplicitEuler", step=0.02)
     assert "balance of the energy drifted" in run.message
+
+
+def test_derivatives_of_a_stop_that_is_left_faster_than_it_follows():
+    """Beyond the stop, but on the way out at 3 m/s: nothing pushes, so nothing has a slope."""
+    b = mb.ModelBuilder(gravity=(0, 0, 0))
+    stop = (-1.0, 1.0, 100.0, 50.0)
+    b.add_body("slide", 0, mb.Prismatic("x"), inertia=mb.point_mass(2.0), limits=stop)
+    model = b.build()
+    for v, expected in ((-3.0, [0.0, 0.0]), (0.5, [-50.0, -25.0])):
+        dq, dv, _ = mb.FD_derivatives(model, [1.2], [v])
+        np.testing.assert_allclose([dq[0, 0], dv[0, 0]], expected, atol=1e-12)

@@ -164,6 +164,33 @@ def test_bristles_bend_and_then_slip():
     assert solve(pulled, method="RADAU5", rtol=1e-8, atol=1e-12).y[2, -1] > 0.3
 
 
+def test_dry_friction_sticks_exactly():
+    """Two masses on springs, each loses 2F/k of its swing at each turn, until it sticks."""
+    b = mb.ModelBuilder(gravity=(0, 0, 0), name="two")
+    for name, k, F in (("a", 1.0, 1.0), ("b", 4.0, 2.0)):
+        b.add_body(name, 0, mb.Prismatic("x"), inertia=mb.point_mass(1.0), stiffness=k)
+        b.add_element(f"floor {name}", mb.Friction(name, coulomb=F))
+    problem = mb.stick_slip(b.build(), [5.3, 2.2], [0.0, 0.0], (0, 12))
+    run = solve(problem, rtol=1e-10, atol=1e-12)
+    assert np.allclose(run.y[:, -1], [0.7, 0.2, 0.0, 0.0], atol=1e-9)  # 5.3 − 2·3 …, 2.2 − 1·2
+    starts = [stay.start for stay in run.modes]
+    assert min(abs(t - 3 * np.pi) for t in starts) < 1e-8
+    assert min(abs(t - np.pi) for t in starts) < 1e-8  # b turns every π/2
+    with pytest.raises(ValueError, match="expected elements Friction"):
+        mb.stick_slip(mb.mechanisms.pendulum())
+
+
+def test_stiction_holds_an_arm_that_coulomb_would_not():
+    b = mb.ModelBuilder(name="arm")
+    b.add_body("arm", 0, mb.Revolute("y"), inertia=mb.point_mass(1.0, (0, 0, -1)))
+    b.add_element("hinge", mb.Friction("arm", coulomb=2.0, stiction=6.0, stribeck_speed=0.1))
+    model = b.build()
+    for angle, held in ((0.6, True), (0.7, False)):  # 9.81 sin: 5.54 and 6.32
+        run = solve(mb.stick_slip(model, [angle], [0.0], (0, 3)), rtol=1e-9, atol=1e-11)
+        assert (abs(run.y[0] - angle).max() < 1e-9) == held
+        assert run.y[1, -1] == 0.0 or abs(run.y[1, -1]) < 1e-9
+
+
 @pytest.mark.parametrize("delay", [0.0, 0.02, 0.07, 0.1, 0.13])
 def test_sampled_pid_is_the_discrete_solution(delay):
     m, h, kp, ki, kd, T = 2.0, 0.05, 30.0, 2.0, 8.0, 1.52

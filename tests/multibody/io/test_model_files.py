@@ -49,6 +49,8 @@ ROUNDING = 1e-15
 NEEDED = {
     "helical": {"pitch": 0.1},
     "rack_pinion": {"radius": 0.2},
+    "rolling_balls": {"radius": 1 / 3, "ground": 0.7},
+    "rolling_disc": {"radius": 1 / 3},
     "rolling_sphere": {"radius": 1 / 3},
 }
 FILEABLE = [cls for cls in joints.REGISTRY.values() if is_fileable(cls)]

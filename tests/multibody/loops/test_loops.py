@@ -17,8 +17,8 @@ from multibody import (
     mobility,
 )
 from multibody.dynamics.loops.closed_loop import _pieces
+from multibody.dynamics.loops.closure import LoopClosure
 from multibody.dynamics.loops.independent import (
-    LoopClosure,
     independent_accelerations,
     independent_coordinates,
 )

@@ -16,7 +16,7 @@ from integrators import IVP, Event, Status, solve, solve_many, traced
 from integrators.dae import FORMULATIONS, Mechanical
 from integrators.dae.formulations.table import formulation_key, listing, register
 from multibody import as_dae, as_ivp, mechanisms
-from multibody.dynamics.loops.independent import gears
+from multibody.dynamics.loops.closure import gears
 from multibody.runs.minimal import as_ivp_minimal
 
 EXPLICIT = [form.name for form in FORMULATIONS.values() if form.is_explicit]

@@ -17,7 +17,7 @@ from ..equations import Builder, Equations, Key
 from ..jacobian import sample_points
 from ..pattern.signature import occurring
 
-__all__ = ["cancelled", "pruned", "single", "with_nodes"]
+__all__ = ["cancelled", "pruned", "simplified", "single", "with_nodes"]
 
 CANCELLED = 1e-10  # relative to the gradient: what may be rounding errors of terms that cancel
 ROUNDED = 1e-14  # relative to other constant coefficients: what is left of one that cancelled
@@ -84,6 +84,27 @@ def cancelled(one: Program, symbols: Sequence[Key], parameters: Sequence[float] 
         if (j, order) not in flat:
             highest[j] = max(order, highest.get(j, -1))
     return {(j, order) for j, order in flat if order > highest.get(j, -1)}
+
+
+def simplified(
+    builder: Builder, nodes: Mapping[int, int], parameters: Sequence[float] | None
+) -> tuple[Builder, dict[int, int]]:
+    """Return factors without the derivatives that cancel in them, in a graph of their own.
+
+    Quotients such as y₁ẏ₂/ẏ₂ come out of elimination on a graph.
+    """
+    places = sorted(nodes)
+    labels = [str(k) for k in range(max(builder.n, len(places)))]
+    factors = builder.finish([nodes[i] for i in places], labels[: builder.n], labels[: len(places)])
+    gone: dict[int, set[Key]] = {}
+    for k in range(len(places)):
+        one = single(factors.program, k)
+        values = [one.evaluate(x)[0] for x in sample_points(one, parameters, 4)]
+        constant = values and np.ptp(values) <= CANCELLED * np.abs(values).max()
+        gone[k] = set(factors.symbols) if constant else cancelled(one, factors.symbols, parameters)
+    bare = pruned(factors, gone, parameters)
+    own = Builder(builder.n, builder.k)
+    return own, dict(zip(places, own.load(bare)))
 
 
 def _harmless(

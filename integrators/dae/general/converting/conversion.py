@@ -33,7 +33,7 @@ from ..equations import Builder, Equations, Key
 from ..jacobian import Singularity, SystemJacobian, balanced, sample_points
 from ..pattern.blocks import blocks_in_order
 from ..pattern.signature import Offsets, Signature, occurring, offsets, signature
-from .cancellation import cancelled, pruned, single, with_nodes
+from .cancellation import cancelled, pruned, simplified, single, with_nodes
 from .constant_combination import SIZES, constant_null_vector
 
 __all__ = ["Conversion", "converted"]
@@ -136,7 +136,9 @@ def converted(equations: Equations, parameters: Sequence[float] | None) -> Conve
         new, conversion = step
         new_sigma = signature(new)
         new_offsets = offsets(new_sigma)
-        if new_offsets is not None and new_offsets.value >= found.value:
+        if new_offsets is not None and new_offsets.value >= found.value + (
+            conversion.kind == "cancellation"  # fewer derivatives, perhaps of the same value
+        ):
             break  # no progress
         equations, sigma, found, singular = new, new_sigma, new_offsets, None
         done.append(conversion)
@@ -308,6 +310,8 @@ def _combined(
     u = _null_vector(builder, jacobian, numeric) if constant is None else _NullVector(nodes)
     if u is None:
         return None
+    if constant is None:
+        builder, u.nodes = simplified(builder, u.nodes, parameters)
     lowest = min(int(found.c[i]) for i in u.nodes)
     for j, order in _orders_in(builder, list(u.nodes.values())).items():
         if order >= found.d[j] - lowest:
@@ -373,6 +377,7 @@ def _substituted(
     v = _null_vector(builder, flipped, numeric.T.copy())
     if v is None or len(v.nodes) < 2:
         return None
+    builder, v.nodes = simplified(builder, v.nodes, parameters)
     support = sorted(v.nodes)
     leading = found.leading(sigma)
     touched = sorted({int(i) for i, j in zip(sigma.rows[leading], sigma.columns[leading])

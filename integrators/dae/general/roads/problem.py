@@ -15,7 +15,7 @@ from ....problem import IVP, Event
 from ....runs.quality import samples, watched_invariants
 from ..derivative_array import DerivativeArray
 from ..pattern.structure import StructureError
-from ..start import nearest
+from ..start import Start, nearest
 from .projection import Projection
 
 __all__ = ["DAEProblem", "Residuals", "with_consistent_resets"]
@@ -42,7 +42,10 @@ class DAEProblem(IVP):
     derivatives
         ``derivatives(t, y, p)`` returns all derivatives of the unknowns at a state.
     complete
-        ``complete(t, y, p)`` returns the consistent state nearest to y.
+        ``complete(t, y)`` returns the consistent state nearest to y; a third argument stands for
+        other parameters.
+    start
+        The consistent start that it was made from, if it still is that.
     chosen_from
         The first component that a run chooses for itself, if there are any.
     """
@@ -50,7 +53,8 @@ class DAEProblem(IVP):
     system: Any = None
     road: str = ""
     derivatives: Callable[..., Any] | None = None
-    complete: Callable[..., Any] | None = None
+    complete: Completed | None = None
+    start: Start | None = None
     chosen_from: int | None = None
 
     @property
@@ -66,7 +70,8 @@ class DAEProblem(IVP):
     def with_(self, **changes: Any) -> IVP:
         """Return a copy with some fields replaced; its start is consistent, or it is refused.
 
-        With other parameters and no other start, the start becomes the nearest consistent one.
+        With other parameters and no other start, the start is found again: what was fixed stays,
+        and guesses are the same.
         """
         assert self.complete is not None
         if "events" in changes:
@@ -76,12 +81,21 @@ class DAEProblem(IVP):
         new: Any = super().with_(**changes)
         same_start = np.array_equal(new.y0, self.y0)
         same_params = np.array_equal(new.params, self.params)
-        if same_start and same_params and new.t_span[0] == self.t_span[0]:
+        same_time = new.t_span[0] == self.t_span[0]
+        if same_start and same_params and same_time:
             return new
+        complete = self.complete.with_params(new.params)
+        if same_start and same_time and self.start is not None:
+            near = None
+            with contextlib.suppress(ValueError):
+                near = complete.derivatives(self.start.t, self.y0, new.params)
+            start = self.start.with_params(self.array, new.params, near)
+            y0 = complete.state(start.t, start.X, new.params)
+            return replace(new, y0=y0, complete=complete, start=start)
         t0 = new.t_span[0]
         y0 = self.complete(t0, new.y0, new.params)
         moved = np.abs(y0 - new.y0)[: self.compared]
-        varied = same_start and new.t_span[0] == self.t_span[0]
+        varied = same_start and same_time
         if not varied and moved.max() > MOVED * max(1.0, float(np.abs(y0).max())):
             worst = int(np.argmax(moved))
             raise ValueError(
@@ -90,7 +104,16 @@ class DAEProblem(IVP):
                 f"{new.y0[worst]:.9g}; find a start by system.consistent(...), or make a state "
                 "consistent by problem.complete(t, y)"
             )
-        return replace(new, y0=y0)
+        return replace(new, y0=y0, complete=complete, start=None)
+
+    def consistent_start(self, y0: Array | None, params: Array, t0: float) -> Array:
+        """Return the state to start from with other parameters or times; see :meth:`with_`."""
+        changes: dict[str, Any] = {"params": params}
+        if y0 is not None:
+            changes["y0"] = y0
+        if t0 != self.t_span[0]:
+            changes["t_span"] = (t0, t0 + self.t_span[1] - self.t_span[0])
+        return self.with_(**changes).y0
 
     @property
     def array(self) -> DerivativeArray:
@@ -276,16 +299,27 @@ class Completed:
         Where the leading components of a state are in X.
     state
         ``state(t, X, p)`` makes a state of all derivatives.
+    params
+        Parameters where none are given.
     """
 
     def __init__(
-        self, array: DerivativeArray, held: NDArray[np.int64], state: Callable[..., Array]
+        self,
+        array: DerivativeArray,
+        held: NDArray[np.int64],
+        state: Callable[..., Array],
+        params: Array,
     ) -> None:
-        self.array, self.held, self.state = array, held, state
+        self.array, self.held, self.state, self.params = array, held, state, params
         self.projection = Projection(array)
 
-    def derivatives(self, t: float, y: Any, p: Any = ()) -> Array:
+    def with_params(self, params: Array) -> Completed:
+        """Return a copy for other parameters."""
+        return Completed(self.array, self.held, self.state, params)
+
+    def derivatives(self, t: float, y: Any, p: Any = None) -> Array:
         """Return all derivatives at the consistent state nearest to y."""
+        p = self.params if p is None else p
         X = np.zeros(self.array.size)
         X[self.held] = np.asarray(y, dtype=float)[: self.held.size]
         if np.isin(self.array.state_places, self.held).all():
@@ -294,13 +328,14 @@ class Completed:
         loose = np.setdiff1d(np.arange(self.array.size), self.held)
         return nearest(self.array, t, X, np.asarray(p, dtype=float), loose)
 
-    def __call__(self, t: float, y: Any, p: Any = ()) -> Array:
+    def __call__(self, t: float, y: Any, p: Any = None) -> Array:
         """Return the consistent state nearest to y."""
+        p = self.params if p is None else p
         return self.state(t, self.derivatives(t, y, p), p)
 
 
 def common_fields(
-    system: Any, events: Any, complete: Callable[..., Any], more: Mapping[str, Any]
+    system: Any, start: Start, events: Any, complete: Callable[..., Any], more: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Fields that all roads share."""
     array: DerivativeArray = system.array
@@ -312,6 +347,7 @@ def common_fields(
         "review": review,
         "complete": complete,
         "system": system,
+        "start": start,
         **more,
     }
 

@@ -91,7 +91,11 @@ def _underlying(
         road=road,
         derivatives=projection.all_derivatives,
         **common_fields(
-            system, events, Completed(array, array.state_places, projection.state), fields
+            system,
+            start,
+            events,
+            Completed(array, array.state_places, projection.state, start.params),
+            fields,
         ),
     )
 
@@ -105,7 +109,7 @@ def _dummy(
     small = dummy.size <= LARGEST_TRACED
     if small:
         f = system.derived("dummy traced", lambda: Traced(dummy, n=dummy.size, params=array.k))
-    completed = Completed(array, np.arange(array.size), dummy.start)
+    completed = Completed(array, np.arange(array.size), dummy.start, start.params)
     return DAEProblem(
         f,
         dummy.start(start.t, start.X, start.params),
@@ -118,7 +122,7 @@ def _dummy(
         road="dummy",
         derivatives=dummy.derivatives,
         chosen_from=array.size + dummy.count if dummy.count else None,
-        **common_fields(system, events, completed, fields),
+        **common_fields(system, start, events, completed, fields),
     )
 
 
@@ -127,7 +131,7 @@ def _given(
 ) -> DAEProblem:
     array = system.array
     given = system.derived("given", lambda: AsGiven(array, system.equations))
-    completed = Completed(array, given.in_array, given.state)
+    completed = Completed(array, given.in_array, given.state, start.params)
     return DAEProblem(
         given.rhs,
         given.state(start.t, start.X),
@@ -139,5 +143,5 @@ def _given(
         state_names=given.names,
         road="given",
         derivatives=completed.derivatives,
-        **common_fields(system, events, completed, fields),
+        **common_fields(system, start, events, completed, fields),
     )

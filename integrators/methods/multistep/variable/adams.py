@@ -15,11 +15,11 @@ other q serves to choose the order. Integrals are sums by Gauss, exact for these
 from __future__ import annotations
 
 from ....kernels import kernel
-from ....kernels.elementary import exp, log
 from ....stepping.dense import copy, evaluate, slope_at_end, slope_at_start
 from ....stepping.norms import error_norm
 from ....stepping.state import FUNCTION_RAISED, OK
-from .interpolation import begin_lagrange, keep_value
+from .interpolation import basis_polynomial, begin_lagrange, keep_value
+from .proposals import growth, propose
 
 __all__ = ["adams_accept", "adams_dense", "adams_refine", "adams_step"]
 
@@ -135,12 +135,6 @@ def error_of_order(w, q, t, h):
 
 
 @kernel
-def growth(error, bias, q):
-    """By how much the step may grow at order q."""
-    return exp(-log(max(bias * error, 1e-14)) / (q + 1))
-
-
-@kernel
 def adams_refine(w, t, h):
     """After a step with too large an error: a lower order, if its error is smaller."""
     w.starting = 0
@@ -174,16 +168,7 @@ def adams_accept(w, t, h):
             higher = growth(error_of_order(w, q + 1, t, h), BIAS_HIGHER, q + 1)
             if higher > most:
                 best, most = q + 1, higher
-    most = max(min(most, GROWTH), 0.5)
-    if w.last_rejected == 1:
-        most = min(most, 1.0)
-    if 1.0 <= most < WORTHWHILE:
-        most = 1.0
-    if best != q:
-        w.order_now = best
-        w.steps_at_order = 0
-    # A step cut short by t_stop says nothing against the step that was proposed.
-    w.h = max(abs(h) * most, w.h) if w.t == w.t_stop and most >= 1.0 else abs(h) * most
+    propose(w, h, q, best, most, GROWTH, WORTHWHILE)
     return OK
 
 
@@ -197,24 +182,13 @@ def adams_dense(w, t, h):
     for j in range(w.Q.shape[0]):
         for m in range(n):
             w.Q[j, m] = 0.0
-    basis = w.powers
-    for i in range(q + 1):  # node 0 is the new one, at θ = 1
-        node = 1.0 if i == 0 else (w.past_t[i - 1] - t) / h
+    w.nodes[0] = 1.0  # the new slope; the others are those of the past
+    for i in range(1, q + 1):
+        w.nodes[i] = (w.past_t[i - 1] - t) / h
+    for i in range(q + 1):
+        basis_polynomial(w.nodes, q, i, w.powers)
         for j in range(q + 1):
-            basis[j] = 0.0
-        basis[0] = 1.0
-        degree = 0
-        for r in range(q + 1):
-            if r == i:
-                continue
-            other = 1.0 if r == 0 else (w.past_t[r - 1] - t) / h
-            scale = 1.0 / (node - other)
-            for j in range(degree + 1, 0, -1):
-                basis[j] = (basis[j - 1] - other * basis[j]) * scale
-            basis[0] = -other * basis[0] * scale
-            degree += 1
-        for j in range(q + 1):
-            weight = h * basis[j] / (j + 1)
+            weight = h * w.powers[j] / (j + 1)
             for m in range(n):
                 slope = w.f1[m] if i == 0 else w.past[i - 1, m]
                 w.Q[j, m] += weight * slope

@@ -21,15 +21,15 @@ and likewise for other orders, with their own predictors: that is how the order 
 from __future__ import annotations
 
 from ....kernels import kernel
-from ....kernels.elementary import exp, log
-from ....kernels.pointers import call
 from ....stepping.dense import copy, evaluate, slope_at_start
 from ....stepping.norms import error_norm
 from ....stepping.state import FUNCTION_RAISED, NEWTON_FAILED, OK
+from ....stepping.stiffness import watch_implicit
 from ...runge_kutta.implicit import (
     converged,
     factorise,
     implicit_norm,
+    jacobian_at_x,
     recall_rate,
     solve_real,
     times_mass,
@@ -41,6 +41,7 @@ from .interpolation import (
     past_to_powers,
     slope_weights,
 )
+from .proposals import growth, propose
 
 __all__ = ["bdf_accept", "bdf_dense", "bdf_refine", "bdf_step"]
 
@@ -149,14 +150,9 @@ def begin_past(w, t, h):
 def matrices_at(w, t, y, gamma):
     """J at (t, y), and M − γJ factorised."""
     copy(y, w.x)
-    w.njev += 1
-    w.flag[0] = w.jacobian_native
-    call(w.jac, t, w.x, w.p, w.J)
-    if w.flag[0] != 1:
-        return FUNCTION_RAISED
-    w.have_jacobian = 1
-    w.jacobian_current = 1
-    w.jacobian_age = 0
+    status = jacobian_at_x(w, t)
+    if status != OK:
+        return status
     w.newton_memory = 1.0
     return factorise(w, gamma)
 
@@ -236,12 +232,6 @@ def error_of_order(w, q, t_new, h):
 
 
 @kernel
-def growth(error, bias, q):
-    """By how much the step may grow at order q."""
-    return exp(-log(max(bias * error, 1e-12)) / (q + 1))
-
-
-@kernel
 def bdf_refine(w, t, h):
     """After a step with too large an error: a lower order, if its error is smaller."""
     q = w.order_now
@@ -259,8 +249,7 @@ def bdf_accept(w, t, h):
     t_new = w.t
     w.step_order = q
     best = q
-    same = growth(w.norm, BIAS_SAME, q)
-    most = same
+    most = growth(w.norm, BIAS_SAME, q)
     w.steps_at_order += 1
     if w.steps_at_order > q:
         if q > 1:
@@ -271,23 +260,14 @@ def bdf_accept(w, t, h):
             higher = growth(error_of_order(w, q + 1, t_new, h), BIAS_HIGHER, q + 1)
             if higher > most:
                 best, most = q + 1, higher
-    most = min(most, GROWTH_AT_START if w.past_known <= 2 else GROWTH)
-    if w.last_rejected == 1:
-        most = min(most, 1.0)
-        best = min(best, q)
+    longest = GROWTH_AT_START if w.past_known <= 2 else GROWTH
     worthwhile = WORTHWHILE if w.external_algebra == 0 else WORTHWHILE_LARGE
-    if 1.0 <= most < worthwhile:
-        most = 1.0
-    if best < q or (best > q and most >= 1.0):
-        w.order_now = best
-        w.steps_at_order = 0
-    most = max(most, 0.5)
-    # A step cut short by t_stop says nothing against the step that was proposed.
-    w.h = max(abs(h) * most, w.h) if t_new == w.t_stop and most >= 1.0 else abs(h) * most
+    propose(w, h, q, best, most, longest, worthwhile)
     w.jacobian_age += 1
     worn = w.newton_rate > WORN_RATE or w.jacobian_age >= OLDEST
     if worn and w.constant_jacobian == 0:
         w.have_jacobian = 0
+    watch_implicit(w, h)
     keep_value(w, t_new, w.y)
     return OK
 

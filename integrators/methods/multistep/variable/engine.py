@@ -78,6 +78,7 @@ class VariableEngine(Engine):
             "value_weights": np.zeros(depth),
             "rate_weights": np.zeros(depth),
             "powers": np.zeros(depth + 1),
+            "nodes": np.zeros(depth),
         }
 
 
@@ -129,6 +130,7 @@ class BDFEngine(VariableEngine):
         arrays.update(
             J=np.zeros((own, own)),
             M=np.zeros((own, own)),
+            eigenvector=np.zeros(own),
             newton=np.zeros(2),
             real_shift=np.ones(1),
             real_LU=np.zeros((1, own, own)),

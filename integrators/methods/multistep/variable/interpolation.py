@@ -13,7 +13,14 @@ from __future__ import annotations
 from ....kernels import kernel
 from ....stepping.dense import copy
 
-__all__ = ["begin_lagrange", "extrapolate", "keep_value", "past_to_powers", "slope_weights"]
+__all__ = [
+    "basis_polynomial",
+    "begin_lagrange",
+    "extrapolate",
+    "keep_value",
+    "past_to_powers",
+    "slope_weights",
+]
 
 
 @kernel
@@ -70,24 +77,29 @@ def past_to_powers(w, k, t, h):
     for j in range(w.Q.shape[0]):
         for m in range(n):
             w.Q[j, m] = 0.0
-    basis = w.powers
+    for i in range(k + 1):
+        w.nodes[i] = 0.0 if i == 1 else (w.past_t[i] - t) / h
     for i in range(k + 1):
         if i == 1:
             continue
-        for j in range(k + 1):
-            basis[j] = 0.0
-        basis[0] = 1.0
-        degree = 0
-        node = (w.past_t[i] - t) / h
-        for r in range(k + 1):  # basis ← basis·(θ − θ_r)/(θ_i − θ_r)
-            if r == i:
-                continue
-            other = 0.0 if r == 1 else (w.past_t[r] - t) / h
-            scale = 1.0 / (node - other)
-            for j in range(degree + 1, 0, -1):
-                basis[j] = (basis[j - 1] - other * basis[j]) * scale
-            basis[0] = -other * basis[0] * scale
-            degree += 1
+        basis_polynomial(w.nodes, k, i, w.powers)
         for j in range(1, k + 1):
             for m in range(n):
-                w.Q[j - 1, m] += basis[j] * (w.past[i, m] - w.past[1, m])
+                w.Q[j - 1, m] += w.powers[j] * (w.past[i, m] - w.past[1, m])
+
+
+@kernel
+def basis_polynomial(nodes, k, i, out):
+    """out[j] = coefficient of θʲ in the polynomial that is 1 at nodes[i] and 0 at the others."""
+    for j in range(k + 1):
+        out[j] = 0.0
+    out[0] = 1.0
+    degree = 0
+    for r in range(k + 1):
+        if r == i:
+            continue
+        scale = 1.0 / (nodes[i] - nodes[r])
+        for j in range(degree + 1, 0, -1):
+            out[j] = (out[j - 1] - nodes[r] * out[j]) * scale
+        out[0] = -nodes[r] * out[0] * scale
+        degree += 1

@@ -1,0 +1,120 @@
+"""Which method for which problem: the rules of the automatic choice.
+
+They follow from ``benchmarks/detest.py``: evaluations of f at equal error. Explicit pairs of
+order 8 win from moderate tolerances on (BS45 would win at loose ones, but its estimate is too small
+where stability limits the steps); BDF among the stiff methods, except at tight tolerances
+and where eigenvalues lie near the imaginary axis, which Radau IIA damps and BDF do not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...problem import IVP
+from ...stepping.engine import Options
+from ..runge_kutta.algebra import LARGEST_OWN_LU
+from ..runge_kutta.divided import is_regular
+
+__all__ = [
+    "decays",
+    "explicit_name",
+    "fast_decay",
+    "known_eigenvalues",
+    "may_have_eigenvalues",
+    "must_be_implicit",
+    "oscillates",
+    "stiff_name",
+]
+
+# Decays by exp(−FAST rtol^−FASTER) within the interval make a problem stiff from the start: then an
+# explicit pair would need more evaluations of f for stability alone than BDF for everything.
+FAST, FASTER = 40.0, 1 / 9
+LOOSE = 1e-4  # from here on pairs of order 5 are as good as those of order 8
+LOOSE_INSIDE = 1e-6  # … here, if every step needs dense output, which costs order 8 as much again
+TIGHT = 1e-8  # relative tolerances below are for methods of high order
+LARGE = 200  # unknowns beyond which the complex matrices of Radau IIA cost too much
+SECTOR = 1.2  # |Im λ|/|Re λ| up to which BDF of order 5 is stable (tan 51.8°), nearly
+
+
+def must_be_implicit(problem: IVP) -> bool:
+    """Whether the problem is differential-algebraic."""
+    return problem.mass is not None and not is_regular(problem.mass)
+
+
+def explicit_name(options: Options) -> str:
+    """Name of the explicit pair for a tolerance, and for events or dense output."""
+    inside = options.want_dense and options.outputs.size == 0
+    return "Tsit5" if options.rtol >= (LOOSE_INSIDE if inside else LOOSE) else "DOP853"
+
+
+def stiff_name(problem: IVP, options: Options, eigenvalues: NDArray[Any] | None = None) -> str:
+    """Name of the method for a stiff problem; its eigenvalues, if they are known, have a say."""
+    higher = problem.index is not None and np.max(problem.index) > 1
+    if higher or problem.manifold is not None:
+        return "RADAU5"
+    small = problem.n <= LARGEST_OWN_LU
+    if options.rtol < TIGHT and problem.n <= LARGE and (small or problem.jac_sparsity is None):
+        return "RadauVariable"
+    if eigenvalues is not None and oscillates(eigenvalues):
+        return "RADAU5"
+    return "BDF"
+
+
+def oscillates(eigenvalues: NDArray[Any]) -> bool:
+    """Whether one of the larger eigenvalues lies outside the sector where BDF5 is stable."""
+    size = np.abs(eigenvalues)
+    large = eigenvalues[size > 0.1 * size.max(initial=0.0)]
+    return bool(np.any((np.abs(large.imag) > -SECTOR * large.real) & (large.imag != 0)))
+
+
+def may_have_eigenvalues(problem: IVP) -> bool:
+    """Whether the eigenvalues of the Jacobian are those of the problem, and few."""
+    plain = problem.mass is None and problem.y0.dtype.kind != "c"
+    return plain and problem.n <= LARGEST_OWN_LU
+
+
+def known_eigenvalues(
+    problem: IVP, t: float, y: NDArray[Any], least: float = 0.0
+) -> NDArray[Any] | None:
+    """Eigenvalues of the Jacobian at a state, if it is known without asking f.
+
+    None as well where a bound shows that all of them are below `least`.
+    """
+    jac, f = problem.jac, problem.f
+    if not may_have_eigenvalues(problem) or (jac is None and not hasattr(f, "jacobian")):
+        return None
+    try:
+        if jac is None:
+            if f._program is None:  # type: ignore[attr-defined]
+                problem.bind(f)(t, y.copy())  # tells it n
+            jac = f.jacobian()  # type: ignore[attr-defined]
+        if callable(jac):
+            jac = problem.bind(jac)(t, y.copy())
+    except Exception:  # whoever needs it will say what is wrong with it
+        return None
+    J: Any = jac.toarray() if hasattr(jac, "toarray") else np.atleast_2d(np.asarray(jac))
+    if J.shape != (problem.n, problem.n):
+        return None
+    bound = np.abs(J).sum(axis=1).max()
+    if not (np.isfinite(bound) and bound > least):
+        return None
+    return np.linalg.eigvals(J)
+
+
+def fast_decay(rtol: float) -> float:
+    """Decay over the interval, as a logarithm, that makes a problem stiff from the start."""
+    return float(FAST * max(rtol, 1e-15) ** -FASTER)
+
+
+def decays(eigenvalues: NDArray[Any], t: float, t_end: float, rtol: float) -> bool:
+    """Whether a component decays so fast that most of the interval is stiff.
+
+    Not where others grow as fast: that is the passage of a saddle, and soon over.
+    """
+    rates = (t_end - t) * eigenvalues
+    fast = rates[np.abs(rates) > fast_decay(rtol)]
+    fastest = -fast[fast.real < -0.5 * np.abs(fast)].real.min(initial=0.0)
+    return bool(fastest > 0 and rates.real.max() < 0.3 * fastest)

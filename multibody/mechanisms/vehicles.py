@@ -1,0 +1,152 @@
+"""Vehicles: a bicycle with two rolling wheels, a quarter of a car, half a car on a bumpy road."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..checks import Array
+from ..dynamics.loops.assembly import consistent_velocity
+from ..elements import Bushing, Suspension, Wave
+from ..joints import Free, Prismatic, Revolute, RollingDisc
+from ..model import Model
+from ..model.builder import ModelBuilder
+from ..model.shapes import Inertia, point_mass
+from .registry import register
+
+__all__ = ["bicycle", "bicycle_speed", "half_car", "quarter_car"]
+
+
+def bicycle_speed(model: Model, speed: float) -> list[float]:
+    """Velocities of the upright bicycle that runs straight on."""
+    return [0, 0, 0, speed, 0, 0, speed / 0.3, 0, speed / 0.35]
+
+
+def disturbed(model: Model, speed: float, lean_rate: float = 0.5) -> Array:
+    """The same after a push to the side, as the wheels allow it."""
+    push = lean_rate * np.eye(model.nv)[0]
+    return consistent_velocity(model, model.neutral(), bicycle_speed(model, speed) + push)
+
+
+@register(
+    v0=lambda model: disturbed(model, 4.6),
+    t_end=5.0,
+    source="meijaard2007: weave speed 4.292382536 m/s, capsize speed 6.024262015 m/s",
+)
+def bicycle(gravity: float = 9.81) -> Model:
+    """Bicycle with a rigid rider: frame, fork and two wheels with sharp edges that roll.
+
+    The benchmark of Meijaard, Papadopoulos, Ruina and Schwab (2007), with z upwards, x forwards:
+    wheelbase 1.02 m, trail 0.08 m, steering axis tilted by π/10. Between the weave speed and the
+    capsize speed it stays upright by itself.
+
+    Parameters
+    ----------
+    gravity
+        In m/s².
+
+    Examples
+    --------
+    >>> from multibody import mobility
+    >>> mobility(bicycle(), bicycle().neutral()).mobility
+    3
+    """
+    b = ModelBuilder(gravity=(0, 0, -gravity), name="bicycle")
+    rider = Inertia(85.0, (0.3, 0, 0.9), [[9.2, 0.0, -2.4], [0.0, 11.0, 0.0], [-2.4, 0.0, 2.8]])
+    bars = [[0.05892, 0.0, 0.00756], [0.0, 0.06, 0.0], [0.00756, 0.0, 0.00708]]
+    steering = Revolute((-np.sin(np.pi / 10), 0, np.cos(np.pi / 10)))
+    rear, front = [0.0603, 0.12, 0.0603], [0.1405, 0.28, 0.1405]
+    b.add_body("frame", 0, Free(), inertia=rider)
+    b.add_body("rear", "frame", Revolute("y"), (0, 0, 0.3), Inertia(2.0, (0, 0, 0), rear))
+    b.add_body("fork", "frame", steering, (1.1, 0, 0), Inertia(4.0, (-0.2, 0, 0.7), bars))
+    b.add_body("front", "fork", Revolute("y"), (-0.08, 0, 0.35), Inertia(3.0, (0, 0, 0), front))
+    b.add_loop("rear ground", 0, "rear", RollingDisc(0.3))
+    b.add_loop("front ground", 0, "front", RollingDisc(0.35))
+    return b.build()
+
+
+@register(
+    q0=[0.0, 0.0],
+    t_end=5.0,
+    source="two masses on springs, excited at one frequency: a linear system",
+)
+def quarter_car(
+    body: float = 300.0,
+    wheel: float = 40.0,
+    spring: float = 2e4,
+    damper: float = 1500.0,
+    tyre: float = 1.8e5,
+    bump: float = 0.03,
+    frequency: float = 1.5,
+    gravity: float = 9.81,
+) -> Model:
+    """Quarter of a car: body and wheel, spring and damper, and a tyre on a wavy road.
+
+    Parameters
+    ----------
+    body, wheel
+        Masses, in kg.
+    spring, damper, tyre
+        Stiffness (N/m), damping (N s/m), and stiffness of the tyre.
+    bump, frequency
+        Height of the road's waves (m), and how many pass in a second.
+    gravity
+        In m/s².
+
+    Examples
+    --------
+    >>> quarter_car().q_names
+    ('wheel.shift', 'body.shift')
+    """
+    b = ModelBuilder(gravity=(0, 0, -gravity), name="quarter car")
+    b.add_body("wheel", 0, Prismatic("z"), inertia=point_mass(wheel))
+    b.add_body(
+        "body",
+        "wheel",
+        Prismatic("z"),
+        (0, 0, 0.4),
+        point_mass(body),
+        stiffness=spring,
+        damping=damper,
+    )
+    b.add_element("tyre", Suspension("wheel", (0, 0, 0), tyre, 0.0, Wave(bump, frequency)))
+    return b.build()
+
+
+@register(t_end=3.0, source="checked against its own books of energy")
+def half_car(
+    mass: float = 400.0,
+    track: float = 1.4,
+    stiffness: float = 6e4,
+    damping: float = 2e3,
+    bump: float = 0.04,
+    speed: float = 10.0,
+    length: float = 5.0,
+    gravity: float = 9.81,
+) -> Model:
+    """Half a car that floats on two suspensions, each on its own track of a bumpy road.
+
+    Parameters
+    ----------
+    mass, track
+        In kg and m.
+    stiffness, damping
+        Of each suspension, upwards (N/m, N s/m); a bushing holds the body lengthwise and across.
+    bump, speed, length
+        Height of the waves (m), speed (m/s) and their length (m); the right one lags by a quarter.
+    gravity
+        In m/s².
+
+    Examples
+    --------
+    >>> half_car().nv
+    6
+    """
+    b = ModelBuilder(gravity=(0, 0, -gravity), name="half car")
+    inertia = Inertia(mass, (0, 0, 0.2), [60.0, 80.0, 90.0])
+    b.add_body("body", 0, Free(), inertia=inertia)
+    hold = np.array([0.0, 2e4, 2e4, 5e4, 5e4, 0.0])
+    b.add_element("links", Bushing(0, (0, 0, 0), "body", (0, 0, 0), hold, 0.02 * hold))
+    for name, y, lag in (("left", track / 2, 0.0), ("right", -track / 2, np.pi / 2)):
+        road = Wave(bump, speed / length, -lag, bump * np.sin(lag))
+        b.add_element(name, Suspension("body", (0, y, 0), stiffness, damping, road))
+    return b.build()

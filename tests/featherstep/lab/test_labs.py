@@ -1,0 +1,306 @@
+"""Labs: solutions get all points, hand-outs and cheats none; nothing gives an answer away."""
+
+import json
+import random
+
+import pytest
+
+from featherstep.cli import main
+from featherstep.lab import assess, grade_folder, labs, load_lab, write_lab
+from featherstep.lab.notebook import EXPORTS, export_lab, handout, solution
+from integrators import Tableau, catalogue
+from integrators.methods.multistep import multistep
+
+STUDENTS = ("Ada", "Bob", "Zoë")
+#: Each lab with one student, all students over the labs: what is drawn is graded.
+DRAWN = [(name, random.Random(k).choice(STUDENTS)) for k, name in enumerate(labs())]
+
+EMPTY = ("euler", "stiffness")  # whose hand-outs are graded as they are
+
+
+def code_of(notebook):
+    return [cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def submitted(folder, student, text):
+    folder.mkdir(exist_ok=True)
+    (folder / f"{student}.py").write_text(text, encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """All solutions and all hand-outs; without figures, which the next test draws."""
+    found = {}
+    for name, student in DRAWN:
+        folder = tmp_path_factory.mktemp(name) / "lab"
+        write_lab(load_lab(name), folder, [student], seed="seven")
+        lab = load_lab(folder)
+        code = "\n".join(cell.code for cell in lab.cells)
+        imports = [line for line in code.splitlines() if line.startswith(("import ", "from "))]
+        kinds = ("solution", "stub") if name in EMPTY else ("solution",)
+        for kind in kinds:
+            answers = [lab.filled(getattr(task, kind), student) for task in lab.tasks.values()]
+            submitted(folder / kind, student, "\n".join([*imports, *answers]))
+            if kind == "solution":
+                (folder / kind / f"{student}.ipynb").unlink()
+        found[name] = [grade_folder(folder / kind, lab) for kind in kinds]
+    return found
+
+
+@pytest.mark.parametrize("name", list(labs()))
+def test_the_code_of_a_lab_runs(name, monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    namespace = {}
+    for cell in code_of(solution(load_lab(name), "ada")):
+        exec(cell, namespace)
+
+
+@pytest.mark.parametrize("name", list(labs()))
+def test_solutions_get_all_points_and_handouts_none(graded, name):
+    solved, *handed_out = graded[name]
+    assert solved.students[0].total == solved.lab.points, solved.students[0].grades
+    assert not solved.students[0].remarks
+    assert all(marks.students[0].total == 0 for marks in handed_out)
+
+
+@pytest.mark.parametrize("name", list(labs()))
+def test_a_lab_is_a_course_unit(name):
+    lab = load_lab(name)
+    assert len(lab.tasks) == 3
+    assert lab.points == 10
+    text = "".join(cell.text for cell in lab.cells)
+    assert "$$" in text  # formulae
+    assert any(".figure" in cell.code for cell in lab.cells)  # a figure
+    assert lab.choices  # numbers of each student's own
+
+
+@pytest.mark.parametrize("name", list(labs()))
+def test_hand_outs_have_no_answers(name):
+    lab = load_lab(name)
+    handed = "\n".join(code_of(handout(lab, "ada")))
+    for task in lab.tasks.values():
+        assert lab.filled(task.solution, "ada") not in handed
+        assert task.settings.get("answer", "no answer") not in handed
+    assert "«" not in json.dumps(handout(lab, "ada"), ensure_ascii=False)
+    assert "«" not in json.dumps(solution(lab, "ada"), ensure_ascii=False)
+
+
+def test_numbers_are_drawn_from_seed_and_student(tmp_path):
+    lab = load_lab("euler")
+    drawn = {tuple(lab.numbers(f"student {k}").values()) for k in range(40)}
+    assert len(drawn) > 25
+    write_lab(lab, tmp_path / "one", ["ada"], seed="1")
+    write_lab(lab, tmp_path / "two", ["ada"], seed="2")
+    one, two = (load_lab(tmp_path / name).numbers("ada") for name in ("one", "two"))
+    assert one == load_lab(tmp_path / "one").numbers(" ADA ")
+    assert one != two
+    with pytest.raises(ValueError, match="not empty"):
+        write_lab(lab, tmp_path / "one")
+    for names in (["a/b"], [".."], ["ada", "Ada"]):
+        with pytest.raises(ValueError, match="name"):
+            write_lab(lab, tmp_path / "three", names)
+
+
+# -------------------------------------------------------------------- cheats
+
+EULER = """
+def euler(f, t, y, h):
+    return y + h * f(t, y)
+"""
+
+CHEATS = {
+    # The library does the work, in one way or another.
+    "wrapper": "from integrators import solve\n"
+    "def euler(f, t, y, h):\n"
+    "    return solve(f, (t, t + h), y, method='ExplicitEuler', step=h).y[:, -1]\n",
+    "inner": "def euler(f, t, y, h):\n"
+    "    import integrators.solve as s\n"
+    "    return s.solve(f, (t, t + h), y, method='ExplicitEuler', step=h).y[:, -1]\n",
+    "helper": "import integrators\n"
+    "def helper(f, t, y, h):\n"
+    "    return integrators.solve(f, (t, t + h), y, method='ExplicitEuler', step=h).y[:, -1]\n"
+    "def euler(f, t, y, h):\n    return helper(f, t, y, h)\n",
+    # New meanings for what grades.
+    "patch": "import featherstep.lab.checks as c, integrators.analysis as a\n"
+    "c.KINDS = {k: (lambda *x: a.Grade(True, 'yes')) for k in c.KINDS}\n"
+    "c.assess = lambda *x: a.Grade(True, 'yes')\n"
+    "def euler(f, t, y, h):\n    return y\n",
+    "equal": "class Anything(float):\n"
+    "    def __eq__(self, other): return True\n"
+    "steps = bound = Anything(1.0)\n",
+    "leave": "import os\nos._exit(0)\n",
+    "loop": "while True: pass\n",
+    "mutates": "def euler(f, t, y, h):\n    y += h * f(t, y)\n    return 2 * y\n",
+    "text": "bound = '0.5'\nsteps = [5]\neuler = 3\n",
+    "deep": "def euler(f, t, y, h):\n    return euler(f, t, y, h)\n",
+    "syntax": "def euler(f, t, y, h:\n",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def cheats(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cheats")
+    for name, text in CHEATS.items():
+        submitted(folder, name, text)
+    submitted(folder, "honest", EULER)
+    marks = grade_folder(folder, load_lab("euler"), seconds=8.0)
+    return {student.student: student for student in marks.students}
+
+
+@pytest.mark.parametrize("name", list(CHEATS))
+def test_cheats_get_nothing(cheats, name):
+    assert cheats[name].total == 0, cheats[name].grades
+
+
+def test_honest_work_gets_its_points(cheats):
+    assert cheats["honest"].points == {"euler": 3.0, "bound": 0.0, "steps": 0.0}
+
+
+def test_what_went_wrong_is_said(cheats):
+    assert "took longer than 8 s" in cheats["loop"].remarks[0]
+    assert "ended by itself" in cheats["leave"].remarks[0]
+    assert "integrators.solve" in cheats["wrapper"].grades["euler"].message
+    assert "integrators" in cheats["helper"].grades["euler"].message
+    assert "line 1" in cheats["syntax"].remarks[0]
+    assert "RecursionError" in cheats["deep"].grades["euler"].message
+    assert cheats["text"].grades["bound"].message == "expected a number, got '0.5'"
+
+
+def test_the_catalogue_repairs_nothing():
+    lab = load_lab("taylor")
+    message = assess(lab, "repair", catalogue.get("RK4"), "ada").message
+    assert "differs from the one given in" in message
+    trees = load_lab("trees")
+    wanted = trees.numbers("ada")["c2"]
+    assert wanted in assess(trees, "third", catalogue.get("Kutta3"), "ada").message
+    assert not assess(load_lab("multistep"), "family", multistep("AB2"), "ada")
+
+
+def test_a_number_cannot_be_bisected():
+    """Neither the verdict nor its words depend on the side on which a wrong number lies."""
+    lab = load_lab("stiffness")
+    said = {assess(lab, "longest", x, "ada").message.replace(f"{x:.6g}", "") for x in (1e-9, 1e9)}
+    assert said == {" is not right"}
+
+
+# -------------------------------------------------------------------- a teacher's own
+
+OWN = """
+name = "own"
+title = "Decay"
+[numbers]
+k = [2, 3, 5]
+[[cell]]
+task = "half_life"
+points = 2
+text = "After which time has $y' = -«k» y$ fallen to one half?"
+solution = "half_life = 0.6931471805599453 / «k»"
+check = "number"
+answer = "math.log(2) / k"
+"""
+
+
+EVEN = """
+[[cell]]
+task = "even"
+points = 1
+text = "An even number."
+solution = "even = 2"
+check = "python"
+"""
+
+
+def test_an_own_exercise_in_ten_lines(tmp_path):
+    file = tmp_path / "own.toml"
+    file.write_text(OWN + EVEN, encoding="utf-8")
+    (tmp_path / "checks.py").write_text(
+        "def even(value, k):\n    return value % 2 == 0, f'{value} and {k}'\n"
+    )
+    folder = tmp_path / "lab"
+    assert main(["lab", "new", str(file), "--out", str(folder), "--seed", "x"]) == 0
+    marks = grade_folder(folder / "solution", load_lab(folder))
+    assert marks.students[0].total == 3, marks.students[0].grades
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("check = \"number\"", "check = \"nmber\""), "did you mean number"),
+        (("points = 2", "points = 0"), "points must be positive"),
+        (("«k» y", "«q» y"), "«q» is not among"),
+        (("[numbers]", "[nmbers]"), "did you mean numbers"),
+        (("solution", "soluton"), "lacks solution"),
+        (("k = [2, 3, 5]", "k = 3"), "list of choices"),
+        (("title", "title ="), "is not TOML"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_a_lab_are_told(tmp_path, change, said):
+    file = tmp_path / "own.toml"
+    file.write_text(OWN.replace(*change), encoding="utf-8")
+    with pytest.raises(ValueError, match=said):
+        load_lab(file)
+    with pytest.raises(ValueError, match="did you mean stiffness"):
+        load_lab("stifness")
+
+
+# -------------------------------------------------------------------- tables, pages, other graders
+
+
+def test_marks_and_pages(tmp_path, capsys):
+    folder = tmp_path / "submissions"
+    submitted(folder, "ada", EULER)
+    submitted(folder, "<b>bob", "print('hello')\n")
+    inner = folder / "cleo"
+    inner.mkdir(parents=True)
+    (inner / "work.py").write_text(EULER, encoding="utf-8")
+    arguments = ["--csv", str(tmp_path / "marks.csv"), "--html", str(tmp_path / "report.html")]
+    assert main(["lab", "grade", str(folder), "--lab", "euler", *arguments]) == 0
+    rows = (tmp_path / "marks.csv").read_text(encoding="utf-8").splitlines()
+    assert rows[0] == "student,euler,bound,steps,total,seconds,file,remarks"
+    assert rows[1].startswith("(points),3,3,4,10")
+    assert [row.split(",")[0] for row in rows[2:]] == ["<b>bob", "ada", "cleo"]
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<b>bob" not in page
+    assert "&lt;b&gt;bob" in page
+    own = (tmp_path / "report" / "<b>bob.html").read_text(encoding="utf-8")
+    assert "hello" in own
+    assert "0 of 10 points" in own
+    assert main(["lab", "grade", str(tmp_path / "none"), "--lab", "euler"]) == 2
+    assert "there is no folder" in capsys.readouterr().err
+
+
+def test_students_can_look_whether_all_is_there(tmp_path, capsys):
+    write_lab(load_lab("euler"), tmp_path / "lab", ["ada"])
+    path = tmp_path / "lab" / "handout" / "ada.ipynb"
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            cell["source"] = EULER + "bound = 1e9" if "def euler" in cell["source"] else ""
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+    assert main(["lab", "check", str(path)]) == 1
+    said = capsys.readouterr().out
+    assert said.split() == ["euler", "there", "bound", "there", "steps", "no", "answer", "yet"]
+
+
+@pytest.mark.parametrize("form", list(EXPORTS))
+def test_exports_have_hidden_tests_that_pass(tmp_path, form):
+    lab = load_lab("taylor")
+    notebook = json.loads(export_lab(lab, form, tmp_path).read_text(encoding="utf-8"))
+    cells = code_of(notebook)
+    tests = [cell for cell in cells if "assess(" in cell]
+    assert len(tests) == 3
+    namespace = {"Tableau": Tableau}
+    for task in lab.tasks.values():
+        exec(lab.filled(task.solution), namespace)
+    for test in tests:
+        assert "HIDDEN" in test
+        exec(test, namespace)
+    if form == "nbgrader":
+        marked = [
+            c["metadata"]["nbgrader"] for c in notebook["cells"] if "nbgrader" in c["metadata"]
+        ]
+        assert sum(cell.get("points", 0) for cell in marked) == 10
+        assert len({cell["grade_id"] for cell in marked}) == 6
+    else:
+        raw = [cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "raw"]
+        assert raw.count("# BEGIN TESTS") == raw.count("# END TESTS") == 3
