@@ -11,6 +11,7 @@ import numpy as np
 from integrators.kernels import OnWorkspace
 
 from ...checks import Array
+from ...dynamics.acting import own_rates
 from ...dynamics.loading import load, load_forces
 from ...dynamics.loops.closed_loop import REGULARISATION
 from ...dynamics.loops.multipliers import ALPHA, BETA, EPSILON
@@ -38,7 +39,8 @@ _sweeps = OnWorkspace(impulses_by_sweeps, StepWorkspace, returns=True)
 _carry = OnWorkspace(carry, StepWorkspace)
 _after = OnWorkspace(velocities_after, StepWorkspace)
 
-#: Velocities between impacts are found when they change by less than this part of themselves.
+#: Velocities between impacts are found when they change by less than this part of themselves, own
+#: states of elements by less than this part of themselves or of one.
 FOUND = 1e-13
 ITERATIONS = 100
 
@@ -96,6 +98,11 @@ class TimeStepper:
             _moved(w)
         else:
             w.kept[:] = 0.0
+        if self.model.n_states:
+            _half_way(w)
+            own = self._own_states(w, h)
+            _moved(w)
+            w.q[-len(own) :] = own
         return Stepped(
             w.q.copy(),
             w.v_end.copy(),
@@ -115,14 +122,19 @@ class TimeStepper:
         w.given_tau[:] = 0.0
         if model.bonds:
             w.stabilise[ALPHA], w.stabilise[BETA], w.stabilise[EPSILON] = 0.0, 0.0, REGULARISATION
-        f_ext = None
+        f_ext, late = None, 0.0
         for _ in range(ITERATIONS):
             _half_way(w)
+            if model.n_states:
+                own = self._own_states(w, 0.5 * h)
+                middle = w.q_middle[-len(own) :]
+                late = np.max(np.abs(own - middle) / np.maximum(np.abs(own), 1.0))
+                w.q[-len(own) :] = middle[:] = own
             if self.forces is not None:
                 tau, f_ext = self.forces(t + 0.5 * h, w.q.copy(), w.v.copy(), p)
                 w.given_tau[:] = 0.0 if tau is None else tau
             load_forces(model, model.tree.workspace, f_ext)
-            change = _next_velocity(w)
+            change = np.maximum(_next_velocity(w), late)
             if change <= FOUND:
                 return
             if not change < np.inf:
@@ -132,6 +144,14 @@ class TimeStepper:
             "is too long for how fast bodies turn, or for stiff springs and dampers: take a "
             "shorter one"
         )
+
+    def _own_states(self, w: StepWorkspace, span: float) -> Array:
+        """Own states of elements after a time, with the rates that they have half way."""
+        model = self.model
+        q, v = w.q.copy(), w.v.copy()
+        rates = own_rates(model, float(w.t[0]), q, v)
+        w.q[:], w.v[:] = q, v
+        return np.asarray(w.q_start[model.nq - model.n_states :] + span * rates)
 
     def _impulses(self, w: StepWorkspace, n: int) -> None:
         """Impulses of the points that take part, in `impulse`."""

@@ -107,7 +107,7 @@ def starts(
     """
     given = rows if isinstance(rows, FamilyRows) else family.parameters(rows)
     model, m = family.base, len(given.p)
-    q = _each_row(model.neutral() if q0 is None else q0, m, model.nq, "q0")
+    q = _each_row(_with_own_states(model, q0), m, model.nq, "q0")
     v = _each_row(np.zeros(model.nv) if v0 is None else v0, m, model.nv, "v0")
     _set(model, positions, q, model.q_index, "positions")
     _set(model, speeds, v, model.v_index, "speeds")
@@ -124,6 +124,16 @@ def starts(
         task = _Closing(family, given.p[at], t, list(positions or ()), list(speeds or ()))
         q[at], v[at], messages[at] = task.close(q[at], v[at])
     return Starts(np.hstack([q, v]), given.p, messages)
+
+
+def _with_own_states(model: Any, q0: ArrayLike | None) -> Array:
+    """Guesses of positions; own states of elements that are left out have their start values."""
+    neutral = model.neutral()
+    q = neutral if q0 is None else np.asarray(q0, dtype=float)
+    own = neutral[model.nq - model.n_states :]
+    if q.ndim and q.shape[-1] == model.nq - len(own):
+        q = np.concatenate([q, np.broadcast_to(own, (*q.shape[:-1], len(own)))], axis=-1)
+    return q
 
 
 def _each_row(values: ArrayLike, m: int, n: int, name: str) -> Array:
@@ -262,7 +272,8 @@ class _Closing:
         out = np.full_like(q, np.nan)
         waiting, scale = np.arange(len(q)), 1.0
         while waiting.size and scale > SHORTEST:
-            trial = q[waiting] + scale * u[waiting]
+            trial = q[waiting]
+            trial[:, : u.shape[1]] += scale * u[waiting]  # own states of elements stay
             new = self._evaluate(trial, at[waiting])["delta"]
             better = np.linalg.norm(new, axis=1) < size[waiting]
             out[waiting[better]] = trial[better]

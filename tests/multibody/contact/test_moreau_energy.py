@@ -143,3 +143,27 @@ def test_a_heap_of_balls_comes_to_rest_without_penetrating_more():
     energies = mb.energy(model, run)
     total = energies.kinetic + energies.potential
     assert (np.diff(total) < 1e-6 * total[0]).all()
+
+
+def test_own_states_of_elements_move_with_the_steps():
+    """A controlled bead on a string over a floor that it does not reach, then one that it does."""
+
+    def bead(depth):
+        b = mb.ModelBuilder(name="controlled bead")
+        b.add_body("x", 0, mb.Prismatic("x"))
+        b.add_body("z", "x", mb.Prismatic("z"), inertia=mb.point_mass(1.0))
+        b.add_constraint("string", lambda q: q["x"] ** 2 + q["z"] ** 2 - 4.0)
+        b.add_element("pid", mb.PID("x", target=0.5, kp=3.0, ki=2.0, kd=0.5))
+        b.add_contact("floor", 0, mb.HalfSpace(point=(0, 0, -depth)), "z", mb.Vertex())
+        start = [2 * np.sin(0.6), -2 * np.cos(0.6)]
+        return mb.as_ivp(b.build(), start, [0.0, 0.0], (0.0, 1.0))
+
+    exact = solve(bead(10.0), method="DOP853", rtol=1e-10, atol=1e-12).y[:, -1]
+    errors = [
+        np.abs(solve(bead(10.0), method="MoreauJean", step=h).y[:, -1] - exact) for h in (0.02, 0.01)
+    ]
+    assert errors[1].max() < 1e-3
+    np.testing.assert_allclose(errors[0] / errors[1], 4.0, rtol=0.1)  # order two in flight
+    exact = solve(bead(1.9), method="DOP853", rtol=1e-10, atol=1e-12).y[:, -1]
+    found = solve(bead(1.9), method="MoreauJean", step=0.001).y[:, -1]
+    np.testing.assert_allclose(found, exact, atol=5e-3)  # as deep as it falls in a step

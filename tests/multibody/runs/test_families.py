@@ -10,6 +10,7 @@ import pytest
 
 from integrators import solve, solve_many
 from multibody import (
+    PID,
     Driven,
     Inertia,
     ModelBuilder,
@@ -393,3 +394,23 @@ def test_the_screen_lets_no_run_pass_that_the_review_remarks_on():
         alone = solve(problem.with_(y0=y, params=rows.p[k]), method="DOP853", rtol=1e-10)
         assert many.status[k] == alone.status
         assert many.message[k] == alone.ending
+
+
+@pytest.mark.parametrize("given", [(0.2, 0.4), (0.2, 0.4, 0.1)])
+def test_starts_with_own_states_of_elements(given):
+    """Gears are closed, own states stay, or have their start values where they are left out."""
+
+    def geared(ratio=2.0, kp=1.0):
+        b = ModelBuilder(name="geared")
+        for name in ("arm", "motor"):
+            b.add_body(name, 0, Revolute("y"), inertia=Inertia(1.0, (0, 0, 0), (1, 1, 1)))
+        b.add_gear("gear", "motor", {"arm": ratio})
+        b.add_element("pid", PID("arm", target=0.5, kp=kp, ki=1.0))
+        return b.build()
+
+    family = ModelFamily(geared, ["ratio", "kp"])
+    rows = [[2.5, 1.0], [3.0, 2.0]]
+    found = family.starts(rows, given, positions={"arm": 0.2}, speeds={"arm": 1.0})
+    own = given[2] if len(given) == 3 else 0.0
+    expected = [[0.2, 0.2 * n, own, 1.0, n] for n, _ in rows]
+    np.testing.assert_allclose(found.y0, expected, atol=1e-12)
