@@ -332,16 +332,23 @@ class Tree:
 
     @cached_property
     def reach(self) -> Array:
-        """Which entries of K are not zero at every position."""
+        """Which entries of K are not zero at every position.
+
+        A constraint may be defined at some positions only: where it has no number, it counts.
+        """
         rng = np.random.default_rng(0)
         w = self.symbolic(rows=np.arange(self.arrays["loop_at"][-1]))
         largest = np.zeros((len(w.delta), self.model.nv))
+        undefined = np.zeros(largest.shape, dtype=bool)
         for _ in range(3):
             w.q[:] = self.model.random(rng)
             w.t[0] = float(rng.uniform())
-            closure_kernel(w)
-            largest = np.maximum(largest, np.abs(w.K.astype(float)))
-        return largest > ROUNDING * largest.max(initial=0.0)
+            with np.errstate(all="ignore"):
+                closure_kernel(w)
+            K = np.abs(w.K.astype(float))
+            undefined |= ~np.isfinite(K)
+            largest = np.fmax(largest, np.where(np.isfinite(K), K, 0.0))
+        return undefined | (largest > ROUNDING * largest.max(initial=0.0))
 
     # ------------------------------------------------------------------ body coordinates
 

@@ -187,9 +187,9 @@ def bound(constraint: Constraint, model: Model) -> Constraint:
     nq, nv, k = model.nq - model.n_states, model.nv, len(p)
     takes = _arguments(function)
     fewest = 2 if speeds else 1
+    forms = "ψ(q, v), ψ(t, q, v) or ψ(t, q, v, p)" if speeds else "φ(q), φ(t, q) or φ(t, q, p)"
     if takes is not None and not fewest <= takes <= fewest + 2:
-        asked = "ψ(q, v), ψ(t, q, v) or ψ(t, q, v, p)" if speeds else "φ(q), φ(t, q) or φ(t, q, p)"
-        raise TypeError(f"{where}: expected a function {asked}, received one of {takes} arguments")
+        raise TypeError(f"{where}: expected a function {forms}, received one of {takes} arguments")
 
     def value(t: Any, q: Any, v: Any, p: Any, asked: _Asked) -> list[Any]:
         views = [Variables(model, q, False, asked.place)]
@@ -201,6 +201,10 @@ def bound(constraint: Constraint, model: Model) -> Constraint:
             found = function(*given)
         except KeyError as error:
             raise ValueError(f"{where}: {error.args[0]}") from None
+        except TracingError:
+            raise
+        except (AttributeError, TypeError) as error:
+            raise TypeError(f"{where}: {error}; it is called as {forms}") from error
         if found is None:
             raise ValueError(f"{where}: its function returned None; is its `return` missing?")
         return list(np.ravel(np.asarray(found)))

@@ -380,6 +380,12 @@ def mobility(
 
     rank_tolerance = check_rank_tolerance(rank_tolerance)
     c = constraints(model, q, t=t)
+    bad = np.flatnonzero(~(np.isfinite(c.K).all(axis=1) & np.isfinite(c.delta)))
+    if bad.size:
+        raise ValueError(
+            f"the constraint {c.names[bad[0]]} has no finite number at q = {np.asarray(q)}; start "
+            "where it is defined, or write it so that it is (squares in place of roots)"
+        )
     parent = model.tree.arrays["parent_v"]
     L = ltl(loaded_inertia(load_given(model, q, None, t)), parent)
     Y = lt_solve(L, parent, c.K.T)

@@ -160,7 +160,8 @@ def test_own_states_of_elements_move_with_the_steps():
 
     exact = solve(bead(10.0), method="DOP853", rtol=1e-10, atol=1e-12).y[:, -1]
     errors = [
-        np.abs(solve(bead(10.0), method="MoreauJean", step=h).y[:, -1] - exact) for h in (0.02, 0.01)
+        np.abs(solve(bead(10.0), method="MoreauJean", step=h).y[:, -1] - exact)
+        for h in (0.02, 0.01)
     ]
     assert errors[1].max() < 1e-3
     np.testing.assert_allclose(errors[0] / errors[1], 4.0, rtol=0.1)  # order two in flight

@@ -323,3 +323,37 @@ def test_gears_in_files():
         lines += [] if wrong in lines else [wrong]
         with pytest.raises(ValueError, match=match):
             loads("\n".join(lines), "toml")
+
+
+@pytest.mark.parametrize("stabilise", ["baumgarte", "projection", "minimal"])
+def test_a_constraint_that_is_defined_at_some_positions_only(stabilise):
+    """It has no number where models are looked at beforehand, and binds all the same; so do loops."""
+    b = mb.ModelBuilder(gravity=(3.0, 2.0, -9.81), name="held where a root is defined")
+    b.add_body("x", 0, mb.Prismatic("x"), inertia=mb.point_mass(1.0))
+    b.add_body("y", "x", mb.Prismatic("y"), inertia=mb.point_mass(1.0))
+    b.add_body("z", "y", mb.Prismatic("z"), inertia=mb.point_mass(1.0))
+    b.add_constraint("root", lambda q: np.sqrt(q["x"] - 5.0) - 1.0)
+    b.add_constraint("plane", lambda q: q["y"])
+    model = b.build()
+    start = [6.0, 0.0, 0.0]
+    np.testing.assert_allclose(mb.FD(model, start, np.zeros(3)), [0.0, 0.0, -9.81], atol=1e-12)
+    run = solve(mb.as_ivp(model, start, None, (0.0, 1.0), stabilise=stabilise), rtol=1e-9)
+    np.testing.assert_allclose(run.y[:3, -1], [6.0, 0.0, -4.905], atol=1e-8)
+
+
+def test_arguments_in_another_order_are_named():
+    b = mb.ModelBuilder()
+    b.add_body("x", 0, mb.Prismatic("x"), inertia=mb.point_mass(1.0))
+    b.add_constraint("s", lambda q, p: q["x"] - p[0], parameters=[0.1])
+    with pytest.raises(TypeError, match=r"'s'.*called as φ\(q\), φ\(t, q\) or φ\(t, q, p\)"):
+        b.build()
+
+
+@pytest.mark.parametrize("phi", [lambda q: np.sqrt(q[0] - 5.0), lambda q: [q[0], np.nan]])
+def test_a_constraint_that_is_no_number_at_the_start_is_named(phi):
+    b = mb.ModelBuilder()
+    b.add_body("x", 0, mb.Prismatic("x"), inertia=mb.point_mass(1.0))
+    b.add_body("z", "x", mb.Prismatic("z"), inertia=mb.point_mass(1.0))
+    b.add_constraint("s", phi)
+    with pytest.raises(ValueError, match=r"constraint s\[[01]\] has no finite number"):
+        mb.as_ivp(b.build(), [0.0, 0.0])
