@@ -429,7 +429,9 @@ def _add_model(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="its ending says what it is")
     parser.add_argument("--root", choices=["free", "fixed"], help="whether a robot floats")
     parser.add_argument("--limits", action="store_true", help="limits of joints become stops")
-    parser.add_argument("--includes", metavar="FOLDER", help="where SDF and MJCF may read other files")
+    parser.add_argument(
+        "--includes", metavar="FOLDER", help="where SDF and MJCF may read other files"
+    )
     parser.add_argument(
         "--policy",
         choices=["strict", "warn", "repair"],
