@@ -142,7 +142,6 @@ def test_simulate_with_a_parameter_to_standard_output(capsys):
         ("compare four_bar --param cranck=2", "crank"),
         ("compare four_bar --traced", "--traced"),
         ("compare kepler --formulations index3", "goes with a mechanism"),
-        ("compare kepler --html report.html", "workprecision"),
         ("compare nofile.toml", "nofile.toml"),
         ("compare nofile.toml --param a=1", "catalogue"),
         ("simulate fuor_bar", "four_bar"),

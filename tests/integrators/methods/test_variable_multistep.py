@@ -149,6 +149,28 @@ def test_between_the_steps(method):
 
 
 @pytest.mark.parametrize("method", ["BDF", "NDF"])
+@pytest.mark.parametrize("size", [2, 3], ids=["regular", "singular"])
+def test_first_steps_with_a_mass_matrix_see_their_error(method, size):
+    """A fast transient from the start, and again after a jump, of a linear problem."""
+    M = np.zeros((size, size))
+    M[:2, :2] = [[2.0, 1.0], [0.5, 1.0]]
+
+    def f(t, y):
+        rates = M[:2, :2] @ np.array([-1000.0 * y[0], -y[1]])
+        return np.append(rates, (y[2:] - y[0] - y[1])[: size - 2])
+
+    jump = Event(lambda t, y: t - 0.5, reset=lambda t, y: y + [0.6, 0.0, 0.6][:size])
+    start = [1.0, 1.0, 2.0][:size]
+    sol = solve(f, (0, 1), start, method=method, mass=M, rtol=1e-6, atol=1e-8, events=jump)
+    t, late = sol.t, sol.t > 0.5
+    fast = np.exp(-1000 * t) + np.where(late, 0.6 * np.exp(-1000 * np.abs(t - 0.5)), 0.0)
+    assert sol.success, sol.message
+    assert late.sum() > 20
+    apart = np.abs(sol.y[0] - fast)[t != 0.5]
+    assert apart.max() < 3e-5  # the local error is kept below 1e-6, and there are a few dozen steps
+
+
+@pytest.mark.parametrize("method", ["BDF", "NDF"])
 def test_singular_mass_matrix(method):
     problem = problems.get("robertson_dae", t_end=40.0)
     right = solve(problem, method="RADAU5", rtol=1e-10, atol=1e-13)

@@ -399,7 +399,10 @@ def test_a_model_without_loops_is_told_so():
         lambda m: constrained_accelerations(m, [0.0], [0.0]),
         lambda m: mb.assemble(m, [0.0]),
     ):
-        with pytest.raises(ValueError, match=r"has no loops; add one with ModelBuilder\.add_loop"):
+        with pytest.raises(
+            ValueError,
+            match=r"has no loops and no constraints; add one with ModelBuilder\.add_loop",
+        ):
             call(mechanisms.pendulum())
     with pytest.raises(ValueError, match="no loops to stabilise"):
         mb.as_ivp(mechanisms.pendulum(), [0.0], [0.0], stabilise="baumgarte")

@@ -178,7 +178,8 @@ def test_simulate_tells_too(double):
     assert "singular position" in wrong.message
     assert right.success
     assert error(right) < 1e-6
-    kept = mb.simulate(model, q, v, 10.0, stabilise="projection", fps=None)
+    # Whether a step happens to end on a singular position is a matter of rounding; these do not.
+    kept = mb.simulate(model, q, v, 10.0, stabilise="projection", fps=None, rtol=1e-9)
     assert kept.success
     assert error(kept) < 1e-5
 
