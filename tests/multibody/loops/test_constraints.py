@@ -327,7 +327,7 @@ def test_gears_in_files():
 
 @pytest.mark.parametrize("stabilise", ["baumgarte", "projection", "minimal"])
 def test_a_constraint_that_is_defined_at_some_positions_only(stabilise):
-    """It has no number where models are looked at beforehand, and binds all the same; so do loops."""
+    """It is no number where models are looked at beforehand, and binds; so do other rows."""
     b = mb.ModelBuilder(gravity=(3.0, 2.0, -9.81), name="held where a root is defined")
     b.add_body("x", 0, mb.Prismatic("x"), inertia=mb.point_mass(1.0))
     b.add_body("y", "x", mb.Prismatic("y"), inertia=mb.point_mass(1.0))
