@@ -415,7 +415,7 @@ def _add_model(commands: Any, shared: argparse.ArgumentParser) -> None:
         parents=[shared],
         help="show what is in a model file",
         description=text_block("""
-            Read a model file (TOML, JSON, URDF or SDF) and show the tree of bodies, freedoms,
+            Read a model file (TOML, JSON, URDF, SDF or MJCF) and show the tree of bodies, freedoms,
             loops, mobility, masses, and line by line what was left out or is doubtful.
         """),
         epilog=text_block("""
@@ -429,7 +429,9 @@ def _add_model(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="its ending says what it is")
     parser.add_argument("--root", choices=["free", "fixed"], help="whether a robot floats")
     parser.add_argument("--limits", action="store_true", help="limits of joints become stops")
-    parser.add_argument("--includes", metavar="FOLDER", help="where SDF may read other files")
+    parser.add_argument(
+        "--includes", metavar="FOLDER", help="where SDF and MJCF may read other files"
+    )
     parser.add_argument(
         "--policy",
         choices=["strict", "warn", "repair"],

@@ -85,7 +85,7 @@ def find_mechanism(
     Parameters
     ----------
     mechanism
-        Name in the catalogue; a model file (``.toml``, ``.json``, ``.urdf``, ``.sdf``); or a model.
+        Name in the catalogue; a model file (``.toml``, ``.urdf`` or another format); or a model.
         A file may name its start (``docs/models.md``). Without one a model starts at rest in its
         neutral position, or the nearest in which its loops are closed.
     parameters

@@ -16,6 +16,7 @@ from integrators.files import write_text
 
 from ..checks import one_of
 from ..model import Model
+from .mjcf import read_mjcf
 from .reader import read_model
 from .report import Report
 from .sdf import read_sdf
@@ -67,6 +68,7 @@ FORMATS = {
     ),
     "urdf": Format(read_urdf, None, ".urdf", begins="<", root="robot"),
     "sdf": Format(read_sdf, None, ".sdf", begins="<", root="sdf"),
+    "mjcf": Format(read_mjcf, None, ".xml", begins="<", root="mujoco"),
 }
 
 
@@ -78,14 +80,14 @@ def load_model(
     report: Report | None = None,
     **options: Any,
 ) -> Model:
-    """Read a model from a file: this program's TOML or JSON, URDF or SDF.
+    """Read a model from a file: this program's TOML or JSON, URDF, SDF or MJCF.
 
     Parameters
     ----------
     path
         The file; its ending says what it is.
     format
-        "toml", "json", "urdf" or "sdf", for files with another ending.
+        "toml", "json", "urdf", "sdf" or "mjcf", for files with another ending.
     policy
         What to do about impossible data in formats of other programs: "strict" refuses them,
         "warn" keeps them if a model can, "repair" mends them.
@@ -94,8 +96,8 @@ def load_model(
         line by line (its own policy counts); without one, a warning says how much there is.
     **options
         Of the format. URDF and SDF: ``root="free"`` for a robot that floats (the default of SDF)
-        or ``root="fixed"``, ``limits=True`` for elastic stops at the limits of joints. SDF:
-        ``includes=FOLDER`` from which other files may be read.
+        or ``root="fixed"``, ``limits=True`` for elastic stops at the limits of joints (MJCF too).
+        SDF and MJCF: ``includes=FOLDER`` from which other files may be read.
 
     Raises
     ------

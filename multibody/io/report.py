@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..algebra.se3 import Pose
-from ..checks import one_of
+from ..checks import Array, one_of
 from .source import ModelFileError
 
 __all__ = ["POLICIES", "Remark", "Report"]
@@ -58,6 +58,8 @@ class Report:
         the model already.
     frames
         Poses of links in the frames of their bodies, where these differ.
+    positions
+        Positions of the model that the file names: "start", and keyframes.
     """
 
     file: str = ""
@@ -65,6 +67,7 @@ class Report:
     remarks: list[Remark] = field(default_factory=list)
     gears: dict[str, dict[str, float]] = field(default_factory=dict)
     frames: dict[str, Pose] = field(default_factory=dict)
+    positions: dict[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         one_of(self.policy, "policy", POLICIES)

@@ -1,0 +1,413 @@
+"""Bodies and joints of MJCF as a model.
+
+A body hangs on its parent by any number of joints, one after the other: T = T₀ J₁ J₂ …, where a
+hinge turns about an axis through its ``pos`` and a slide moves along its axis. Here a body has one
+joint, so all but the last become bodies without mass between. The frame of a body stands at the
+``pos`` of its last joint; ``Report.frames`` has the pose of MuJoCo's frame in it. Positions are
+MuJoCo's ``qpos`` less ``ref``; those of a free joint are quaternion first, then position.
+(The format: MuJoCo's XML reference, version 3.)
+
+Forces that a model here does not have (actuators, tendons, friction, contacts) are listed in the
+report; equalities are exact constraints, where MuJoCo has springs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from ...algebra.inertia import RigidInertia
+from ...algebra.quaternions import from_matrix
+from ...algebra.se3 import Pose
+from ...checks import Array
+from ...joints import Fixed, Free, Joint, Prismatic, Revolute, Spherical
+from ...model import Model
+from ...model.builder import ModelBuilder
+from ...model.graph import BASE
+from ..links import body_name, inertia_of_link
+from ..report import Report
+from ..sdf_includes import Includes
+from ..source import ModelFileError
+from ..xml import Element, parse_xml
+from .equalities import add_equality
+from .geoms import geom_inertia
+from .poses import IDENTITY, ORIENTATIONS, Placed, unit
+from .settings import Compiler, Defaults, flag
+
+__all__ = ["read_mjcf"]
+
+#: What writes bodies: it has to be run first.
+PROGRAMS = {"replicate", "composite", "flexcomp", "attach", "plugin", "flex"}
+#: What says how a model looks or is measured.
+SILENT = {"site", "camera", "light", "asset", "visual", "statistic", "size", "custom", "geom"}
+READ = {"compiler", "option", "default", "worldbody", "equality", "keyframe"}
+HINGE, SLIDE, BALL, FREE = "hinge", "slide", "ball", "free"
+
+
+@dataclass
+class Hung:
+    """A joint as it is in the model: the body that it moves, and how its positions are shifted."""
+
+    body: str
+    kind: str
+    ref: float
+
+
+@dataclass
+class Reading:
+    """What is known while a file is read."""
+
+    builder: ModelBuilder
+    report: Report
+    compiler: Compiler
+    defaults: Defaults
+    limits: bool
+    poses: dict[str, Placed] = field(default_factory=lambda: {BASE: IDENTITY})  # at the start
+    names: dict[str, str] = field(default_factory=lambda: {"world": BASE})
+    frames: dict[str, Placed] = field(default_factory=lambda: {BASE: IDENTITY})
+    joints: dict[str, Hung] = field(default_factory=dict)
+    order: list[Hung] = field(default_factory=list)
+    start: list[float] = field(default_factory=list)
+    scale: float = 1.0
+
+    def frame_of(self, body: str, element: Element) -> tuple[str, Placed]:
+        """Body of the model, and MuJoCo's frame in it."""
+        if body not in self.names:
+            raise element.error(f"there is no body {body!r}")
+        own = self.names[body]
+        return own, self.frames[own]
+
+
+def read_mjcf(
+    text: str,
+    file: str,
+    report: Report,
+    *,
+    limits: bool = False,
+    includes: str | PathLike[str] | None = None,
+) -> Model:
+    """Read a model from the text of an MJCF file.
+
+    Parameters
+    ----------
+    text, file
+        What is in it, and its name.
+    report
+        Receives remarks, ``frames`` and ``positions``; its policy says what to do about wrong data.
+    limits
+        Whether ranges of joints become elastic stops.
+    includes
+        Folder from which other files may be read.
+    """
+    root = parse_xml(text, file)
+    if root.tag != "mujoco":
+        raise root.error("expected <mujoco>: this is no MJCF")
+    _fill_in(root, Includes(includes))
+    compiler, defaults = Compiler(), Defaults()
+    for element in root.all("compiler"):
+        compiler.read(element)
+    defaults.read(root.all("default"))
+    builder = ModelBuilder(gravity=_gravity(root, report), name=root.text("model", "MuJoCo Model"))
+    reading = Reading(builder, report, compiler, defaults, limits)
+    _note(root, report)
+    worlds = list(root.all("worldbody"))
+    if compiler.total_mass > 0:
+        total = sum(_masses(world, reading, None) for world in worlds)
+        if total <= 0:
+            raise root.error("settotalmass: there is no mass to be scaled")
+        reading.scale = compiler.total_mass / total
+    for world in worlds:
+        _add_children(world, "world", IDENTITY, None, reading)
+    for group in root.all("equality"):
+        for element in group.children:
+            add_equality(defaults.applied(element, None), reading)
+    try:
+        model = builder.build()
+    except (TypeError, ValueError) as error:
+        raise root.error(str(error)) from error
+    _keep_positions(root, reading, model)
+    return model
+
+
+def _fill_in(element: Element, includes: Includes) -> None:
+    """Put what included files contain in place of <include>."""
+    filled: list[Element] = []
+    for child in element.children:
+        if child.tag == "include":
+            address = Element("uri", {}, child.line, child.file, content=child.text("file"))
+            root = includes.open(Element("include", {}, child.line, child.file, [address]))
+            _fill_in(root, includes)
+            includes.close()
+            filled += root.children
+        else:
+            _fill_in(child, includes)
+            filled.append(child)
+    element.children = filled
+
+
+def _gravity(root: Element, report: Report) -> list[float]:
+    gravity = [0.0, 0.0, -9.81]
+    for option in root.all("option"):
+        gravity = option.numbers("gravity", 3, tuple(gravity))
+        for medium in ("density", "viscosity"):
+            if option.number(medium, 0.0):
+                report.ignored(option.line, f"the {medium} of a medium")
+        for switches in option.all("flag"):
+            if switches.text("gravity", "enable") == "disable":
+                gravity = [0.0, 0.0, 0.0]
+    return gravity
+
+
+def _note(root: Element, report: Report) -> None:
+    for child in root.children:
+        if child.tag in PROGRAMS:
+            raise child.error(_unread(child))
+        if child.tag in READ | SILENT:
+            continue
+        for entry in child.children or [child]:
+            name = entry.attributes.get("name", "")
+            report.ignored(entry.line, f"<{child.tag}>: {entry.tag} {name}".rstrip())
+
+
+def _unread(element: Element) -> str:
+    return (
+        f"<{element.tag}> is filled in by MuJoCo; have it write the whole model first "
+        "(mujoco.mj_saveLastXML)"
+    )
+
+
+# ---------------------------------------------------------------------- bodies
+
+
+def _children(body: Element, reading: Reading, around: str | None, pose: Placed) -> Any:
+    """What is in a body: elements with their class and, through <frame>, their pose in it."""
+    for child in body.children:
+        if child.tag in PROGRAMS:
+            raise child.error(_unread(child))
+        if child.tag == "frame":
+            inner = pose @ _pose(child, reading)
+            yield from _children(child, reading, child.text("childclass", around or "main"), inner)
+        elif child.tag in ("body", "joint", "freejoint", "geom", "inertial"):
+            yield child, around, pose
+
+
+def _pose(element: Element, reading: Reading) -> Placed:
+    return Placed(
+        reading.compiler.orientation(element), np.array(element.numbers("pos", 3, (0.0, 0.0, 0.0)))
+    )
+
+
+def _add_children(
+    body: Element, parent: str, frame: Placed, around: str | None, reading: Reading
+) -> None:
+    for child, kind, pose in _children(body, reading, around, IDENTITY):
+        if child.tag == "body":
+            _add_body(child, parent, pose, child.attributes.get("childclass", kind), reading)
+
+
+def _add_body(
+    body: Element, parent: str, around: Placed, kind: str | None, reading: Reading
+) -> None:
+    name = body.text("name", f"body{len(reading.names)}")
+    if name in reading.names:
+        raise body.error("the name is taken")
+    own = body_name(name, body, reading.report)
+    reading.names[name] = own
+    on, frame = reading.names[parent], reading.frames[reading.names[parent]]
+    place = around @ _pose(body, reading)
+    reading.poses[own] = reading.poses[on] @ place
+    inside = list(_children(body, reading, kind, IDENTITY))
+    joints = [
+        (reading.defaults.applied(child, of) if child.tag == "joint" else child, pose)
+        for child, of, pose in inside
+        if child.tag in ("joint", "freejoint")
+    ]
+    last = _hang(body, own, on, frame @ place, joints, _inertia(body, inside, reading), reading)
+    reading.frames[own] = Placed(np.eye(3), -last)
+    if np.any(last):
+        reading.report.frames[own] = Pose(np.eye(3), -last)
+    for child, of, pose in inside:
+        if child.tag == "body":
+            _add_body(child, name, pose, child.attributes.get("childclass", of), reading)
+
+
+def _hang(
+    body: Element,
+    own: str,
+    on: str,
+    place: Placed,
+    joints: list[tuple[Element, Placed]],
+    inertia: RigidInertia | None,
+    reading: Reading,
+) -> Array:
+    """Add a body with its joints; returns where its frame stands in MuJoCo's."""
+    at = np.zeros(3)
+    if not joints:
+        reading.builder.add_body(own, on, Fixed(), place.plucker(), inertia)
+        return at
+    for number, (joint, pose) in enumerate(joints):
+        made, anchor, hung, forces = _joint(joint, pose, reading)
+        is_last = number == len(joints) - 1
+        name = own if is_last else f"{own}({joint.attributes.get('name', f'joint {number + 1}')})"
+        hung.body = name
+        if hung.kind == FREE:
+            if on != BASE or len(joints) > 1:
+                raise joint.error("a free joint stands alone, in a body of the world")
+            start = reading.poses[own]
+            reading.start += [*from_matrix(start.R), *start.p]
+            placed = None
+        else:
+            reading.start += [1.0, 0.0, 0.0, 0.0] if hung.kind == BALL else [0.0]
+            placed = (place @ Placed(np.eye(3), anchor - at)).plucker()
+        carried = None
+        if is_last and inertia is not None:
+            carried = Placed(np.eye(3), anchor).plucker().apply(inertia)
+        try:
+            reading.builder.add_body(name, on, made, placed, carried, **forces)
+        except ModelFileError:
+            raise
+        except (TypeError, ValueError) as error:
+            raise joint.error(str(error)) from error
+        reading.order.append(hung)
+        if "name" in joint.attributes:
+            reading.joints[joint.text("name")] = hung
+        on, place, at = name, IDENTITY, anchor
+    return at
+
+
+def _joint(
+    joint: Element, pose: Placed, reading: Reading
+) -> tuple[Joint, Array, Hung, dict[str, Any]]:
+    """A joint, where it stands in the body, how it is known, and its forces."""
+    kind = FREE if joint.tag == "freejoint" else joint.text("type", HINGE)
+    if kind not in (HINGE, SLIDE, BALL, FREE):
+        raise joint.error(f"type: expected hinge, slide, ball or free, received {kind!r}")
+    anchor = pose.R @ np.array(joint.numbers("pos", 3, (0.0, 0.0, 0.0))) + pose.p
+    unit_of = reading.compiler.angle if kind == HINGE else 1.0
+    hung = Hung("", kind, unit_of * joint.number("ref", 0.0) if kind in (HINGE, SLIDE) else 0.0)
+    if kind == FREE:
+        return Free(), np.zeros(3), hung, _forces(joint, hung, unit_of, reading)
+    forces = _forces(joint, hung, unit_of, reading)
+    if kind == BALL:
+        return Spherical(), anchor, hung, forces
+    axis = pose.R @ unit(joint, "axis", joint.numbers("axis", 3, (0.0, 0.0, 1.0)))
+    if kind == SLIDE:
+        return Prismatic(axis=axis), np.zeros(3), hung, forces
+    return Revolute(axis=axis), anchor, hung, forces
+
+
+def _forces(joint: Element, hung: Hung, unit_of: float, reading: Reading) -> dict[str, Any]:
+    report, several = reading.report, hung.kind in (BALL, FREE)
+    forces: dict[str, Any] = {}
+    if joint.tag == "freejoint":
+        return {}
+    for name in ("damping", "stiffness", "armature"):
+        value = joint.number(name, 0.0)
+        if value < 0:
+            raise joint.error(f"{name}: a negative number, {value:g}")
+        if (value and several and name != "damping") or (value and hung.kind == FREE):
+            report.ignored(joint.line, f"{name} of a {hung.kind} joint")
+        elif value:
+            forces[name] = value
+    if "stiffness" in forces:
+        forces["rest"] = unit_of * joint.number("springref", 0.0) - hung.ref
+    if joint.number("frictionloss", 0.0):
+        report.ignored(joint.line, "frictionloss of a joint")
+    if "springdamper" in joint.attributes and any(joint.numbers("springdamper", 2, None)):
+        report.ignored(joint.line, "springdamper: numbers that MuJoCo finds from inertias")
+    if "range" in joint.attributes and not several:
+        low, high = (unit_of * x - hung.ref for x in joint.numbers("range", 2, None))
+        limited = joint.text("limited", "auto")
+        acts = reading.compiler.auto_limits if limited == "auto" else flag(joint, "limited", False)
+        if acts and reading.limits and low < high:
+            forces["limits"] = (low, high)
+        elif acts:
+            report.ignored(joint.line, "range of a joint")
+    return forces
+
+
+# ---------------------------------------------------------------------- inertia
+
+
+def _inertia(body: Element, inside: list[Any], reading: Reading) -> RigidInertia | None:
+    mass, centre, central = _mass_of(body, inside, reading)
+    least = reading.compiler
+    mass, central = reading.scale * mass, reading.scale * central
+    if 0.0 <= mass < least.least_mass:
+        mass = least.least_mass
+    moments, axes = np.linalg.eigh(central)
+    if moments[0] < least.least_moment:
+        central = (axes * np.maximum(moments, least.least_moment)) @ axes.T
+    at = next((child for child, _, _ in inside if child.tag == "inertial"), body)
+    name = body.attributes.get("name", "")
+    return inertia_of_link(name, mass, centre, central, (at, at), reading.report)
+
+
+def _mass_of(body: Element, inside: list[Any], reading: Reading) -> tuple[float, Array, Array]:
+    """Mass, centre and moments about it, from <inertial> or from geoms."""
+    inertial = body.first("inertial")
+    rule = reading.compiler.from_geoms
+    if inertial is not None and rule != "true":
+        pose = _pose(inertial, reading)
+        mass = inertial.number("mass")
+        if "fullinertia" in inertial.attributes:
+            if not ORIENTATIONS.isdisjoint(inertial.attributes):
+                raise inertial.error("fullinertia is in the axes of the body: no orientation")
+            xx, yy, zz, xy, xz, yz = inertial.numbers("fullinertia", 6, None)
+            central = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        else:
+            central = np.diag(inertial.numbers("diaginertia", 3, (0.0, 0.0, 0.0)))
+        return mass, pose.p, pose.R @ central @ pose.R.T
+    parts = []
+    if rule != "false":
+        for child, kind, pose in inside:
+            if child.tag == "geom":
+                geom = reading.defaults.applied(child, kind)
+                parts.append(geom_inertia(geom, pose, reading.compiler))
+    found = [part for part in parts if part is not None]
+    mass = float(sum(m for m, _, _ in found))
+    if mass == 0.0:
+        return 0.0, np.zeros(3), np.zeros((3, 3))
+    centre = sum((m * c for m, c, _ in found), np.zeros(3)) / mass
+    central = np.zeros((3, 3))
+    for m, c, I in found:
+        d = c - centre
+        central += I + m * ((d @ d) * np.eye(3) - np.outer(d, d))
+    return mass, centre, central
+
+
+def _masses(body: Element, reading: Reading, around: str | None) -> float:
+    """Mass of everything inside."""
+    total = 0.0
+    for child, kind, _ in _children(body, reading, around, IDENTITY):
+        if child.tag == "body":
+            of = child.attributes.get("childclass", kind)
+            inside = list(_children(child, reading, of, IDENTITY))
+            total += _mass_of(child, inside, reading)[0] + _masses(child, reading, of)
+    return total
+
+
+# ---------------------------------------------------------------------- positions
+
+
+def _keep_positions(root: Element, reading: Reading, model: Model) -> None:
+    """The start and the keyframes, as positions of the model."""
+    reading.report.positions["start"] = np.array(reading.start)
+    for group in root.all("keyframe"):
+        for number, key in enumerate(group.all("key")):
+            if "qpos" not in key.attributes:
+                continue
+            given = iter(key.numbers("qpos", model.nq, None))
+            q: list[float] = []
+            for hung in reading.order:
+                if hung.kind == FREE:
+                    position = [next(given) for _ in range(3)]
+                    q += [*(next(given) for _ in range(4)), *position]
+                elif hung.kind == BALL:
+                    q += [next(given) for _ in range(4)]
+                else:
+                    q.append(next(given) - hung.ref)
+            reading.report.positions[key.text("name", f"key{number}")] = np.array(q)

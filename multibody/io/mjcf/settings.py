@@ -1,0 +1,118 @@
+"""What an MJCF file says once for all: the compiler's settings, and defaults by class.
+
+An element has the attributes of its class where it has none of its own. The class is its own, or
+the ``childclass`` of the nearest body around it, or "main"; classes inherit from those around them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ...checks import Array
+from ..xml import Element
+from .poses import ORIENTATIONS, orientation
+
+__all__ = ["Compiler", "Defaults", "flag"]
+
+MAIN = "main"
+#: Entries of <equality> share one entry of defaults.
+FAMILIES = {"connect": "equality", "weld": "equality"}
+
+
+def flag(element: Element, name: str, default: bool) -> bool:
+    """An attribute that is "true" or "false"."""
+    value = element.text(name, "true" if default else "false")
+    if value not in ("true", "false"):
+        raise element.error(f"{name}: expected true or false, received {value!r}")
+    return value == "true"
+
+
+@dataclass
+class Compiler:
+    """Settings of <compiler>."""
+
+    degrees: bool = True
+    sequence: str = "xyz"
+    from_geoms: str = "auto"
+    groups: tuple[float, float] = (0.0, 5.0)
+    least_mass: float = 0.0
+    least_moment: float = 0.0
+    total_mass: float = -1.0
+    auto_limits: bool = True
+
+    def read(self, element: Element) -> None:
+        """Take over what one <compiler> says."""
+        angle = element.text("angle", "degree" if self.degrees else "radian")
+        if angle not in ("degree", "radian"):
+            raise element.error(f"angle: expected degree or radian, received {angle!r}")
+        self.degrees = angle == "degree"
+        self.sequence = element.text("eulerseq", self.sequence)
+        if len(self.sequence) != 3 or not set(self.sequence) <= set("xyzXYZ"):
+            raise element.error(f"eulerseq: expected three axes, received {self.sequence!r}")
+        if element.text("coordinate", "local") != "local":
+            raise element.error("coordinate: only local ones are read; MuJoCo dropped the others")
+        self.from_geoms = element.text("inertiafromgeom", self.from_geoms)
+        if self.from_geoms not in ("auto", "true", "false"):
+            raise element.error(
+                f"inertiafromgeom: expected auto, true or false, received {self.from_geoms!r}"
+            )
+        low, high = element.numbers("inertiagrouprange", 2, self.groups)
+        self.groups = low, high
+        self.least_mass = element.number("boundmass", self.least_mass)
+        self.least_moment = element.number("boundinertia", self.least_moment)
+        self.total_mass = element.number("settotalmass", self.total_mass)
+        self.auto_limits = flag(element, "autolimits", self.auto_limits)
+
+    @property
+    def angle(self) -> float:
+        """Radians in the file's unit of angles."""
+        return math.pi / 180.0 if self.degrees else 1.0
+
+    def orientation(self, element: Element) -> Array:
+        """R of an element: from its axes to those around it."""
+        return orientation(element, self.angle, self.sequence)
+
+
+@dataclass
+class Defaults:
+    """Attributes by class and tag."""
+
+    classes: dict[str, dict[str, dict[str, str]]] = field(default_factory=lambda: {MAIN: {}})
+
+    def read(self, elements: Iterable[Element]) -> None:
+        """Take over the <default> elements at the top of a file."""
+        for element in elements:
+            self._enter(element, MAIN, self.classes[MAIN], top=True)
+
+    def _enter(
+        self, element: Element, name: str, inherited: dict[str, dict[str, str]], top: bool
+    ) -> None:
+        name = element.text("class", name if top else None)
+        known = self.classes.get(name) if top else None
+        if known is None:
+            if name in self.classes:
+                raise element.error(f"the class {name!r} is there already")
+            known = {tag: dict(attributes) for tag, attributes in inherited.items()}
+        self.classes[name] = known
+        for child in element.children:
+            if child.tag != "default":
+                known.setdefault(child.tag, {}).update(child.attributes)
+        for child in element.all("default"):
+            self._enter(child, "", known, top=False)
+
+    def applied(self, element: Element, around: str | None) -> Element:
+        """The element with what its class says in place of what it does not."""
+        name = element.attributes.get("class", around or MAIN)
+        if name not in self.classes:
+            raise element.error(f"there is no class {name!r}")
+        family = FAMILIES.get(element.tag, element.tag)
+        usual = dict(self.classes[name].get(family, {}))
+        if not ORIENTATIONS.isdisjoint(element.attributes):
+            usual = {key: value for key, value in usual.items() if key not in ORIENTATIONS}
+        usual.pop("class", None)
+        merged = {**usual, **element.attributes}
+        return Element(
+            element.tag, merged, element.line, element.file, element.children, element.content
+        )
