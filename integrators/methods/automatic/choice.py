@@ -56,7 +56,9 @@ def stiff_name(problem: IVP, options: Options, eigenvalues: NDArray[Any] | None 
     if higher or problem.manifold is not None:
         return "RADAU5"
     small = problem.n <= LARGEST_OWN_LU
-    if options.rtol < TIGHT and problem.n <= LARGE and (small or problem.jac_sparsity is None):
+    fits = problem.n <= LARGE and (small or problem.jac_sparsity is None)
+    if options.rtol < TIGHT and fits and not options.want_dense:
+        # Its long steps are right at their ends; inside, only as far as its stages interpolate.
         return "RadauVariable"
     if eigenvalues is not None and oscillates(eigenvalues):
         return "RADAU5"

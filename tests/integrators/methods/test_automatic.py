@@ -262,3 +262,12 @@ def test_combinations_drawn_at_random():
             assert np.abs(sol.sol(times) - exact(times)).max() < 1e-4, told
         if use["events"]:
             assert sol.t_events[0] == pytest.approx([sign * 10 * np.log(1.5)], abs=1e-3), told
+
+
+def test_output_between_steps_is_as_good_as_the_steps():
+    """A very stiff problem at a tight tolerance: long steps must not spoil what lies inside."""
+    times = np.linspace(0.0, 10.0, 201)
+    f = traced(lambda t, y: -1e4 * (y - np.cos(2 * t)) - 2 * np.sin(2 * t), n=1)
+    sol = solve(f, (0, 10), [1.0], rtol=1e-9, atol=1e-10, t_eval=times)
+    assert sol.success, sol.message
+    assert np.abs(sol.y[0] - np.cos(2 * times)).max() < 1e-8
