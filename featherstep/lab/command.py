@@ -32,7 +32,7 @@ def add_lab(commands: Any, shared: argparse.ArgumentParser) -> None:
               featherstep lab export stiffness --form nbgrader --out course/source/stiffness
 
             lab/handout/ is for students; lab.toml, with the seed of their numbers, is not. An own
-            lab is such a file: see docs/labs.md. A process is no prison: grade what you do not
+            lab is such a file (the page Labs tells). A process is no prison: grade what you do not
             trust in a container.
         """),
     )

@@ -215,7 +215,7 @@ def get(name: str, **parameters: Any) -> Model:
     >>> get("cart pool")
     Traceback (most recent call last):
         ...
-    ValueError: unknown mechanism 'cart pool'; did you mean cart_pole?
+    ValueError: unknown mechanism 'cart pool'; did you mean cart_pole or light_cart_pole?
     """
     return entry(name).model(**parameters)
 

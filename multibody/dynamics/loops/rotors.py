@@ -76,7 +76,8 @@ def rotor_shortcut(
     >>> from multibody import Inertia, ModelBuilder, Revolute, rod
     >>> b = ModelBuilder()
     >>> _ = b.add_body("link", 0, Revolute("y"), inertia=rod((0, 0, 0), (1, 0, 0), mass=2.0))
-    >>> _ = b.add_body("rotor", 0, Revolute("y"), inertia=Inertia(0.1, (0, 0, 0), (0, 1e-4, 0)))
+    >>> flat = Inertia(0.1, (0, 0, 0), (5e-5, 1e-4, 5e-5))
+    >>> _ = b.add_body("rotor", 0, Revolute("y"), inertia=flat)
     >>> b.add_gear("gear", "rotor", {"link": 50.0})
     >>> found = rotor_shortcut(b.build())
     >>> found.model.bodies[0].armature, found.inertia_error < 1e-12

@@ -80,7 +80,7 @@ def record(model: Model, solution: Any, what: Mapping[str, Any]) -> Record:
     --------
     >>> from multibody import mechanisms, point, reaction, record, simulate
     >>> model = mechanisms.pendulum()
-    >>> run = simulate(model, [np.pi / 2], T=2.0, rtol=1e-10)
+    >>> run = simulate(model, [np.pi / 2], T=2.0, rtol=1e-10, fps=500)
     >>> found = record(model, run, {"tip": point("bob", (0, 0, -1)), "pin": reaction("bob")})
     >>> found["tip"].shape == (3, len(run.t)), found.units
     (True, {'tip': 'm', 'pin': 'N'})

@@ -292,7 +292,8 @@ def test_parameters_mass_and_many():
     assert many.engine == "one by one: f is a Switch"
     assert np.allclose(many.y, [[0.7, 0.0], [-1.3, 0.0]], rtol=0, atol=1e-8)
     for p, y in zip(([1.0], [2.0]), many.y):
-        assert np.array_equal(solve(f, (0, 20), [5.3, 0.0], params=p, **TIGHT).y[:, -1], y)
+        alone = solve(f, (0, 20), [5.3, 0.0], params=p, method="DOPRI5", **TIGHT)
+        assert np.array_equal(alone.y[:, -1], y)
     heavy = Switch(lambda t, y: y[1], lambda t, y: [y[1], -4 * y[0] - 4.0],
                    lambda t, y: [y[1], -4 * y[0] + 4.0])  # fmt: skip
     sol = solve(heavy, (0, 20), [5.3, 0.0], mass=np.diag([1.0, 4.0]), method="RADAU5", **TIGHT)

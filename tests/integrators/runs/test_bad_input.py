@@ -50,7 +50,7 @@ def decay(t, y):
         (((0, 1), [1.0]), {"max_steps": 0}, ValueError, "max_steps"),
         (((0, 1), [1.0]), {"controller": "PI"}, TypeError, "controller must be"),
         (((0, 1), [1.0]), {"mass": np.eye(2)}, ValueError, "1×1 matrix"),
-        (((0, 1), [1.0]), {"mass": np.zeros((1, 1))}, ValueError, "explicit"),
+        (((0, 1), [1.0]), {"mass": np.zeros((1, 1)), "method": "RK4"}, ValueError, "explicit"),
         (((0, 1), [1.0]), {"method": "RADAU5", "jac": np.eye(2)}, ValueError, "1×1 matrix"),
     ],
 )
