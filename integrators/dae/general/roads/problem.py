@@ -250,7 +250,7 @@ class _Reset:
     """A user's reset, followed by the way back onto the constraints."""
 
     def __init__(
-        self, reset: Callable[..., Any], complete: Callable[..., Any], n: int, takes_p: bool
+        self, reset: Callable[..., Any], complete: Completed, n: int, takes_p: bool
     ) -> None:
         self.reset, self.complete, self.n, self.takes_p = reset, complete, n, takes_p
 
@@ -265,11 +265,11 @@ class _Reset:
                 f"a reset must return {self.n} unknowns or a whole state of {np.size(y)} values, "
                 f"got {new.size}"
             )
-        return self.complete(t, new, p)
+        return self.complete(t, new, p, self.complete.outdated(np.asarray(y, dtype=float), new))
 
 
 def with_consistent_resets(
-    events: Any, complete: Callable[..., Any], n: int, parameters: int
+    events: Any, complete: Completed, n: int, parameters: int
 ) -> tuple[Event, ...]:
     """Return events whose resets are followed by a projection onto the constraints."""
     from ....problem import accepts_params
@@ -317,25 +317,41 @@ class Completed:
         """Return a copy for other parameters."""
         return Completed(self.array, self.held, self.state, params)
 
-    def derivatives(self, t: float, y: Any, p: Any = None) -> Array:
-        """Return all derivatives at the consistent state nearest to y."""
+    def outdated(self, before: Array, after: Array) -> list[int]:
+        """Places of derivatives that a jump left alone, next to unknowns that it changed.
+
+        With ẋ = u, a jump of u is meant for ẋ as well, whose old value says nothing any more.
+        """
+        array = self.array
+        keys = [array.keys[place] for place in self.held]
+        same = (before == after)[: self.held.size]
+        jumped = {-array.d[j] for (j, order), kept in zip(keys, same) if order == 0 and not kept}
+        return [
+            int(place)
+            for place, (j, order), kept in zip(self.held, keys, same)
+            if order > 0 and kept and order - array.d[j] in jumped
+        ]
+
+    def derivatives(self, t: float, y: Any, p: Any = None, loose: Sequence[int] = ()) -> Array:
+        """Return all derivatives at the consistent state nearest to y; `loose` ones follow."""
         p = self.params if p is None else p
         X = np.zeros(self.array.size)
         X[self.held] = np.asarray(y, dtype=float)[: self.held.size]
         if np.isin(self.array.state_places, self.held).all():
             with contextlib.suppress(StructureError):
-                return self.projection.all_derivatives(t, X[self.array.state_places], p)
-        loose = np.setdiff1d(np.arange(self.array.size), self.held)
-        return nearest(self.array, t, X, np.asarray(p, dtype=float), loose)
+                state = X[self.array.state_places]
+                return self.projection.all_derivatives(t, state, p, loose=loose)
+        free = np.union1d(np.setdiff1d(np.arange(self.array.size), self.held), loose)
+        return nearest(self.array, t, X, np.asarray(p, dtype=float), free)
 
-    def __call__(self, t: float, y: Any, p: Any = None) -> Array:
-        """Return the consistent state nearest to y."""
+    def __call__(self, t: float, y: Any, p: Any = None, loose: Sequence[int] = ()) -> Array:
+        """Return the consistent state nearest to y; derivatives at `loose` places follow."""
         p = self.params if p is None else p
-        return self.state(t, self.derivatives(t, y, p), p)
+        return self.state(t, self.derivatives(t, y, p, loose), p)
 
 
 def common_fields(
-    system: Any, start: Start, events: Any, complete: Callable[..., Any], more: Mapping[str, Any]
+    system: Any, start: Start, events: Any, complete: Completed, more: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Fields that all roads share."""
     array: DerivativeArray = system.array

@@ -28,6 +28,7 @@ EPS = float(np.finfo(float).eps)
 MOST_STEPS = 12
 SETTLED = 8 * EPS  # a correction this small, relative to the values, is rounding
 LARGEST_DENSE = 200
+LOOSE = 1e6  # such a change of a loose value counts as 1 of another
 ILL_CONDITIONED = 1e-12  # reciprocal condition, rows and columns scaled, that ends a run
 
 
@@ -119,28 +120,39 @@ class Projection:
         """Return the state in all derivatives."""
         return X[self.array.state_places]
 
-    def all_derivatives(self, t: float, y: Array, p: Any = (), keep: Keep = ()) -> Array:
-        """Return X at the consistent state nearest to y, where some combinations may be kept."""
+    def all_derivatives(
+        self, t: float, y: Array, p: Any = (), keep: Keep = (), loose: Sequence[int] = ()
+    ) -> Array:
+        """Return X at the consistent state nearest to y.
+
+        Some combinations may be kept; values at `loose` places follow from the others of their
+        stage.
+        """
         array = self.array
         X = np.zeros(array.size)
         X[array.state_places] = np.asarray(y, dtype=float)
+        ease = np.ones(array.size)
+        ease[list(loose)] = LOOSE
         for stage in self.stages:
-            self._settle(stage, t, X, p, keep)
+            self._settle(stage, t, X, p, keep, ease[stage.places])
         return X
 
-    def _settle(self, stage: _Stage, t: float, X: Array, p: Any, keep: Keep) -> None:
+    def _settle(
+        self, stage: _Stage, t: float, X: Array, p: Any, keep: Keep, ease: Array
+    ) -> None:
         """Solve the equations of one stage, in place."""
         array, before = self.array, np.inf
         for _ in range(MOST_STEPS):
             residual = array.residuals(t, X, p)[stage.rows]
-            entries = array.entries(t, X, p)
+            entries = np.array(array.entries(t, X, p))
             size = float(np.abs(residual).max())
             if size == 0.0:
                 return
             if not np.isfinite(size):
                 break
+            entries[stage.entries] *= ease[stage.c]
             try:
-                step = stage.step(entries, residual, keep)
+                step = ease * stage.step(entries, residual, keep)
             except (np.linalg.LinAlgError, RuntimeError):
                 break
             largest = float(np.abs(step).max())

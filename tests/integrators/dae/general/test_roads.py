@@ -283,6 +283,29 @@ def test_events_given_to_solve(system, start, road):
         )
 
 
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("road", ROADS)
+def test_a_reset_of_velocities_that_are_unknowns(road, whole):
+    """With ẋ = u, turning u and v turns ẋ and ż, too: the motion runs back to where it began."""
+
+    def first_order(t, y, d):
+        x, z, u, v, lam = y
+        return [d(x) - u, d(z) - v, d(u) + lam * x, d(v) + lam * z + 9.81, x**2 + z**2 - 1]
+
+    turned = DAE(first_order, names="x z u v lambda".split())
+    start = turned.consistent(fixed={"x": 0.6, "u": 0.8}, guess={"z": -0.8, "v": 0.6})
+
+    def back(t, y):
+        new = np.array(y)
+        new[2:4] *= -1.0
+        return new if whole else new[:5]
+
+    problem = turned.problem(start, (0, 1), road, events=[Event(lambda t, y: t - 0.5, reset=back)])
+    sol = solve(problem, method=METHODS[road], rtol=1e-9, atol=1e-9)
+    assert sol.success
+    assert sol.y[:4, -1] == pytest.approx([0.6, -0.8, -0.8, -0.6], abs=1e-6)
+
+
 @pytest.mark.parametrize("road", ROADS)
 def test_singular_point_on_the_way(road):
     """x ẋ = −1/2, x = √(1 − t), ends at t = 1 where J = x vanishes."""
