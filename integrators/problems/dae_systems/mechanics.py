@@ -1,4 +1,4 @@
-"""Mechanical systems: pendulums in a chain, an arm on a path, an axle, points on a sphere."""
+"""Mechanical systems: pendulums in a chain, arm, axle, slider-crank, points on a sphere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from integrators.dae.general import DAE
 
 from .case import EXTENDED, TEST_SET, Case, register
 
-__all__ = ["car_axis", "fekete_points", "pendulum_chain", "robot_arm"]
+__all__ = ["car_axis", "fekete_points", "pendulum_chain", "robot_arm", "slider_crank"]
 
 
 @register
@@ -123,6 +123,47 @@ def car_axis() -> Case:
         guess={"xl": 0.0, "xr": 1.0, "xl'": -0.5, "xr'": -0.5},
         reference=(3.0, dict(zip(names, end))),
         provenance=EXTENDED + "17 digits agree; the test set's has 12 of them",
+    )
+
+
+@register
+def slider_crank() -> Case:
+    """A slider-crank in a horizontal plane that turns by itself: index 3."""
+    l1, l2, m1, m2, m3 = 0.15, 0.3, 0.36, 0.151104, 0.075552
+    crank = 0.002727 + m1 * l1**2 / 4 + m2 * l1**2
+    rod, both = 0.0045339259 + m2 * l2**2 / 4, m2 * l1 * l2 / 2
+
+    def F(t: Any, y: Any, d: Any) -> Any:
+        a, b, x, lam1, lam2 = y
+        c, s = both * np.cos(a - b), both * np.sin(a - b)
+        return [
+            crank * d(a, 2) + c * d(b, 2) + s * d(b) ** 2
+            - lam1 * l1 * np.sin(a) + lam2 * l1 * np.cos(a),
+            rod * d(b, 2) + c * d(a, 2) - s * d(a) ** 2
+            - lam1 * l2 * np.sin(b) + lam2 * l2 * np.cos(b),
+            m3 * d(x, 2) - lam1,
+            l1 * np.cos(a) + l2 * np.cos(b) - x,
+            l1 * np.sin(a) + l2 * np.sin(b),
+        ]  # fmt: skip
+
+    return Case(
+        DAE(F, ["crank", "rod", "x", "lambda1", "lambda2"], name="slider_crank"),
+        (0.0, 1.0),
+        3,
+        2,
+        TEST_SET + "slider crank, with a rigid rod; B. Simeon, Computers & Structures 60 (1996)",
+        fixed={"crank": 0.0, "crank'": 5.0},
+        guess={"rod": 0.0, "x": 0.45},
+        reference=(
+            1.0,
+            {
+                "crank": 4.568720493580590103,
+                "rod": 0.5176607234430546472,
+                "x": 0.2392175289928451166,
+                "lambda1": 0.10034530430828582,
+            },
+        ),
+        provenance="t = ∫ √(J/2E) dα from the energy, a quadrature with 30 digits",
     )
 
 

@@ -64,6 +64,8 @@ def test_a_singular_system_is_named():
         ("akzo_nobel", "given", "RADAU5", 1e-10, 1e-10),
         ("car_axis", "taylor", "Taylor", 1e-13, 2e-12),
         ("robot_arm", "underlying", "DOPRI853", 1e-13, 1e-12),
+        ("slider_crank", "dummy", "RADAU5", 1e-12, 1e-10),
+        ("slider_crank", "taylor", "Taylor", 1e-13, 1e-12),
         ("transistor_amplifier", "given", "RadauIIA7", 1e-12, 5e-12),
         ("nand_gate", "given", "RADAU5", 1e-9, 1e-8),
     ],
