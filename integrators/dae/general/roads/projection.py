@@ -137,9 +137,7 @@ class Projection:
             self._settle(stage, t, X, p, keep, ease[stage.places])
         return X
 
-    def _settle(
-        self, stage: _Stage, t: float, X: Array, p: Any, keep: Keep, ease: Array
-    ) -> None:
+    def _settle(self, stage: _Stage, t: float, X: Array, p: Any, keep: Keep, ease: Array) -> None:
         """Solve the equations of one stage, in place."""
         array, before = self.array, np.inf
         for _ in range(MOST_STEPS):

@@ -292,7 +292,7 @@ def test_a_reset_of_velocities_that_are_unknowns(road, whole):
         x, z, u, v, lam = y
         return [d(x) - u, d(z) - v, d(u) + lam * x, d(v) + lam * z + 9.81, x**2 + z**2 - 1]
 
-    turned = DAE(first_order, names="x z u v lambda".split())
+    turned = DAE(first_order, names=["x", "z", "u", "v", "lambda"])
     start = turned.consistent(fixed={"x": 0.6, "u": 0.8}, guess={"z": -0.8, "v": 0.6})
 
     def back(t, y):
