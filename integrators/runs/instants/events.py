@@ -76,6 +76,9 @@ class Tracker:
         self.values = np.array([self.value(k, t0, y0) for k in range(len(events))])
         self.departs = np.zeros(len(events))  # where g goes from a value of 0; 0: not known
         self.quiet_until = np.full(len(events), t0)  # zeros up to then have been dealt with
+        # After a reset that made the state consistent, g may be a little before the zero again
+        # that has just happened: |g| up to this is no new approach.
+        self.echo = np.zeros(len(events))
 
     def value(self, k: int, t: float, y: NDArray[Any]) -> float:
         """g_k(t, y) as a float; says so if the function returns something else."""
@@ -124,11 +127,29 @@ class Tracker:
             zeros = _zeros(g, nodes, values, self.events[k].direction)
             if on_surface and values[1] * self.departs[k] < 0:  # it has been away and come back
                 zeros += _return(g, nodes[1], self.departs[k], self.events[k].direction)
-            for theta, side in sorted(zeros):
+            for theta, side in self._without_echo(k, nodes, values, sorted(zeros)):
                 if (when(theta) - self.quiet_until[k]) * h > 0 or self.quiet_until[k] == t:
                     found.append(Occurrence(k, when(theta), state(theta), side))
             self.values[k], self.departs[k] = float(values[-1]), 0.0
         return sorted(found, key=lambda occurrence: occurrence.t * np.sign(h))
+
+    def _without_echo(
+        self,
+        k: int,
+        nodes: NDArray[Any],
+        values: NDArray[Any],
+        zeros: list[tuple[float, float]],
+    ) -> list[tuple[float, float]]:
+        """Zeros of a step without the one that has already happened; see ``echo``."""
+        if self.echo[k] == 0.0:
+            return zeros
+        near = np.abs(values) <= self.echo[k]
+        if zeros and near[nodes < zeros[0][0]].all():
+            zeros = zeros[1:]
+            self.echo[k] = 0.0
+        elif not near.all():
+            self.echo[k] = 0.0
+        return zeros
 
     def acts(self, k: int) -> bool:
         """Whether the next occurrence of an event changes the state or ends the run."""

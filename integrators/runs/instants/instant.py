@@ -379,13 +379,26 @@ class Instant:
             "g = 0), let the reset put the state off the surface, or make the event terminal"
         )
 
+    def _moved(self, k: int) -> float:
+        """How far g may move because a reset makes the state consistent, whatever else it does."""
+        complete = getattr(self.motion.ivp, "complete", None)
+        if complete is None:
+            return 0.0
+        g = self.tracker.value(k, self.t, complete(self.t, self.y_before))
+        return 4 * abs(g) + ROUNDING * float(np.max(np.abs(self.y_before)))
+
     def _settle(self) -> None:
         """Tell the tracker on which side of each event the motion is from here on."""
         tracker = self.tracker
         for k in range(len(self.events)):
             g = self._value(k)
             tracker.values[k], tracker.departs[k], tracker.quiet_until[k] = g, 0.0, self.t
+            tracker.echo[k] = 0.0
             if k not in self.happened:
+                continue
+            onwards = self.slope is None or (self._heading(k) or 0) * self.came_from[k] < 0
+            if self.changed and onwards and 0.0 < g * self.came_from[k] <= self._moved(k):
+                tracker.echo[k] = self._moved(k)
                 continue
             if not self.changed or self.slope is None:
                 tracker.values[k] = 0.0 if abs(g) <= self.slack[k] or not self.changed else g

@@ -306,6 +306,29 @@ def test_a_reset_of_velocities_that_are_unknowns(road, whole):
     assert sol.y[:4, -1] == pytest.approx([0.6, -0.8, -0.8, -0.6], abs=1e-6)
 
 
+@pytest.mark.parametrize("rtol", [1e-4, 1e-8])
+@pytest.mark.parametrize("road", ROADS)
+def test_an_event_with_a_reset_happens_once(road, rtol):
+    """x = sin t and u = ẋ are prescribed: made consistent after the reset of v, x is not where the
+    step had it, and may be before the zero once more.
+    """
+    forced = DAE(
+        lambda t, y, d: [y[0] - np.sin(t), d(y[0]) - y[1], d(y[2]) + y[2] - y[1]],
+        names=["x", "u", "v"],
+    )
+    count = Event(lambda t, y: y[0] - 0.6, reset=lambda t, y: [y[0], y[1], y[2] + 1.0])
+    times = np.array([np.arcsin(0.6) + 2 * np.pi * k for k in range(3)])
+    times = np.sort(np.concatenate([times, np.pi - 2 * np.arcsin(0.6) + times]))
+    for t0, t1 in [(0.0, 16.0), (16.0, 0.0)]:
+        start = forced.consistent(t=t0, fixed={"v": (np.sin(t0) + np.cos(t0)) / 2})
+        problem = forced.problem(start, (t0, t1), road, events=[count])
+        sol = solve(problem, method=METHODS[road], rtol=rtol, atol=rtol)
+        assert sol.success
+        assert np.sort(sol.t_events[0]) == pytest.approx(times, abs=100 * rtol)
+        expected = (np.sin(t1) + np.cos(t1)) / 2 + np.exp(times - t1).sum()
+        assert sol.y[2, -1] == pytest.approx(expected, rel=1e3 * rtol)
+
+
 @pytest.mark.parametrize("road", ROADS)
 def test_singular_point_on_the_way(road):
     """x ẋ = −1/2, x = √(1 − t), ends at t = 1 where J = x vanishes."""
