@@ -9,6 +9,13 @@ from multibody.io import ModelFileError, Report, loads
 
 mujoco = pytest.importorskip("mujoco")
 
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """MuJoCo writes its warnings to a file where it runs."""
+    monkeypatch.chdir(tmp_path)
+
+
 CLOSE = 1e-13  # of the largest entry: sums of some dozens of products
 
 EVERYTHING = """
