@@ -155,11 +155,12 @@ def settle(
     k: ContactKinematics,
     closed: Array,
     standing: Array | None = None,
+    friction: Array | None = None,
 ) -> ContactForces:
     """Accelerations and forces for the points that are closed and at rest along the normal.
 
     Points that are `standing` have no slip, whatever `k` says: forces decide whether they stick or
-    where they begin to slide.
+    where they begin to slide. `friction` stands for the coefficients of the contacts.
     """
     contacts = contacts_of(model)
     chosen = np.flatnonzero(closed)
@@ -167,7 +168,7 @@ def settle(
     T = k.T[chosen].reshape(3 * n, model.nv)
     W = T @ system.spread @ T.T
     b = T @ system.acceleration + k.bias[chosen].ravel()
-    mu = contacts.friction[chosen]
+    mu = (contacts.friction if friction is None else friction)[chosen]
     slip_speed = np.linalg.norm(k.slip[chosen], axis=1)
     moving = (slip_speed > CLOSED_SPEED) & (mu > 0.0)
     if standing is not None:

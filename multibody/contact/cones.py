@@ -28,6 +28,7 @@ from integrators.kernels.workspace import Workspace
 
 from ..checks import Array
 from .lcp import LCPError, solve_lcp
+from .sharing import changes_of_forces, force_columns, share
 
 __all__ = [
     "APART",
@@ -277,9 +278,12 @@ def coulomb(
         found = _judged(W, b, mu, w.r.copy(), given)
         for state in _candidates(w):
             for r in _starts(w.r, state):
-                better = _as_equations(W, b, mu, r, state, given)
-                if better.residual < found.residual:
-                    found = better
+                for hardly in (1e-13, HARDLY):
+                    better = _as_equations(W, b, mu, r, state, given, hardly)
+                    if better.residual < found.residual:
+                        found = better
+                    if found.residual <= RESIDUAL:
+                        break
         if found.residual <= RESIDUAL:
             return found
         if status == 0.0:
@@ -297,10 +301,11 @@ def coulomb(
     for guess, first in guesses:
         for state in _near(np.where(first == GIVEN, SLIDING, first)):
             for r in _starts(guess, state):
-                found = _as_equations(W, b, mu, r, state, given)
-                if found.residual <= RESIDUAL:
-                    return found
-                best = found if found.residual < best.residual else best
+                for hardly in (1e-13, HARDLY):
+                    found = _as_equations(W, b, mu, r, state, given, hardly)
+                    if found.residual <= RESIDUAL:
+                        return found
+                    best = found if found.residual < best.residual else best
     if best.residual <= LAST_RESIDUAL:
         return best
     if refused is not None and not guesses:
@@ -313,12 +318,29 @@ def coulomb(
 
 
 def shared_evenly(W: Array, b: Array, mu: Array, found: ConeSolution, slip: Array) -> ConeSolution:
-    """Of forces that are not the only ones those of least norm, if they lie in the cones, too."""
-    still = np.abs(found.u).max(axis=1) <= 1e-9 * np.abs(b).max(initial=0.0)
-    state = np.where(still & (mu > 0.0), STICKING, found.state)
+    """Of forces that are not the only ones those of least norm in the cones."""
+    nothing = 1e-9 * np.abs(b).max(initial=0.0)
+    closed, still = found.u[:, 0] <= nothing, np.abs(found.u).max(axis=1) <= nothing
+    state = np.where(closed & (found.state == APART), SLIDING, found.state)
+    state = np.where(still & (mu > 0.0), STICKING, state)
     state = np.where(still & (mu == 0.0), SLIDING, state)
-    even = _as_equations(W, b, mu, np.zeros_like(b), state, slip)
-    return even if even.residual <= RESIDUAL else found
+    speed = np.linalg.norm(found.u[:, 1:], axis=1)
+    slides = (state == SLIDING) & (mu > 0.0) & (speed > 0.0) & ~slip.any(axis=1)
+    way = slip.copy()
+    way[slides] = found.u[slides, 1:] / speed[slides, None]
+    even = _as_equations(W, b, mu, np.zeros_like(b), state, way)
+    even = _judged(W, b, mu, even.r.ravel(), slip)
+    if even.residual <= RESIDUAL:
+        return even
+    pressed = found.r[:, 0] > 0.0
+    sticks = pressed & (state == STICKING) & ~slip.any(axis=1)
+    G = force_columns(found.r, mu, pressed, sticks)
+    B = changes_of_forces(W, G)[np.repeat(pressed, 3)]
+    least = share(found.r[pressed], B, mu[pressed], sticks[pressed])
+    r = found.r.copy()
+    r[pressed] = least.forces
+    better = _judged(W, b, mu, r.ravel(), slip)
+    return better if better.residual <= max(RESIDUAL, found.residual) else found
 
 
 def _states(found: ConeSolution, mu: Array) -> Array:
@@ -368,12 +390,19 @@ def _candidates(w: Any) -> list[Array]:
 
 
 def _as_equations(
-    W: Array, b: Array, mu: Array, r: Array, state: Array, given: Array
+    W: Array,
+    b: Array,
+    mu: Array,
+    r: Array,
+    state: Array,
+    given: Array,
+    hardly: float = 1e-13,
 ) -> ConeSolution:
     """Forces for given states, by Newton's method.
 
     Unknown are all forces where it sticks, with u = 0, and the normal force and the direction θ
-    of slip where it slides, with u_n = 0 and u_t along θ.
+    of slip where it slides, with u_n = 0 and u_t along θ. θ begins against the friction there is
+    where slip is slower than `hardly`, in parts of the largest |b|.
     """
     n = len(mu)
     found = _judged(W, b, mu, r, given)
@@ -385,7 +414,7 @@ def _as_equations(
         return _judged(W, b, mu, np.zeros(3 * n), given)
     held = (3 * sticking[:, None] + np.arange(3)).ravel()
     slip = found.u[:, 1:].copy()
-    still = np.linalg.norm(slip, axis=1) <= 1e-13 * np.abs(b).max(initial=0.0)
+    still = np.linalg.norm(slip, axis=1) <= hardly * np.abs(b).max(initial=0.0)
     slip[still] = -found.r[still, 1:]  # about to slide: against the friction that is there
     slip[known] = given[known]
     theta = np.arctan2(slip[sliding, 1], slip[sliding, 0])

@@ -13,6 +13,7 @@ own error control (book, Table 11.1). What ends a mode is located as an event:
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,12 +27,20 @@ from ...contact.accelerations import (
     closed_points,
     settle,
 )
-from ...contact.held import Held, HeldMotion, held_motion, onto_contacts
+from ...contact.held import (
+    Held,
+    HeldMotion,
+    are_shared,
+    held_motion,
+    onto_contacts,
+    shared_forces,
+)
 from ...contact.held_kernel import SLOW
 from ...contact.impacts import collide
 from ...contact.kinematics import ContactKinematics, gaps_at, kinematics_at
 from ...contact.lcp import LCPError
 from ...contact.response import Mechanism, mechanism_at
+from ...contact.sharing import Shared
 from ...contact.workspace import contacts_of
 from ...dynamics.functions import rate_along
 
@@ -68,6 +77,9 @@ NEARLY = 3.0
 #: Slip that is slow and turns by more than this, in parts of its acceleration, has no direction.
 TURNING = 1e-6
 
+#: Friction that is taken away where points that share forces give way, to see how they move.
+YIELDING = 1e-6
+
 #: A force below this part of the largest is none, where the point has just been found to lift off.
 NO_FORCE = 1e-9
 
@@ -99,6 +111,7 @@ class ContactModes:
         self.contacts = contacts_of(model)
         self.held: dict[str, Held] = {FREE: Held()}
         self._seen: tuple[Any, Any] = (None, None)
+        self._shared: tuple[Any, Any] = (None, None)
         # What is added to gaps while they are watched: a bounce leaves its surface from exactly
         # zero; a gap that opens or stays without a speed has some room for rounding.
         self.room = np.zeros(self.contacts.n)
@@ -144,6 +157,18 @@ class ContactModes:
         q, v = y[: self.model.nq], y[self.model.nq :]
         return held_motion(self.model, held, t, q, v, *self._forces(t, q, v, p))
 
+    def forces(self, held: Held, t: float, y: Array, p: Any = ()) -> Shared:
+        """Forces (n, 3) in a mode, inside their cones wherever any are, and their margin."""
+        found = self.motion(held, t, y, p).forces
+        if not held.shared:
+            return Shared(found, np.inf)
+        asked = (held, float(t), y.tobytes(), tuple(p))
+        if self._shared[0] != asked:
+            q, v = y[: self.model.nq], y[self.model.nq :]
+            self._shared = (asked, shared_forces(self.model, held, t, q, v, found))
+        answer: Shared = self._shared[1]
+        return answer
+
     def _forces(self, t: float, q: Array, v: Array, p: Any) -> tuple[Any, Any]:
         tau = None if self.tau is None else self.tau(t, q, v, p)
         return tau, None if self.f_ext is None else self.f_ext(t, q, v, p)
@@ -176,10 +201,13 @@ class ContactModes:
                 )
             )
 
+        if held.shared:
+            add(self._margin(held), "gives way", held.points[0], "yield")
         row = 0
         for j, (i, state) in enumerate(zip(held.points, held.states)):
-            add(self._force(held, i), "lifts off", i, "lift")
-            if state == "sticks":
+            if not held.shared:
+                add(self._force(held, i), "lifts off", i, "lift")
+            if state == "sticks" and not held.shared:
                 add(self._cone(held, i), "begins to slide", i, "slide")
             elif state == "slides" and self.contacts.friction[i] > 0.0:
                 add(self._slip(held, i, held.angles[j]), "stops sliding", i, "stop")
@@ -208,6 +236,10 @@ class ContactModes:
 
     def _force(self, held: Held, i: int) -> Callable[..., float]:
         return lambda t, y, p=(): float(self.motion(held, t, y, p).forces[i, 0])
+
+    def _margin(self, held: Held) -> Callable[..., float]:
+        """Positive while points that share forces can hold what they hold."""
+        return lambda t, y, p=(): self.forces(held, t, y, p).margin
 
     def _slope(self, held: Held, j: int) -> Callable[..., float]:
         return lambda t, y, p=(): float(self.motion(held, t, y, p).slopes[j])
@@ -287,7 +319,7 @@ class ContactModes:
             closed[point] = True
         if (closed & (k.gap_rate < -CLOSED_SPEED)).any():
             system = mechanism_at(model, q, v, None, None, t)
-            v = collide(model, system, k, v, closed, self.law).velocities
+            v = collide(model, system, k, (q, v, t), closed, self.law).velocities
             still, end = self._last_bounces(t, q, v, p, closed)
             if still.points:
                 v = onto_contacts(model, still, t, q, v)[1]
@@ -367,6 +399,9 @@ class ContactModes:
         if not resting.any():
             return self._entered(FREE, t, q, v)
         found, standing = self._settled(system, k, resting)
+        if hint == "yield":  # with a little less friction it moves the way it is about to
+            weak = (1.0 - YIELDING) * self.contacts.friction
+            found = settle(model, system, k, resting, standing, weak)
         points, states, angles, touching, slow = [], [], [], [], []
         largest = float(found.forces[:, 0].max(initial=0.0))
         for i in np.flatnonzero(resting):
@@ -397,6 +432,7 @@ class ContactModes:
         )
         if not points:
             return self._entered(FREE, t, q, v)
+        chosen = replace(chosen, shared=are_shared(model, chosen, t, q, v))
         q, onto = onto_contacts(model, chosen, t, q, v)
         sliding = [i for i, state in zip(points, states) if state == "slides"]
         before, after = k.slip[sliding], kinematics_at(model, q, onto, t).slip[sliding]

@@ -97,7 +97,7 @@ def contact_forces(model: Model, solution: Any, shown: Any = None) -> ContactObs
         y = np.ascontiguousarray(states[:, j])
         if key not in (FREE, SETTLE):
             p = modes.free.params if params is None else params
-            parts[j] = modes.motion(modes.held[key], float(t), y, p).forces
+            parts[j] = modes.forces(modes.held[key], float(t), y, p).forces
         k = kinematics_at(model, y[:nq], y[nq:], float(t))
         frames = np.concatenate([k.normal[:, None], k.tangents], axis=1)
         force[j] = np.einsum("nk,nkx->nx", parts[j], frames)
