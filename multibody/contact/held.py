@@ -132,10 +132,8 @@ def held_multipliers(
     return np.asarray(contacts_of(model).workspace.lam.copy())
 
 
-def shared_forces(
-    model: Model, held: Held, t: float, q: Array, v: Array, forces: Array
-) -> Shared:
-    """The smallest forces in the cones with the same motion as `forces` (n, 3), and their margin."""
+def shared_forces(model: Model, held: Held, t: float, q: Array, v: Array, forces: Array) -> Shared:
+    """The smallest forces in the cones with the motion of `forces` (n, 3), and their margin."""
     points = list(held.points)
     mu = contacts_of(model).friction[points]
     sticks = np.array([state == "sticks" for state in held.states])

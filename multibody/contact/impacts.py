@@ -136,7 +136,7 @@ def collide(
     impulses, velocity = np.zeros((contacts.n, 3)), v.copy()
     before = 0.5 * v @ system.H @ v
     drift = np.column_stack([k.gap_rate, k.slip]) - k.T @ v  # what time moves
-    rounds, limit = 0, CLOSED_SPEED
+    rounds, limit = 0, CLOSED_SPEED * contacts.speed
     closed = closed.copy()
     while True:
         u = k.T @ velocity + drift

@@ -99,7 +99,7 @@ def _load(modes: Any, held: Held, params: Any) -> Callable[[float, Array], Conta
         wrenches, joint_forces = np.zeros((model.n_bodies, 6)), np.zeros(model.nv)
         if not held.points:
             return ContactLoad(0.0, wrenches, joint_forces)
-        parts = modes.forces(held, t, y, params).forces
+        parts = modes.watch.forces(held, t, y, params).forces
         k = kinematics_at(model, y[: model.nq], y[model.nq :], t)
         for i in held.points:
             if contacts.kinds[i] == GAP_FUNCTION:
@@ -118,9 +118,7 @@ def _load(modes: Any, held: Held, params: Any) -> Callable[[float, Array], Conta
     return load
 
 
-def exchanged_at_instants(
-    model: Model, solution: Any, stays: list[Stay]
-) -> list[dict[str, float]]:
+def exchanged_at_instants(model: Model, solution: Any, stays: list[Stay]) -> list[dict[str, float]]:
     """What is exchanged between each stay and the next: nothing where no velocity jumps.
 
     "impacts" is what the contacts take by the law of impact, and "drives" the work of what time
