@@ -29,7 +29,8 @@ from integrators.kernels import OnWorkspace, kernel
 from ..checks import Array, ArrayLike, one_of
 from ..dynamics.motion import totals_along
 from .accelerations import CLOSED_SPEED, PainleveError, closed_points
-from .cones import ConeWorkspace, coulomb
+from .cone_kernel import ConeWorkspace
+from .cones import coulomb
 from .kinematics import ContactKinematics, kinematics_at, need_contacts
 from .lcp import LCPError, solve_lcp
 from .response import Mechanism, mechanism_at

@@ -213,10 +213,10 @@ class ContactModes:
                 "the bodies apart grows without limit while it slides (Painlevé); use less "
                 "friction, or a compliant law"
             )
+        if held is not None and held.points:  # located between steps: as accurate as the run is
+            q, v = onto_contacts(model, held, t, model.normalise(q), v)
         k = kinematics_at(model, q, v, t)
-        if (
-            hint == "stop" and np.hypot(*k.slip[point]) < self.slow
-        ):  # what is left across is no slip
+        if hint == "stop" and np.hypot(*k.slip[point]) < self.slow:  # no slip is left across
             v = onto_contacts(model, Held((point,), ("sticks",), (0.0,)), t, q, v)[1]
             k = kinematics_at(model, q, v, t)
         closed = self.contacts.is_rigid & (k.gap <= self.closed)
@@ -307,10 +307,9 @@ class ContactModes:
                 resting = without
         if not resting.any():
             return FREE, np.concatenate([q, v])
-        found, standing = self._settled(system, k, resting)
-        if hint == "yield":  # with a little less friction it moves the way it is about to
-            weak = (1.0 - YIELDING) * self.contacts.friction
-            found = settle(model, system, k, resting, standing, weak)
+        # Where points give way, a little less friction shows the way that they are about to move.
+        friction = self.contacts.friction * (1.0 - YIELDING if hint == "yield" else 1.0)
+        found, standing = self._settled(system, k, resting, friction)
         points, states, angles, touching, slow = [], [], [], [], []
         largest = float(found.forces[:, 0].max(initial=0.0))
         for i in np.flatnonzero(resting):
@@ -355,7 +354,7 @@ class ContactModes:
         return key, np.concatenate([q, onto])
 
     def _settled(
-        self, system: Mechanism, k: ContactKinematics, resting: Array
+        self, system: Mechanism, k: ContactKinematics, resting: Array, friction: Array
     ) -> tuple[ContactForces, Array]:
         """Forces at an instant, and the points whose slip is too slow to have a direction.
 
@@ -363,7 +362,7 @@ class ContactModes:
         it, a direction that is told from less than `SLOW` is wrong a moment later, and the law
         with it would chatter at that speed: there the point stands, and forces decide anew.
         """
-        found = settle(self.model, system, k, resting)
+        found = settle(self.model, system, k, resting, friction=friction)
         speed = np.hypot(k.slip[:, 0], k.slip[:, 1])
         pressed = resting & (self.contacts.friction > 0.0) & (found.forces[:, 0] > 0.0)
         pressed &= speed > self.none
@@ -375,7 +374,7 @@ class ContactModes:
             slow &= turning
         if slow.any():
             slow |= pressed & turning & (speed <= NEARLY * self.slow)
-            found = settle(self.model, system, k, resting, standing=slow)
+            found = settle(self.model, system, k, resting, slow, friction)
         return found, slow
 
     def _key(self, held: Held) -> str:
