@@ -13,7 +13,8 @@ barrier [boyd2004]_.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,7 +48,7 @@ def changes_of_forces(W: Array, G: Array) -> Array:
     size = np.sqrt(np.maximum(np.einsum("ij,ij->j", G, motion), 0.0))  # columns weighted alike
     weight = np.where(size > 0.0, size, 1.0)
     values, vectors = np.linalg.eigh((G / weight).T @ (motion / weight))
-    free = values <= REDUNDANT * max(float(values[-1]), 1e-300) if len(values) else []
+    free = values <= REDUNDANT * max(float(values.max(initial=0.0)), 1e-300)
     return np.asarray(G @ (vectors[:, free] / weight[:, None]))
 
 
@@ -133,11 +134,11 @@ class _Cones:
         x = self._centred(z, lambda x: (0.5 * float(x @ x), x, 1.0), False)
         return x
 
-    def _centred(self, x: Array, goal: object, margin: bool) -> Array:
+    def _centred(self, x: Array, goal: Callable[..., Any], margin: bool) -> Array:
         weight = FIRST
         while weight >= LAST:
             for _ in range(NEWTON_STEPS):
-                value, slope, curve = goal(x)  # type: ignore[operator]
+                value, slope, curve = goal(x)
                 barrier, gradient, hessian = self._barrier(x, margin)
                 gradient = slope + weight * gradient
                 hessian = weight * hessian + curve * np.eye(len(x))
