@@ -3,8 +3,8 @@
     rosenbrock  Rosenbrock and W-methods
 
 Tables have the keys ``title``, ``reference``, ``order`` and, where they apply, ``embedded_order``,
-``stability``, ``aliases``, ``let`` as in the catalogue of tableaux; the coefficients are those of the
-class that the family is made of. What is declared is derived by the tests.
+``stability``, ``aliases``, ``let`` as in the catalogue of tableaux; the coefficients are those of
+the class that the family is made of. What is declared is derived by the tests.
 """
 
 from __future__ import annotations
@@ -134,13 +134,17 @@ def _reader(data: dict[str, Any]) -> Callable[[str], Any]:
 
 def _rosenbrock(name: str, data: dict[str, Any]) -> Rosenbrock:
     read = _reader(data)
-    if "alpha" in data:
-        rows = [read(key) if key in data else None for key in ("alpha", "gamma", "b", "b_hat")]
-        return Rosenbrock(*rows, name, data["reference"])
-    rows = [read(key) if key in data else None for key in ("A", "C", "gamma", "m", "m_hat")]
-    return Rosenbrock.transformed(*rows, name, data["reference"])
+    defined = ("alpha", "gamma", "b", "b_hat")
+    keys = defined if "alpha" in data else ("A", "C", "gamma", "m", "m_hat")
+    given: dict[str, Any] = {key: read(key) for key in keys if key in data}
+    build = Rosenbrock if "alpha" in data else Rosenbrock.transformed
+    return build(**given, name=name, reference=data["reference"])
+
+
+def _weights(data: dict[str, Any]) -> int:
+    return len(data.get("m", data.get("b", "")).split())
 
 
 _FAMILIES: dict[str, tuple[str, Callable[..., Any], Callable[[dict[str, Any]], int]]] = {
-    "rosenbrock": ("Rosenbrock", _rosenbrock, lambda data: len(data.get("m", data.get("b")).split())),
+    "rosenbrock": ("Rosenbrock", _rosenbrock, _weights),
 }

@@ -477,7 +477,8 @@ def _legendre(theta: Array, count: int) -> Array:
 def _rising(theta: Array, count: int) -> Array:
     """Derivatives of the first so many of Legendre's polynomials on [0, 1]."""
     slopes = [legendre.legval(2 * theta - 1, legendre.legder(unit)) for unit in np.eye(count)]
-    return 2.0 * np.array(slopes).reshape(count, -1)
+    rising: Array = 2.0 * np.array(slopes, dtype=np.float64).reshape(count, -1)
+    return rising
 
 
 def _in_legendre(values: Array, count: int) -> Array:

@@ -11,8 +11,8 @@ conditions, one with several with α.
 
 - W-methods keep their order with *any* matrix in place of J: a Jacobian of an earlier step, for
   one. Their trees have a second kind of vertices, for that matrix.
-- For the algebraic components z of an equation of index 1, 0 = g(y, z), there are vertices for g. An
-  order p asks for the conditions of y up to p and for those of z up to p − 1: the errors of z do
+- For the algebraic components z of an equation of index 1, 0 = g(y, z), there are vertices for g.
+  An order p asks for the conditions of y up to p and for those of z up to p − 1: the errors of z do
   not add up if the method damps them, |R(∞)| < 1 (:cite:`roche1988`).
 """
 
@@ -181,20 +181,35 @@ class Rosenbrock:
 
     @cached_property
     def linear(self) -> Tableau:
-        """The tableau (β, b), whose stability function and behaviour on y' = Ay are the same."""
+        """The tableau (β, b), whose stability function and behaviour on y' = Ay are the same.
+
+        Its numbers have the digits that are known of them, so that an analysis can tell what
+        they leave open.
+        """
         _, _, beta = self._working
-        names = {"name": self.name, "reference": self.reference}
-        return Tableau([tuple(row) for row in beta], self.b, b_hat=self.b_hat, check=False, **names)
+        known = DIGITS if self.slack == 0.0 else min(DIGITS, int(-np.log10(self.slack)) - 1)
+        with localcontext(prec=known):
+            rows = [[+x for x in row] for row in beta]
+            b = [+to_decimal(x) for x in self.b]
+            b_hat = None if self.b_hat is None else [+to_decimal(x) for x in self.b_hat]
+        if (last := self._accurate_stage) is not None:
+            b = rows[last]
+        return Tableau(rows, b, None, b_hat, self.name, self.reference, check=False)
+
+    @property
+    def is_stiffly_accurate(self) -> bool:
+        """Whether a stage that lies at the end of the step has b for its row of β."""
+        return self._accurate_stage is not None
 
     @cached_property
-    def is_stiffly_accurate(self) -> bool:
-        """Whether b is the last row of β and the last stage lies at the end of the step."""
+    def _accurate_stage(self) -> int | None:
         alpha, _, beta = self._working
-        if self.stages == 1:
-            return False  # its stage lies at the start
-        off = [float(x - y) for x, y in zip(beta[-1], _decimals(self.b))]
-        at_end = abs(float(sum(alpha[-1])) - 1.0)
-        return max(map(abs, [*off, at_end])) <= max(64 * self.slack, 1e-14)
+        b, near = _decimals(self.b), max(64 * self.slack, 1e-14)
+        for i, (row, line) in enumerate(zip(alpha, beta)):
+            off = max(abs(float(x - y)) for x, y in zip(line, b))
+            if off <= near and abs(float(sum(row)) - 1.0) <= near:
+                return i
+        return None
 
     # ---------------------------------------------------------------- order
 
@@ -235,7 +250,8 @@ class Rosenbrock:
         with localcontext(prec=DIGITS + 10):
             ones = [Decimal(1)] * self.stages
             solved = _solved(beta, ones)
-            return float(1 - sum(x * y for x, y in zip(_decimals(self.b), solved)))
+            found = float(1 - sum(x * y for x, y in zip(_decimals(self.b), solved)))
+        return 0.0 if self.is_stiffly_accurate else found
 
     def residual(self, family: Family, order: int, root: int | None = None) -> float:
         """Largest residual of the conditions of an order, 1 being what the digits cannot tell."""
@@ -394,5 +410,3 @@ def _inverse_of_shifted(C: list[Numbers], gamma: Decimal) -> list[Numbers]:
     for i, row in enumerate(shifted):
         row[i] += 1 / gamma
     return _inverse(shifted)
-
-

@@ -2,20 +2,21 @@
 
 As for implicit tableaux (:mod:`integrators.tableau.extension`), rows with polynomial weights are
 added up, and further rows are made as long as the order conditions have no solution. The rows are
-the u = Γk of the step. A further one is a stage of the same kind, with the same matrix: where u(θ) is
-the best polynomial so far,
+the u = Γk of the step. A further one is a stage of the same kind, with the same matrix: where u(θ)
+is the best polynomial so far,
 
     (M − hγJ)(k − h u'(c)) = h f(t + ch, u(c)) − hM u'(c),
 
 so that of the defect of u only what the matrix does not damp is left. The conditions are those of
 equations of index 1 (:data:`integrators.tableau.rosenbrock.CONSTRAINED`), which is also the limit
-of infinite stiffness: of the order of the method for y, one less for z, as the step itself has them.
+of infinite stiffness: of the order of the method for y, one less for z, as the step has them.
 For methods that keep their order with any matrix, the conditions for that are imposed as well.
 """
 
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import Polynomial
@@ -163,7 +164,7 @@ class _Search:
 
     def _solve(self, order: int) -> Array | None:
         equations, right = self._equations(order)
-        g: Array = np.linalg.lstsq(equations, right, rcond=DEPENDENT)[0]
+        g: NDArray[Any] = np.linalg.lstsq(equations, right, rcond=DEPENDENT)[0]
         return g if np.max(np.abs(equations @ g - right)) < SOLVED else None
 
     def _most_useful(self, rows: Array, order: int) -> int | None:

@@ -74,10 +74,11 @@ class RosenbrockEngine(Engine):
         method, state = self.method, self.state
         self.order = method.order
         state.stages = method.stages
-        state.fsal = int(_ends_with_slope(method))
         state.has_mass = int(self.problem.mass is not None)
         state.coupling = at.COUPLING_DIAGONAL
-        state.keeps_matrix = int(method.w_order >= method.order and not self.options.fixed)
+        state.fsal = int(_ends_with_slope(method))
+        independent = method.w_order >= method.order and state.fsal == 1
+        state.keeps_matrix = int(independent and not self.options.fixed)
         state.max_newton, state.newton_last = 1, 1  # for Gustafsson's controller: no iterations
         if self.options.fixed:
             state.estimate_kind = at.ESTIMATE_NONE

@@ -2,7 +2,8 @@
 
 The rows of K are the uᵢ of the transformed form (:cite:`hairer1996`, IV.7.25), for M y' = f(t, y):
 
-    (M − hγJ) uᵢ = hγ f(t + αᵢh, y + Σⱼ aᵢⱼ uⱼ) + γ M Σⱼ cᵢⱼ uⱼ + h²γ γᵢ ∂f/∂t,    y₊ = y + Σᵢ mᵢ uᵢ.
+    (M − hγJ) uᵢ = hγ f(t + αᵢh, y + Σⱼ aᵢⱼ uⱼ) + γ M Σⱼ cᵢⱼ uⱼ + h²γ γᵢ ∂f/∂t,
+    y₊ = y + Σᵢ mᵢ uᵢ.
 
 J and ∂f/∂t belong to the start of the step; methods whose order does not depend on them (W-methods)
 keep them for some steps.
@@ -15,9 +16,11 @@ import numpy as np
 from ...kernels import kernel
 from ...kernels.pointers import call
 from ...stepping.dense import combine, copy, evaluate, polynomial, slope_at_start, to_powers
-from ...stepping.norms import all_finite
+from ...stepping.norms import all_finite, error_norm
 from ...stepping.state import ESTIMATE_EMBEDDED, FUNCTION_RAISED, NONFINITE, OK
 from ..runge_kutta.implicit import (
+    TASK_JACOBIAN,
+    ask_algebra,
     evaluate_jacobian,
     factorise,
     jacobian_is_doubtful,
@@ -32,19 +35,31 @@ AUTONOMOUS, BY_CODE, BY_DIFFERENCE = range(3)  # how ∂f/∂t is found
 # from 1e-3 down to 1e-13.
 TIME_SHARE = 1e-6
 MOST_ROUNDING = 64 * 2.220446049250313e-16  # the least difference of times, in units of the time
-OLDEST = 20  # steps that a matrix of a W-method may serve
+OLDEST = 20  # steps that a matrix of a W-method may serve …
+WORN = 0.3  # … as long as it foresees the change of f but for this part
 
 
 @kernel
 def rosenbrock_step(w, t, h):
     """y_new and the error estimate of one step of length h from (t, y)."""
     status = begin_step(w, t, h)
-    if status == OK and w.h_factored != h:
+    if status == OK:
+        status = stages_and_result(w, t, h)
+    if status == OK and w.keeps_matrix == 1 and w.jacobian_current == 0 and matrix_is_worn(w, h):
+        status = renew_matrix(w, t, h)
+        if status == OK:
+            status = stages_and_result(w, t, h)
+    return status
+
+
+@kernel
+def stages_and_result(w, t, h):
+    """The stages one after the other, y_new and the estimate."""
+    if w.h_factored != h:
         status = factorise(w, h)
         if status != OK:
             w.h_factored = 0.0
-    if status != OK:
-        return status
+            return status
     n = w.y.shape[0]
     gamma = w.real_shift[0]
     for i in range(w.stages):
@@ -77,6 +92,50 @@ def rosenbrock_step(w, t, h):
 
 
 @kernel
+def matrix_is_worn(w, h):
+    """Whether f has changed over the step as an old matrix did not foresee.
+
+    The order does not depend on the matrix, but the estimate is filtered by it: with one of a
+    contact that has ended, even a wrong flight would look harmless.
+    """
+    n = w.y.shape[0]
+    for m in range(n):
+        w.x[m] = w.y_new[m] - w.y[m]
+    if times_jacobian(w) != OK:
+        return True
+    for m in range(n):
+        w.big[m] = h * (w.slope[m] - w.f0[m])
+        w.dx[m] = h * (w.dx[m] + h * w.f_t[m])
+        w.saved[m] = w.big[m] - w.dx[m]
+    off = error_norm(w, w.saved, h)
+    foreseen = max(error_norm(w, w.big, h), error_norm(w, w.dx, h))
+    return off > 1.0 and not off <= WORN * foreseen
+
+
+@kernel
+def times_jacobian(w):
+    """dx = J x."""
+    if w.external_algebra == 1:
+        return ask_algebra(w, TASK_JACOBIAN)
+    n = w.x.shape[0]
+    for i in range(n):
+        total = 0.0
+        for j in range(n):
+            total += w.J[i, j] * w.x[j]
+        w.dx[i] = total
+    return OK
+
+
+@kernel
+def renew_matrix(w, t, h):
+    """J and ∂f/∂t at the start of the step."""
+    status = evaluate_jacobian(w, t)
+    if status == OK:
+        status = time_derivative(w, t, h)
+    return status
+
+
+@kernel
 def begin_step(w, t, h):
     """f, its Jacobian and its derivative by time at the start, as far as they are not known."""
     if slope_at_start(w, t) != OK:
@@ -85,9 +144,7 @@ def begin_step(w, t, h):
         return NONFINITE
     status = OK
     if w.have_jacobian == 0 or jacobian_is_doubtful(w):
-        status = evaluate_jacobian(w, t)
-        if status == OK:
-            status = time_derivative(w, t, h)
+        status = renew_matrix(w, t, h)
     elif w.constant_jacobian == 1 and w.jacobian_current == 0:
         w.jacobian_current = 1
         status = time_derivative(w, t, h)
