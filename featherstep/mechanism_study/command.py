@@ -98,7 +98,8 @@ def _mechanism(arguments: argparse.Namespace, name: str) -> Mechanism:
     if Path(name).suffix.lower() in MODEL_FILES:
         if given:
             raise ValueError("--param is for mechanisms of the catalogue; edit the model file")
-        return find_mechanism(name)
+        page = getattr(arguments, "out", None) or ""
+        return find_mechanism(name, meshes=page.lower().endswith(".html"))
     entry = mechanisms.entry(name)
     known = list(inspect.signature(entry.build).parameters)
     for key in given:
