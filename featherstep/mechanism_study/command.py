@@ -113,6 +113,17 @@ def _mechanism(arguments: argparse.Namespace, name: str) -> Mechanism:
     return find_mechanism(entry, given)
 
 
+def converge_mechanism(
+    arguments: argparse.Namespace, usual: list[str]
+) -> tuple[Any, list[Any], Any, str]:
+    """Problem, methods, measure, description for ``featherstep converge`` on a mechanism."""
+    from .convergence import for_convergence
+
+    what = _mechanism(arguments, arguments.problem)
+    ivp, methods, measure = for_convergence(what, arguments.t_end, arguments.methods or usual)
+    return ivp, methods, arguments.measure or measure, what.description
+
+
 # -------------------------------------------------------------------- compare
 
 

@@ -56,21 +56,29 @@ def _converge(arguments: argparse.Namespace) -> int:
     from integrators.analysis import convergence
     from integrators.analysis.study.work_precision import positive_numbers
 
+    from ..equations import is_equation
+    from ..mechanism_study import command as mechanisms
     from ..terminal import Screen, show_convergence
 
-    ivp, stiff, description = problem_of(arguments)
+    measure, methods, stiff = arguments.measure, arguments.methods, False
+    stepped = "MoreauJean" in (methods or ())  # some mechanisms are problems, too
+    if not is_equation(arguments.problem) and mechanisms.is_mechanism(arguments.problem, stepped):
+        found = mechanisms.converge_mechanism(arguments, CONVERGE_METHODS)
+        ivp, methods, measure, description = found
+    else:
+        ivp, stiff, description = problem_of(arguments)
     steps = arguments.steps
     if arguments.intervals is not None:
         length = abs(ivp.t_span[1] - ivp.t_span[0])
         steps = [length / n for n in positive_numbers("--intervals", arguments.intervals)]
     implicit = stiff or ivp.mass is not None
-    methods = arguments.methods or (CONVERGE_STIFF if implicit else CONVERGE_METHODS)
+    methods = methods or (CONVERGE_STIFF if implicit else CONVERGE_METHODS)
     with shown_progress(f"convergence on {ivp.name}") as report:
         study = convergence(
             ivp,
             methods,
             steps,
-            measure=arguments.measure,
+            measure=measure,
             order=arguments.order,
             stiff=stiff,
             report=report,
@@ -107,6 +115,8 @@ def add_converge(commands: Any, shared: argparse.ArgumentParser) -> None:
                   is this tableau what it should be?
               featherstep converge prothero_robinson --methods SDIRK4,RadauIIA3,Gauss2
                   order reduction on a stiff problem
+              featherstep converge bouncing_ball --methods RK4,MoreauJean
+                  through impacts: order 4 with instants located, 1 without
               featherstep converge logistic --steps 0.4,0.2,0.1,0.05 --html report.html
                   a report to open in a browser
         """)
