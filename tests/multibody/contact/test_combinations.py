@@ -72,7 +72,7 @@ def drawn(seed):
         made = (
             lambda: mb.DCMotor("arm", 6.0, 1.2, 0.05, 0.3),
             lambda: mb.PID("arm", 0.2, kp=4.0, ki=3.0, kd=0.5),
-            lambda: mb.JointSpring("arm", lambda x: -3.0 * x),
+            lambda: mb.JointSpring("arm", lambda x, v: -3.0 * x),
             lambda: mb.PID("arm", lambda t: 0.3 * np.sin(3 * t), kp=6.0, kd=0.4),
         )[which]()
         b.add_element("law", made)
