@@ -115,8 +115,13 @@ def _mechanism(arguments: argparse.Namespace, name: str) -> Mechanism:
 
 def converge_mechanism(
     arguments: argparse.Namespace, usual: list[str]
-) -> tuple[Any, list[Any], Any, str]:
-    """Problem, methods, measure, description for ``featherstep converge`` on a mechanism."""
+) -> tuple[Any, list[Any], Any, str] | None:
+    """Problem, methods, measure, description for ``featherstep converge``; None of a problem."""
+    from ..equations import is_equation
+
+    stepped = "MoreauJean" in (arguments.methods or ())  # some mechanisms are problems, too
+    if is_equation(arguments.problem) or not is_mechanism(arguments.problem, stepped):
+        return None
     from .convergence import for_convergence
 
     what = _mechanism(arguments, arguments.problem)

@@ -40,7 +40,7 @@ def for_convergence(
                 f"{STEPPED} is for models with contacts, which {what.model.name!r} has not"
             )
         return problem, list(methods), None
-    reference = solve(problem, dense_output=True, **SHARP)
+    reference: Any = solve(problem, dense_output=True, **SHARP)
     if not reference.success:
         raise ValueError(f"the reference run of {what.model.name!r} failed: {reference.message}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..options import (
@@ -56,14 +57,11 @@ def _converge(arguments: argparse.Namespace) -> int:
     from integrators.analysis import convergence
     from integrators.analysis.study.work_precision import positive_numbers
 
-    from ..equations import is_equation
-    from ..mechanism_study import command as mechanisms
     from ..terminal import Screen, show_convergence
 
     measure, methods, stiff = arguments.measure, arguments.methods, False
-    stepped = "MoreauJean" in (methods or ())  # some mechanisms are problems, too
-    if not is_equation(arguments.problem) and mechanisms.is_mechanism(arguments.problem, stepped):
-        found = mechanisms.converge_mechanism(arguments, CONVERGE_METHODS)
+    found = arguments.of_mechanism(arguments, CONVERGE_METHODS)
+    if found is not None:
         ivp, methods, measure, description = found
     else:
         ivp, stiff, description = problem_of(arguments)
@@ -93,8 +91,10 @@ def _converge(arguments: argparse.Namespace) -> int:
     return 0 if study.ok else FAILURE
 
 
-def add_converge(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Add the command ``converge``."""
+def add_converge(
+    commands: Any, shared: argparse.ArgumentParser, of_mechanism: Callable[..., Any]
+) -> None:
+    """Add the command ``converge``; what it needs of a mechanism, `of_mechanism` finds."""
     parser = commands.add_parser(
         "converge",
         parents=[shared],
@@ -137,7 +137,7 @@ def add_converge(commands: Any, shared: argparse.ArgumentParser) -> None:
     _add_measure(parser)
     parser.add_argument("--all", action="store_true", help="print every run, not only the orders")
     _add_outputs(parser)
-    parser.set_defaults(run=_converge, debug=False)
+    parser.set_defaults(run=_converge, debug=False, of_mechanism=of_mechanism)
 
 
 # -------------------------------------------------------------------- work and precision
