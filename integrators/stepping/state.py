@@ -130,6 +130,9 @@ class State(Record):
     end_block: int  # which one filters the slope at the end, if that is looked at; else -1
     dense_block: int  # which one solves for further stages for dense output …
     dense_weight: float  # … and their γ
+    inside_block: int  # which one solves for the defect inside a step …
+    inside_node: float  # … and where that is looked at, as a fraction of the step …
+    inside_weight: float  # … with such a weight; 0: not at all
 
 
 ESTIMATE_NONE, ESTIMATE_EMBEDDED, ESTIMATE_TWO, ESTIMATE_DOUBLING = range(4)
