@@ -21,6 +21,8 @@ from .implicit import estimate_error, implicit_norm, solve_real, times_mass
 
 __all__ = ["implicit_refine", "look_inside"]
 
+ROUNDING_FALLS = 0.7  # a defect that falls by less, when steps are halved or so, is rounding error
+
 
 @kernel
 def implicit_refine(w, t, h):
@@ -37,11 +39,27 @@ def implicit_refine(w, t, h):
         inside = look_inside(w, t, h)
         if inside < 0.0:
             return FUNCTION_RAISED
-        if inside > w.norm:
+        if inside > w.norm and not is_rounding(w, t, inside):
             w.norm = inside
             w.norm_known = 1
             return 1
     return corrected
+
+
+@kernel
+def is_rounding(w, t, inside):
+    """Whether a defect has not become smaller with the step: what f loses by cancellation.
+
+    Diodes, and what is left of equations after several differentiations, magnify rounding errors
+    by any factor; no step is short enough then, and the estimate at the end must do.
+    """
+    if inside < 1.0:
+        return False
+    again = w.last_rejected == 1 and w.inside_time == t
+    stays = again and inside > ROUNDING_FALLS * w.inside_refused
+    w.inside_time = t
+    w.inside_refused = inside
+    return stays
 
 
 @kernel
