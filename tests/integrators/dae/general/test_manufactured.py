@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from integrators import DAE, Event, Solution, StructureError, solve, solve_many
-from integrators.dae.general import ROADS
+from integrators import DAE, Event, Solution, solve, solve_many
+from integrators.dae.general import ROADS, StructureError
 
 TOLERANCE = 1e-8
 ALLOWED = 20 * TOLERANCE  # anywhere in a run
