@@ -40,7 +40,10 @@ from .study.command import add_study
 __all__ = ["main"]
 
 
-METHOD_KINDS = ["explicit", "implicit", "dirk", "sdirk", "esdirk", "fully-implicit", "rosenbrock"]
+METHOD_KINDS = [
+    *("explicit", "implicit", "dirk", "sdirk", "esdirk", "fully-implicit"),
+    *("rosenbrock", "splitting", "nystrom", "partitioned"),
+]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -365,6 +368,9 @@ def _add_methods(commands: Any, shared: argparse.ArgumentParser) -> None:
               fully-implicit   Gauss, Radau, Lobatto
               implicit         all that are not explicit
               rosenbrock       Rosenbrock and W-methods
+              splitting        symplectic, for separable problems y = (q, v)
+              nystrom          for q'' = g(t, q)
+              partitioned      Lobatto IIIA–IIIB, symplectic for every Hamiltonian
 
             stability: A (A-stable), L (A-stable and R(∞) = 0), B (algebraically stable),
             symplectic.

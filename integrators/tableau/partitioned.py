@@ -3,8 +3,9 @@
 In mechanics v' depends on q, and q' on v: q'' = g(t, q), or a Hamiltonian T(p) + V(q). Three kinds
 of methods use it (:cite:`hairer2006`, II):
 
-- a :class:`Splitting` follows the two halves in turn, exactly: *kicks* v += bᵢ h g(t, q) and *drifts*
-  q += aᵢ h f(t, v). Such steps are symplectic whatever the numbers; these decide the order.
+- a :class:`Splitting` follows the two halves in turn, exactly: *kicks* v += bᵢ h g(t, q) and
+  *drifts* q += aᵢ h f(t, v). Such steps are symplectic whatever the numbers; these decide the
+  order.
 - a :class:`Nystrom` method has stages for q'' = g(t, q) alone,
   Qᵢ = q + cᵢ h v + h² Σ aᵢⱼ g(Qⱼ), and, as a pair, an error estimate.
 - a :class:`Partitioned` Runge–Kutta method has one tableau for q and one for v, and takes any f.
@@ -109,7 +110,7 @@ class Splitting(_Halves):
         given = [to_decimal(x) for x in _vector(gammas, "gammas", None)]
         with localcontext(prec=DIGITS + 10):
             if symmetric:
-                given = [*given, 1 - 2 * sum(given), *given[::-1]]
+                given = [*given, Decimal(1) - 2 * sum(given, Decimal(0)), *given[::-1]]
             before = [Decimal(0), *given]
             kicks = [(x + y) / 2 for x, y in zip(before, [*given, Decimal(0)])]
         found = cls(kicks, [*given, Decimal(0)], name, reference)
@@ -210,7 +211,13 @@ class Splitting(_Halves):
         return hash((self.kicks, self.drifts))
 
     def __reduce__(self) -> Any:
-        return _rebuild, (Splitting, (self.kicks, self.drifts), self.name, self.reference, self.slack)
+        return _rebuild, (
+            Splitting,
+            (self.kicks, self.drifts),
+            self.name,
+            self.reference,
+            self.slack,
+        )
 
 
 class Nystrom(_Halves):
@@ -327,7 +334,7 @@ class Nystrom(_Halves):
         return {}
 
     def _stages(self, tree: Tree) -> tuple[Numbers, float]:
-        """Weights of a tree with a root of g at each stage; its branches are v, or q by way of v."""
+        """Weights of a tree with a root of g at each stage; its branches are v, or q through v."""
         if tree in self._known:
             return self._known[tree]
         value = [Decimal(1)] * self.stages
@@ -337,9 +344,7 @@ class Nystrom(_Halves):
                 continue
             below, _ = self._stages(child[0])
             rows = [_decimals(row) for row in self.A]
-            value = [
-                x * sum(a * k for a, k in zip(row, below)) for x, row in zip(value, rows)
-            ]
+            value = [x * sum(a * k for a, k in zip(row, below)) for x, row in zip(value, rows)]
         size = max(1.0, max(abs(float(x)) for x in value))
         self._known[tree] = value, size
         return value, size
@@ -382,9 +387,7 @@ class Partitioned(_Halves):
     (2, True, True)
     """
 
-    def __init__(
-        self, A: Any, A_second: Any, b: Any, name: str = "", reference: str = ""
-    ) -> None:
+    def __init__(self, A: Any, A_second: Any, b: Any, name: str = "", reference: str = "") -> None:
         self.name, self.reference = str(name), str(reference)
         self.b = _vector(b, "b", None)
         self.A, self.A_second = _matrix(A, len(self.b)), _matrix(A_second, len(self.b))
@@ -408,9 +411,8 @@ class Partitioned(_Halves):
 
     @cached_property
     def order(self) -> int:
-        """Order, over all trees of two colours, up to 6; beyond that as a quadrature."""
-        found = self._highest(self._holds, HIGHEST_PARTITIONED)
-        return found
+        """Order, over all trees of two colours, up to 6."""
+        return self._highest(self._holds, HIGHEST_PARTITIONED)
 
     @cached_property
     def is_symplectic(self) -> bool:
@@ -427,7 +429,9 @@ class Partitioned(_Halves):
         n = range(self.stages)
         b = self._working[2]
         with localcontext(prec=DIGITS + 10):
-            off = [M[-1 - i][-1 - j] + M[i][j] - b[j] for M in self._working[:2] for i in n for j in n]
+            off = [
+                M[-1 - i][-1 - j] + M[i][j] - b[j] for M in self._working[:2] for i in n for j in n
+            ]
         return all(self._vanishes(x, 1.0) for x in off)
 
     def _holds(self, p: int) -> bool:
@@ -450,10 +454,8 @@ class Partitioned(_Halves):
         value = [Decimal(1)] * self.stages
         for child in tree[1]:
             below = self._stages(child)
-            matrix = self._working[1 if child[0] == KICK else 0]
-            value = [
-                x * sum(a * k for a, k in zip(row, below)) for x, row in zip(value, matrix)
-            ]
+            matrix = self._working[1] if child[0] == KICK else self._working[0]
+            value = [x * sum(a * k for a, k in zip(row, below)) for x, row in zip(value, matrix)]
         self._known[tree] = value
         return value
 

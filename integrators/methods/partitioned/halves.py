@@ -91,7 +91,9 @@ def _probed(problem: IVP, m: int) -> Halves:
                 if np.any(change > SAME * np.maximum(size, np.max(np.abs(base)) * 1e-3)):
                     i = int(np.argmax(change))
                     return Halves(False, False, f"{other}'[{i}] changes with {other}")
-        except Exception:  # outside f's domain, perhaps: what f says at the start is told by the run
+        except (
+            Exception
+        ):  # outside f's domain, perhaps: what f says at the start is told by the run
             if k == 0:
                 return Halves(True, False)
             continue
