@@ -85,8 +85,9 @@ def _run_a_bit() -> None:
     given: dict[str, Any] = {"t_span": (0.0, 0.1), "y0": [1.0, 0.0], "dense_output": True}
     for method in (*METHODS, Taylor(4), Taylor("auto")):
         solve(f, method=method, **given)
-    for method in (euler, *FIXED):
-        solve(f, method=method, step=0.05, **given)
+    solve(f, method=euler, step=0.05, **given)
+    for name in FIXED:
+        solve(f, method=name, step=0.05, **given)
     solve(traced(f, n=2), method="DOP853", **given)
     kinked = traced(lambda t, y: np.array([abs(y[1]), -y[0]]), n=2)
     solve(kinked, method=Taylor(4), **given)
