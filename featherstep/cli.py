@@ -10,11 +10,13 @@ import argparse
 import difflib
 import os
 import re
+import shlex
 import sys
 import traceback
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from .invocation import command_line
 from .lab.command import add_lab
 from .mechanism_study import command as mechanisms
 from .method_figures import add_report, add_stability
@@ -40,7 +42,10 @@ from .study.command import add_study
 __all__ = ["main"]
 
 
-METHOD_KINDS = ["explicit", "implicit", "dirk", "sdirk", "esdirk", "fully-implicit", "rosenbrock"]
+METHOD_KINDS = [
+    *("explicit", "implicit", "dirk", "sdirk", "esdirk", "fully-implicit"),
+    *("rosenbrock", "splitting", "nystrom", "partitioned"),
+]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,7 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv
         Arguments without the program's name; those of the process by default.
     """
-    debug = "--debug" in (sys.argv[1:] if argv is None else argv)
+    given = sys.argv[1:] if argv is None else list(argv)
+    debug = "--debug" in given
+    command_line.set(shlex.join(["featherstep", *given]))
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal without Greek letters gets "?"
             stream.reconfigure(errors="replace")
@@ -365,6 +372,9 @@ def _add_methods(commands: Any, shared: argparse.ArgumentParser) -> None:
               fully-implicit   Gauss, Radau, Lobatto
               implicit         all that are not explicit
               rosenbrock       Rosenbrock and W-methods
+              splitting        symplectic, for separable problems y = (q, v)
+              nystrom          for q'' = g(t, q)
+              partitioned      Lobatto IIIA–IIIB, symplectic for every Hamiltonian
 
             stability: A (A-stable), L (A-stable and R(∞) = 0), B (algebraically stable),
             symplectic.
