@@ -13,4 +13,11 @@ from .choice import (
     linear_choice,
 )
 
-__all__ = ["BandedPart", "BlockJacobi", "IncompleteLU", "LinearChoice", "linear_choice", "check_linear"]
+__all__ = [
+    "BandedPart",
+    "BlockJacobi",
+    "IncompleteLU",
+    "LinearChoice",
+    "check_linear",
+    "linear_choice",
+]

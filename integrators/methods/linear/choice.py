@@ -5,7 +5,6 @@ The limits follow from ``benchmarks/large.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,13 +20,16 @@ __all__ = [
     "LinearChoice",
     "best_kind",
     "check_linear",
+    "check_preconditioner",
     "linear_choice",
 ]
 
 KINDS = ("auto", "dense", "band", "sparse", "gmres")
 SPARSE = 0.1  # part of all entries up to which sparse matrices are faster than LAPACK
-NARROW = 24  # bands kl + ku up to which banded LU is faster than sparse LU, whatever n is
-LARGEST_FACTORISED = 4000  # unknowns up to which LU of a sparse matrix costs less than GMRES
+NARROW = 24  # diagonals up to which banded LU is fastest, whatever n is
+MODERATE, FEW = 80, 2000  # … and these, up to so many unknowns
+LARGEST_FACTORISED = 700  # unknowns up to which LU of a sparse matrix costs less than GMRES
+LARGEST_WITH_CONSTRAINTS = 20_000  # … with a singular mass matrix, where ILU(0) often fails
 LARGEST_DENSE = 2000  # unknowns up to which a dense matrix is factorised
 
 
@@ -142,15 +144,30 @@ def check_linear(choice: LinearChoice | None, linear_solver: str, method: str) -
         )
 
 
-def best_kind(n: int, pattern: Pattern | None, may_be_large: Callable[[], bool]) -> str:
+def check_preconditioner(wanted: Any, n: int, is_known: bool) -> None:
+    """Whether a preconditioner can be built for n unknowns; of a Jacobian whose pattern is known?"""
+    built = isinstance(wanted, IncompleteLU | BlockJacobi | BandedPart)
+    if isinstance(wanted, BlockJacobi) and n % wanted.size:
+        raise ValueError(f"{wanted}: {n} unknowns do not make up blocks of {wanted.size}")
+    if built and not is_known:
+        raise ValueError(
+            "this preconditioner is built from the entries of the Jacobian, whose pattern is not "
+            "known; give jac_sparsity or a sparse jac, or a function as preconditioner"
+        )
+
+
+def best_kind(n: int, pattern: Pattern | None, matrix_free: bool, constrained: bool) -> str:
     """Kind of solver for n unknowns with a Jacobian of this pattern (None: no zeros known).
 
-    `may_be_large` tells whether J·v can be had without J.
+    `matrix_free` tells whether J·v can be had without J, `constrained` whether M has zeros on its
+    diagonal.
     """
     if pattern is None:
-        return "gmres" if n > LARGEST_DENSE and may_be_large() else "dense"
-    if sum(pattern.narrowest.widths) <= NARROW and sum(pattern.narrowest.widths) < n // 2:
+        return "gmres" if n > LARGEST_DENSE and matrix_free else "dense"
+    diagonals = sum(pattern.narrowest.widths)
+    if diagonals <= (MODERATE if n <= FEW else NARROW) and diagonals < n // 2:
         return "band"
     if pattern.nnz > SPARSE * n * n:
         return "gmres" if n > LARGEST_DENSE else "dense"
-    return "sparse" if n <= LARGEST_FACTORISED else "gmres"
+    largest = LARGEST_WITH_CONSTRAINTS if constrained else LARGEST_FACTORISED
+    return "sparse" if n <= largest else "gmres"

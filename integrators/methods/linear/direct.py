@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...kernels import compiled, interpreting
 from ...kernels.pointers import SingularMatrixError
+from .banded import band_factor, band_solve
 from .pattern import Bands, Pattern
 
 __all__ = ["BandLU", "DenseLU", "Patterned", "SparseLU", "Summed", "band_places", "band_solver"]
@@ -21,7 +23,8 @@ __all__ = ["BandLU", "DenseLU", "Patterned", "SparseLU", "Summed", "band_places"
 Array = NDArray[Any]
 Solver = Callable[[Array], Array]
 
-PIVOT = 0.01  # an entry of the diagonal is a pivot unless another one of its column is so much larger
+NARROW = 24  # diagonals up to which our kernel is faster than LAPACK
+PIVOT = 0.01  # an entry of the diagonal is a pivot if it is this part of the largest one
 
 
 class DenseLU:
@@ -68,8 +71,12 @@ class Summed:
         from scipy.sparse import csc_matrix, identity
 
         n = J.shape[0]
-        M = identity(n, format="csc") if mass is None else csc_matrix(mass)
         self.of_J = Pattern(J)
+        on_diagonal = self.of_J.indices == self.of_J.columns
+        if mass is None and int(on_diagonal.sum()) == n:  # no union is needed
+            self.pattern, self.M_data, self.is_same = self.of_J, on_diagonal.astype(float), True
+            return
+        M = identity(n, format="csc") if mass is None else csc_matrix(mass)
         ones = self.of_J.matrix(np.ones(self.of_J.nnz))
         there = M.copy()
         there.data = np.ones(M.nnz)
@@ -177,19 +184,35 @@ def band_solver(entries: Array, places: Any, n: int, bands: Bands) -> Solver:
     from scipy.linalg import lapack
 
     (lower, upper), order = bands.widths, bands.order
-    flat = np.zeros(n * (2 * lower + upper + 1), dtype=entries.dtype)
-    flat[places] = entries
-    kind = "z" if entries.dtype.kind == "c" else "d"
-    gbtrf, gbtrs = getattr(lapack, kind + "gbtrf"), getattr(lapack, kind + "gbtrs")
-    factors, pivots, info = gbtrf(flat.reshape(n, -1).T, lower, upper, overwrite_ab=True)
-    if info != 0 or not np.isfinite(factors[lower + upper].sum()):
-        raise SingularMatrixError("a pivot is zero")
+    matrix = np.zeros((n, 2 * lower + upper + 1), dtype=entries.dtype)
+    matrix.ravel()[places] = entries
+    if lower + upper <= NARROW and not interpreting():
+        pivots = np.zeros(n, dtype=np.int64)
+        if not compiled(band_factor)(matrix, pivots, lower, upper):
+            raise SingularMatrixError("a pivot is zero")
+        own = compiled(band_solve)
+
+        def solved(rhs: Array) -> Array:
+            x = rhs.astype(entries.dtype)
+            own(matrix, pivots, lower, upper, x)
+            return x
+
+    else:
+        kind = "z" if entries.dtype.kind == "c" else "d"
+        gbtrf, gbtrs = getattr(lapack, kind + "gbtrf"), getattr(lapack, kind + "gbtrs")
+        factors, rows, info = gbtrf(matrix.T, lower, upper, overwrite_ab=True)
+        if info != 0 or not np.isfinite(factors[lower + upper].sum()):
+            raise SingularMatrixError("a pivot is zero")
+
+        def solved(rhs: Array) -> Array:
+            return np.asarray(gbtrs(factors, lower, upper, rhs, rows)[0])
+
     if order is None:
-        return lambda rhs: gbtrs(factors, lower, upper, rhs, pivots)[0]
+        return solved
 
     def solve(rhs: Array) -> Array:
         x = np.empty_like(rhs)
-        x[order] = gbtrs(factors, lower, upper, rhs[order], pivots, overwrite_b=True)[0]
+        x[order] = solved(rhs[order])
         return x
 
     return solve
@@ -199,6 +222,14 @@ class SparseLU(Patterned):
     """LU of a sparse matrix by SuperLU; the order that keeps it sparse is found once."""
 
     name = "sparse LU"
+
+    @classmethod
+    def of_sums(cls, summed: Summed) -> SparseLU:
+        """For matrices whose entries are known to be these."""
+        made = cls(None, summed.pattern.n)
+        made.summed = summed
+        made._learn(summed.pattern)
+        return made
 
     def _learn(self, pattern: Pattern) -> None:
         self.order: Array | None = None

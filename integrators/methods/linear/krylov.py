@@ -25,43 +25,43 @@ CANCELLED = 0.1  # a vector that loses more of its length is orthogonalised once
 
 def gmres(
     apply: Map, precondition: Map, rhs: Array, weights: Array, limit: float, reduction: float = 0.0
-) -> tuple[Array, int]:
+) -> tuple[Array, bool]:
     """Solve apply(x) = rhs until the RMS norm of the scaled residual is small.
 
     That is below `limit`, or below `reduction` times what it was at first. Returns the best x that
-    was found, whose quality shows in the iteration that asked for it, and the number of products.
+    was found, whose quality shows in the iteration that asked for it, and whether it got so far.
 
     Examples
     --------
     >>> import numpy as np
     >>> A = np.diag([1.0, 2.0, 4.0])
-    >>> x, products = gmres(lambda v: A @ v, lambda r: r, np.ones(3), np.ones(3), 1e-12)
-    >>> np.round(x, 12), products
-    (array([1.  , 0.5 , 0.25]), 3)
+    >>> x, done = gmres(lambda v: A @ v, lambda r: r, np.ones(3), np.ones(3), 1e-12)
+    >>> np.round(x, 12), done
+    (array([1.  , 0.5 , 0.25]), True)
     """
     n = rhs.size
     residual = precondition(rhs) / weights
     beta = float(np.linalg.norm(residual))
     goal = max(np.sqrt(n) * limit, reduction * beta)
     if beta <= goal or not np.isfinite(beta):
-        return residual * weights, 0
-    products, dimension = 0, min(DIMENSION, n)
+        return residual * weights, bool(beta <= goal)
+    dimension = min(DIMENSION, n)
     V = np.empty((dimension + 1, n), dtype=residual.dtype)
     x = np.zeros_like(residual)
     for _ in range(SPACES):
         V[0] = residual
         V[0] /= beta
         y, left = _least_residual(apply, precondition, weights, V, beta, goal)
-        products += len(y)
         x += (y @ V[: len(y)]) * weights
-        if left <= goal or len(y) < dimension:
-            break
+        if left <= goal:
+            return x, True
+        if len(y) < dimension:
+            break  # there are no more directions
         residual = precondition(rhs - apply(x)) / weights
-        products += 1
         beta = float(np.linalg.norm(residual))
-        if beta <= goal:
-            break
-    return x, products
+        if not beta > goal:
+            return x, bool(beta <= goal)
+    return x, False
 
 
 def _least_residual(

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from ...kernels import OnArrays, compiled, interpreting
 from ...kernels.pointers import SingularMatrixError
 from .choice import BandedPart, BlockJacobi, IncompleteLU
-from .direct import Summed, band_places, band_solver
+from .direct import SparseLU, Summed, band_places, band_solver
 from .incomplete import incomplete_factor, incomplete_solve
 from .pattern import Bands
 
-__all__ = ["Built", "built_preconditioner"]
+__all__ = ["Built", "Complete", "built_preconditioner"]
 
 Array = NDArray[Any]
 Map = Callable[[Array], Array]
@@ -74,10 +74,6 @@ class _Blocks(Built):
     def __init__(self, summed: Summed, size: int) -> None:
         super().__init__(summed)
         self.size, pattern = size, summed.pattern
-        if pattern.n % size:
-            raise ValueError(
-                f"BlockJacobi({size}): {pattern.n} unknowns do not make up blocks of {size}"
-            )
         self.name = f"blocks of {size}"
         rows, columns = pattern.indices.astype(np.int64), pattern.columns
         self.mine = np.flatnonzero(rows // size == columns // size)
@@ -109,6 +105,21 @@ class _Banded(Built):
     def made(self, data: Array, shift: Any) -> Map:
         entries = self.summed.entries(data, shift)[self.mine]
         return band_solver(entries, self.places, self.summed.pattern.n, self.bands)
+
+
+class Complete(Built):
+    """The LU of a matrix serves others that are like it."""
+
+    name = "LU"
+
+    def __init__(self, summed: Summed) -> None:
+        super().__init__(summed)
+        self.factors = SparseLU.of_sums(summed)
+
+    def made(self, data: Array, shift: Any) -> Map:
+        """What solves, exactly for this γ."""
+        self.factors.data = data
+        return self.factors.solver(shift)
 
 
 def built_preconditioner(wanted: Any, summed: Summed) -> Built:

@@ -1,9 +1,10 @@
 """The pattern of a Jacobian from f alone, a black box: which outputs see which inputs.
 
 NaN goes through all arithmetic, so f at a state with some NaN shows which of its components see
-these inputs; so does any other change. Blocks of neighbouring unknowns are probed first, then
-their halves, and theirs: blocks that no output sees together are probed at once. For stencils and
-networks that takes some log₂ n evaluations of f, times a few.
+these inputs; so does any other change. Stencils on regular grids have their entries on a few
+diagonals, which single columns show; some ten evaluations of f confirm that for all the others.
+Else blocks of neighbouring unknowns are probed, then their halves, and theirs: blocks that no
+output sees together at once. For networks that takes some log₂ n evaluations, times a few.
 """
 
 from __future__ import annotations
@@ -18,6 +19,11 @@ from .pattern import Pattern, column_groups
 
 __all__ = ["found_pattern"]
 
+Seen = Callable[[Any], NDArray[np.int64]]
+
+MANY = 64  # unknowns from which on a stencil is looked for
+MOST_DIAGONALS = 24
+FEW_MORE = 2.0  # groups of a stencil over the least number possible, up to which they serve
 FIRST_BLOCKS = 32
 DENSE = 0.5  # part of all pairs (output, block) from which on the search is given up
 
@@ -36,56 +42,98 @@ def found_pattern(f: Callable[[Any], Any], y: NDArray[np.float64]) -> Pattern | 
     """
     with np.errstate(all="ignore"):
         try:
-            sees = _halved(f, y)
+            base = np.array(f(y.copy()))
+            if base.shape != y.shape or not np.all(np.isfinite(base)):
+                return None
+
+            def seen(inputs: Any) -> NDArray[np.int64]:
+                probe = y.copy()
+                probe[inputs] = np.nan
+                return np.flatnonzero(np.asarray(f(probe)) != base)
+
+            found = _on_diagonals(seen, y.size) if y.size >= MANY else None
+            return found if found is not None else _halved(seen, y.size)
         except Exception:  # f does not like NaN; whoever needs the pattern does without
             return None
-    return None if sees is None else Pattern(sees)
 
 
-def _halved(f: Callable[[Any], Any], y: NDArray[np.float64]) -> Any:
-    """The pattern as a CSC matrix, or None."""
+def _on_diagonals(seen: Seen, n: int) -> Pattern | None:
+    """The pattern of a stencil: entries on a few diagonals, which some columns show.
+
+    With a modulus m that tells the diagonals apart, all columns ≡ k mod m are probed at once, and
+    each output that sees one of them says which.
+    """
     from scipy.sparse import csc_matrix
 
-    n = y.size
-    base = np.array(f(y.copy()))
-    if base.shape != y.shape or not np.all(np.isfinite(base)):
+    samples = {0, 1, n // 4, n // 3, n // 2 - 1, n // 2, (2 * n) // 3 + 1, n - 2, n - 1}
+    shown = [seen([j]) - j for j in sorted(samples)]
+    if sum(map(len, shown)) > MOST_DIAGONALS * len(samples):
         return None
+    offsets = np.unique(np.concatenate(shown))
+    modulus = _modulus(offsets)
+    if modulus is None:
+        return None
+    offset_of = np.full(modulus, n)  # which no diagonal has
+    offset_of[offsets % modulus] = offsets
+    rows, columns = [], []
+    for k in range(min(modulus, n)):
+        touched = seen(slice(k, None, modulus))
+        column = touched - offset_of[(touched - k) % modulus]
+        if np.any((column < 0) | (column >= n)):
+            return None
+        rows.append(touched)
+        columns.append(column)
+    i, j = np.concatenate(rows), np.concatenate(columns)
+    groups = [np.arange(k, n, modulus) for k in range(min(modulus, n))]
+    few = modulus <= FEW_MORE * np.bincount(i).max(initial=1)
+    return Pattern(csc_matrix((np.ones(i.size), (i, j)), shape=(n, n)), groups if few else None)
 
-    def seen(inputs: NDArray[np.bool_]) -> NDArray[np.int64]:
-        return np.flatnonzero(np.asarray(f(np.where(inputs, np.nan, y))) != base)
 
-    block = np.arange(n) * min(FIRST_BLOCKS, n) // n
-    rows = [seen(block == k) for k in range(block[-1] + 1)]
+def _modulus(offsets: NDArray[np.int64]) -> int | None:
+    """The smallest modulus that leaves all offsets different."""
+    if not 0 < offsets.size <= MOST_DIAGONALS:
+        return None
+    for modulus in range(offsets.size, 4 * MOST_DIAGONALS):
+        if np.unique(offsets % modulus).size == offsets.size:
+            return modulus
+    return None
+
+
+def _halved(seen: Seen, n: int) -> Pattern | None:
+    """The pattern by blocks of neighbours, which are halved until they are single columns."""
+    from scipy.sparse import csc_matrix
+
+    count = min(FIRST_BLOCKS, n)
+    starts = np.arange(count) * n // count
+    sizes = np.diff(starts, append=n)
+    rows = [seen(slice(a, a + size)) for a, size in zip(starts, sizes)]
     columns = [np.full(len(r), k) for k, r in enumerate(rows)]
     while True:
         i, j = np.concatenate(rows), np.concatenate(columns)
-        shape = n, int(block[-1]) + 1
-        if i.size > DENSE * shape[0] * shape[1]:
+        if i.size > DENSE * n * len(starts):
             return None
-        sees = csc_matrix((np.ones(i.size), (i, j)), shape=shape)
-        if shape[1] == n:
-            return sees
-        first = np.searchsorted(block, block)  # where the block of each unknown begins
-        length = np.bincount(block)[block]
-        upper = np.arange(n) - first >= (length + 1) // 2
+        sees = csc_matrix((np.ones(i.size), (i, j)), shape=(n, len(starts)))
+        if len(starts) == n:
+            return Pattern(sees)
+        lengths, is_divided = (sizes + 1) // 2, sizes > 1
+        first = np.arange(len(starts)) + np.cumsum(is_divided) - is_divided  # number of lower half
+        block = np.repeat(np.arange(len(starts)), sizes)
+        is_upper = np.arange(n) - starts[block] >= lengths[block]
         rows, columns = [], []
-        starts, sizes = np.searchsorted(block, np.arange(shape[1])), np.bincount(block)
-        child = np.where(upper, starts[block] + (sizes[block] + 1) // 2, starts[block])
-        numbers, renumbered = np.unique(child, return_inverse=True)
         for group in column_groups(sees):
-            chosen, owner = np.zeros(shape[1], dtype=bool), np.full(n, -1)
+            chosen, owner = np.zeros(len(starts), dtype=bool), np.full(n, -1)
             chosen[group] = True
             mine = chosen[j]
             owner[i[mine]] = j[mine]
-            for side in (False, True):
-                inputs = chosen[block] & (upper == side)
+            for upper in (False, True):
+                inputs = chosen[block] & (is_upper == upper)
                 if not inputs.any():
                     continue
                 touched = seen(inputs)
-                blocks = owner[touched]
-                if np.any(blocks < 0):
+                if np.any(owner[touched] < 0):
                     return None  # f sees more now than before: it remembers something
-                offset = (sizes[blocks] + 1) // 2 if side else 0
                 rows.append(touched)
-                columns.append(np.searchsorted(numbers, starts[blocks] + offset))
-        block = renumbered
+                columns.append(first[owner[touched]] + upper)
+        pairs = np.stack([starts, starts + lengths], axis=1).ravel()
+        starts = pairs[np.stack([is_divided | True, is_divided], axis=1).ravel()]
+        sizes = np.diff(starts, append=n)

@@ -8,11 +8,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ...kernels.pointers import SingularMatrixError
 from .choice import IncompleteLU
 from .direct import Patterned
 from .krylov import gmres
 from .pattern import Pattern
-from .preconditioners import Built, built_preconditioner
+from .preconditioners import Built, Complete, built_preconditioner
 
 __all__ = ["Directional", "KrylovSolver", "RunScale"]
 
@@ -51,7 +52,10 @@ class Directional:
 
 
 class KrylovSolver(Patterned):
-    """GMRES with a preconditioner: one that was asked for, else ILU(0) if the pattern is known."""
+    """GMRES with a preconditioner: one that was asked for, else ILU(0) if the pattern is known.
+
+    Where ILU(0) does not do, unasked, an LU takes its place.
+    """
 
     def __init__(self, mass: Any, n: int, scale: RunScale, preconditioner: Any) -> None:
         super().__init__(mass, n)
@@ -59,7 +63,6 @@ class KrylovSolver(Patterned):
         self.built: Built | None = None
         self.J: Any = None
         self.kept: list[tuple[complex, Solver]] = []
-        self.products = 0
 
     @property
     def name(self) -> str:
@@ -73,18 +76,13 @@ class KrylovSolver(Patterned):
 
     def use(self, J: Any) -> None:
         """Take a new Jacobian, sparse, dense or by its products."""
-        by_products = isinstance(J, Directional) or isinstance(J, np.ndarray)
+        by_products = isinstance(J, Directional | np.ndarray)
         self.kept = []
         if not by_products:
             super().use(J)
             self.J = J.tocsr()
             return
         self.J = J
-        if self.wanted not in (None, "auto") and not callable(self.wanted):
-            raise ValueError(
-                "this preconditioner is built from the entries of the Jacobian, whose pattern is "
-                "not known; give jac_sparsity or a sparse jac, or a function as preconditioner"
-            )
 
     def _learn(self, pattern: Pattern) -> None:
         assert self.summed is not None
@@ -94,7 +92,8 @@ class KrylovSolver(Patterned):
 
     def solver(self, shift: Any) -> Solver:
         """Prepare for M − shift·J; returns what solves with it."""
-        precondition, J, mass = self._preconditioner(shift), self.J, self.mass
+        J, mass = self.J, self.mass
+        precondition = self._preconditioner(shift)
 
         def apply(v: Array) -> Array:
             moved = J @ v
@@ -103,13 +102,23 @@ class KrylovSolver(Patterned):
             return np.asarray(moved)
 
         def solve(rhs: Array) -> Array:
+            nonlocal precondition
             limit, weights = self.scale.limit(), self.scale.weights()
             reduction = REDUCTION if limit > 0 else TO_ROUND_OFF
-            x, products = gmres(apply, precondition, rhs, weights, SHARE * limit, reduction)
-            self.products += products
+            x, done = gmres(apply, precondition, rhs, weights, SHARE * limit, reduction)
+            if not done and self._factorise_instead():
+                precondition = self._preconditioner(shift)
+                x, _ = gmres(apply, precondition, rhs, weights, SHARE * limit, reduction)
             return x
 
         return solve
+
+    def _factorise_instead(self) -> bool:
+        """Take an LU in place of an incomplete one that nobody asked for."""
+        if self.wanted != "auto" or self.summed is None or isinstance(self.built, Complete):
+            return False
+        self.built, self.kept = Complete(self.summed), []
+        return True
 
     def _preconditioner(self, shift: Any) -> Solver:
         """For this γ, or one that is near enough."""
@@ -119,7 +128,12 @@ class KrylovSolver(Patterned):
             if abs(shift - known) <= KEPT * abs(known):
                 return made
         if self.built is not None:
-            made = self.built.made(self.data, shift)
+            try:
+                made = self.built.made(self.data, shift)
+            except SingularMatrixError:
+                if not self._factorise_instead():
+                    raise
+                made = self.built.made(self.data, shift)
         else:
             made = _as_function(self.wanted(*self.scale.where(), shift))
         self.kept = [*self.kept[-3:], (shift, made)]
@@ -130,10 +144,10 @@ def _as_function(given: Any) -> Solver:
     """What a user's preconditioner returned: a function, or an object with `solve` or `matvec`."""
     for name in ("solve", "matvec"):
         if hasattr(given, name):
-            return getattr(given, name)  # type: ignore[no-any-return]
+            return getattr(given, name)
     if not callable(given):
         raise TypeError(
             "preconditioner(t, y, gamma) must return a function r → z, or an object with such a "
             f"method `solve` or `matvec`; got {given!r}"
         )
-    return given  # type: ignore[no-any-return]
+    return given

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear.choice import LinearChoice, best_kind
+from ..linear.choice import LinearChoice, best_kind, check_preconditioner
 from ..linear.direct import BandLU, DenseLU, SparseLU
 from ..linear.pattern import Pattern, band_pattern, column_groups
 from ..linear.probing import found_pattern
@@ -118,15 +118,18 @@ class JacobianSource:
                 both = self.pattern
                 if both is not None and mass is not None:
                     both = Pattern(abs(both.matrix(np.ones(both.nnz))) + abs(_sparse(mass)))
-                kind = best_kind(engine.n, both, lambda: first is None)
+                constrained = mass is not None and not np.all(_sparse(mass).diagonal())
+                kind = best_kind(engine.n, both, first is None, constrained)
         if kind in ("band", "sparse") and self.pattern is None:
             if first is None and self.choice.kind != "auto":
                 raise ValueError(
-                    f"linear_solver={kind!r} needs to know where the Jacobian vanishes, and looking "
-                    "at f did not show it; give jac_sparsity, a sparse jac, bandwidth=(lower, "
-                    "upper), or trace f"
+                    f"linear_solver={kind!r} needs to know where the Jacobian vanishes, and "
+                    "looking at f did not show it; give jac_sparsity, a sparse jac, "
+                    "bandwidth=(lower, upper), or trace f"
                 )
             self.pattern, self.seen_as = Pattern(_sparse(first)), "jac"
+        if kind == "gmres":
+            check_preconditioner(self.choice.preconditioner, engine.n, self.pattern is not None)
         self.kind = kind
         self.is_sparse = kind != "dense"
         if kind == "dense" and not (small and self.seen_as == "given"):
