@@ -145,7 +145,7 @@ def check_linear(choice: LinearChoice | None, linear_solver: str, method: str) -
 
 
 def check_preconditioner(wanted: Any, n: int, is_known: bool) -> None:
-    """Whether a preconditioner can be built for n unknowns; of a Jacobian whose pattern is known?"""
+    """Refuse a preconditioner that cannot be built; `is_known` tells of the pattern of J."""
     built = isinstance(wanted, IncompleteLU | BlockJacobi | BandedPart)
     if isinstance(wanted, BlockJacobi) and n % wanted.size:
         raise ValueError(f"{wanted}: {n} unknowns do not make up blocks of {wanted.size}")

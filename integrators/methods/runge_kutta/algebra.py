@@ -13,7 +13,7 @@ from ..linear.direct import BandLU, DenseLU, SparseLU
 from ..linear.pattern import Pattern, band_pattern, column_groups
 from ..linear.probing import found_pattern
 from ..linear.projected import Directional, KrylovSolver
-from .implicit import TASK_FACTOR, TASK_MASS, TASK_SOLVE_COMPLEX, TASK_SOLVE_REAL
+from .implicit import TASK_FACTOR, TASK_JACOBIAN, TASK_MASS, TASK_SOLVE_COMPLEX, TASK_SOLVE_REAL
 
 if TYPE_CHECKING:
     from .engine import ImplicitEngine
@@ -406,6 +406,8 @@ class LinearAlgebra:
                 self._factor()
             elif task == TASK_MASS:
                 engine.dx[:] = self.system.times_mass(engine.x)
+            elif task == TASK_JACOBIAN:
+                engine.dx[:] = self.J @ engine.x
             elif task >= TASK_SOLVE_COMPLEX:
                 rhs = self.arrays["complex_rhs"]
                 rhs[:] = self.complex[int(task - TASK_SOLVE_COMPLEX)](rhs)

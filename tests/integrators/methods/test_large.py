@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from integrators import BandedPart, BlockJacobi, IntegrationError, Solution, problems, solve, stepper, traced
+from integrators import (
+    BandedPart,
+    BlockJacobi,
+    IntegrationError,
+    Solution,
+    problems,
+    solve,
+    stepper,
+    traced,
+)
 from integrators.methods.linear.choice import IncompleteLU, linear_choice
 from integrators.methods.linear.direct import BandLU, SparseLU, Summed
 from integrators.methods.linear.krylov import gmres
@@ -242,7 +251,7 @@ def test_what_does_not_fit_is_refused():
 
 # ---------------------------------------------------------------- everything with everything
 
-METHODS = ["BDF", "NDF", "RADAU5", "SDIRK4", "Kvaerno5", "RadauVariable", "auto"]
+METHODS = ["BDF", "NDF", "RADAU5", "SDIRK4", "Rodas4P", "RadauVariable", "auto"]
 SOLVERS = [
     {},
     {"linear_solver": "band"},
