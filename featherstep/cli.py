@@ -10,11 +10,13 @@ import argparse
 import difflib
 import os
 import re
+import shlex
 import sys
 import traceback
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from .invocation import command_line
 from .lab.command import add_lab
 from .mechanism_study import command as mechanisms
 from .method_figures import add_report, add_stability
@@ -51,7 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv
         Arguments without the program's name; those of the process by default.
     """
-    debug = "--debug" in (sys.argv[1:] if argv is None else argv)
+    given = sys.argv[1:] if argv is None else list(argv)
+    debug = "--debug" in given
+    command_line.set(shlex.join(["featherstep", *given]))
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal without Greek letters gets "?"
             stream.reconfigure(errors="replace")
