@@ -125,9 +125,9 @@ def dominant(
         change = (np.asarray(slope(t, y + small * direction)) - base) / small
         if not np.all(np.isfinite(change)):
             break
-        square = float(direction @ direction)
+        square = float(np.vdot(direction, direction).real)
         radius = float(np.linalg.norm(change)) / np.sqrt(square)
-        real = float(direction @ change) / square
+        real = float(np.vdot(direction, change).real) / square
         largest = np.abs(change).max()
         if largest == 0.0:
             break
