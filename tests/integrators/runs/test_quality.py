@@ -209,6 +209,7 @@ def test_momentum_is_watched():
     bad = solve(mechanism("satellite"), method="Euler", step=0.01).quality
     assert [w.name for w in good.watches] == [
         "energy",
+        "the place along the path",
         "momentum h_y",
         "momentum p_x",
         "momentum p_z",
