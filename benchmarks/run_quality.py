@@ -3,10 +3,10 @@
     python benchmarks/run_quality.py [--write] [--keep FILE] [names ...]
 
 Each run is compared with a reference of ``multibody.compare``. Errors of positions are told in
-units of what was asked: rtol times the size of the mechanism. A run is flagged if ``quality.ok`` is
-false or it failed; runs whose reference is not good enough to judge them are left out. --write
-puts the table into docs/quality.md. --keep adds the runs to a file, one line each, from which a
-later call takes those mechanisms that it has already: the whole takes an hour.
+units of what was asked: rtol times the size of the mechanism, start and end taken together. A run
+is flagged if ``quality.ok`` is false or it failed; runs whose reference is not good enough to judge
+them are left out. --write puts the table into docs/quality.md. --keep adds the runs to a file, one
+line each, from which a later call takes those mechanisms that it has: the whole takes an hour.
 """
 
 from __future__ import annotations
@@ -59,6 +59,12 @@ def look(name: str) -> list[Looked]:
     measure = Measure.of("points", model)
     study = _Study(what, span, None, measure, _size(what, measure), 1)
     study.find_reference(None, 1e-9 * study.size)
+    size = study.size
+    if study.reference.values is not None:
+        start = measure.values(0.0, what.q0)
+        size = max(
+            size, float(np.linalg.norm(np.ptp([start, study.reference.values], axis=(0, 1))))
+        )
     found = []
     for formulation, method in LOOPS if model.bonds else TREES:
         if formulation:
@@ -74,9 +80,7 @@ def look(name: str) -> list[Looked]:
                 q = run.y[: model.nq, -1]
                 values = measure.values(float(run.t[-1]), q)
                 error = measure.distance(values, study.reference.values)
-            if run.success and not 10 * study.reference.uncertainty <= max(
-                error, rtol * study.size
-            ):
+            if run.success and not 10 * study.reference.uncertainty <= max(error, rtol * size):
                 continue  # nobody knows
             says = run.quality.verdict if run.success else run.message
             found.append(
@@ -84,7 +88,7 @@ def look(name: str) -> list[Looked]:
                     name,
                     f"{formulation or 'as_ivp'} by {method}",
                     rtol,
-                    error / (rtol * study.size),
+                    error / (rtol * size),
                     not run.success or not run.quality.ok,
                     not run.success or bool(run.quality.doubts),
                     says,
