@@ -40,6 +40,9 @@ from .study.command import add_study
 __all__ = ["main"]
 
 
+METHOD_KINDS = ["explicit", "implicit", "dirk", "sdirk", "esdirk", "fully-implicit", "rosenbrock"]
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
@@ -361,6 +364,7 @@ def _add_methods(commands: Any, shared: argparse.ArgumentParser) -> None:
               esdirk           … after an explicit first stage
               fully-implicit   Gauss, Radau, Lobatto
               implicit         all that are not explicit
+              rosenbrock       Rosenbrock and W-methods
 
             stability: A (A-stable), L (A-stable and R(∞) = 0), B (algebraically stable),
             symplectic.
@@ -368,10 +372,10 @@ def _add_methods(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--kind",
-        choices=["explicit", "implicit", "dirk", "sdirk", "esdirk", "fully-implicit"],
+        choices=METHOD_KINDS,
         type=str.lower,
         metavar="CLASS",
-        help="explicit, implicit, dirk, sdirk, esdirk, fully-implicit",
+        help=", ".join(METHOD_KINDS),
     )
     parser.add_argument("--order", metavar="N", type=int, help="of exactly this order")
     parser.add_argument("--min-order", metavar="N", type=int, help="of at least this order")

@@ -97,7 +97,9 @@ def load_model(
     **options
         Of the format. URDF and SDF: ``root="free"`` for a robot that floats (the default of SDF)
         or ``root="fixed"``, ``limits=True`` for elastic stops at the limits of joints (MJCF too).
-        SDF and MJCF: ``includes=FOLDER`` from which other files may be read.
+        SDF and MJCF: ``includes=FOLDER`` from which other files may be read. All three:
+        ``meshes=True`` (or a folder, or several) to have meshes drawn, too; URDF:
+        ``density=1000.0`` for links that do not say their mass.
 
     Raises
     ------

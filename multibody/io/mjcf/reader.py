@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,13 +28,14 @@ from ...joints import Fixed, Free, Joint, Prismatic, Revolute, Spherical
 from ...model import Model
 from ...model.builder import ModelBuilder
 from ...model.graph import BASE
+from ..geometry import MeshFiles, combined
 from ..links import body_name, inertia_of_link
 from ..report import Report
 from ..sdf_includes import Includes
 from ..source import ModelFileError
 from ..xml import Element, parse_xml
 from .equalities import add_equality
-from .geoms import geom_inertia
+from .geoms import Assets, geom_inertia, geom_solid
 from .poses import IDENTITY, ORIENTATIONS, Placed, unit
 from .settings import Compiler, Defaults, flag
 
@@ -65,6 +67,7 @@ class Reading:
     compiler: Compiler
     defaults: Defaults
     limits: bool
+    assets: Assets
     poses: dict[str, Placed] = field(default_factory=lambda: {BASE: IDENTITY})  # at the start
     names: dict[str, str] = field(default_factory=lambda: {"world": BASE})
     frames: dict[str, Placed] = field(default_factory=lambda: {BASE: IDENTITY})
@@ -88,6 +91,7 @@ def read_mjcf(
     *,
     limits: bool = False,
     includes: str | PathLike[str] | None = None,
+    meshes: Any = None,
 ) -> Model:
     """Read a model from the text of an MJCF file.
 
@@ -101,7 +105,12 @@ def read_mjcf(
         Whether ranges of joints become elastic stops.
     includes
         Folder from which other files may be read.
+    meshes
+        Whether meshes are drawn, and in which folders they may be looked for; as in `MeshFiles`.
     """
+    files = MeshFiles(meshes)
+    if includes is not None:
+        files.folders.append(Path(includes).resolve())
     root = parse_xml(text, file)
     if root.tag != "mujoco":
         raise root.error("expected <mujoco>: this is no MJCF")
@@ -111,7 +120,8 @@ def read_mjcf(
         compiler.read(element)
     defaults.read(root.all("default"))
     builder = ModelBuilder(gravity=_gravity(root, report), name=root.text("model", "MuJoCo Model"))
-    reading = Reading(builder, report, compiler, defaults, limits)
+    reading = Reading(builder, report, compiler, defaults, limits, Assets(files, report))
+    reading.assets.read(root, defaults)
     _note(root, report)
     worlds = list(root.all("worldbody"))
     if compiler.total_mass > 0:
@@ -121,6 +131,7 @@ def read_mjcf(
         reading.scale = compiler.total_mass / total
     for world in worlds:
         _add_children(world, "world", IDENTITY, None, reading)
+        _dress(BASE, list(_children(world, reading, None, IDENTITY)), reading)
     for group in root.all("equality"):
         for element in group.children:
             add_equality(defaults.applied(element, None), reading)
@@ -229,6 +240,7 @@ def _add_body(
     reading.frames[own] = Placed(np.eye(3), -last)
     if np.any(last):
         reading.report.frames[own] = Pose(np.eye(3), -last)
+    _dress(own, inside, reading)
     for child, of, pose in inside:
         if child.tag == "body":
             _add_body(child, name, pose, child.attributes.get("childclass", of), reading)
@@ -366,17 +378,21 @@ def _mass_of(body: Element, inside: list[Any], reading: Reading) -> tuple[float,
         for child, kind, pose in inside:
             if child.tag == "geom":
                 geom = reading.defaults.applied(child, kind)
-                parts.append(geom_inertia(geom, pose, reading.compiler))
-    found = [part for part in parts if part is not None]
-    mass = float(sum(m for m, _, _ in found))
-    if mass == 0.0:
-        return 0.0, np.zeros(3), np.zeros((3, 3))
-    centre = sum((m * c for m, c, _ in found), np.zeros(3)) / mass
-    central = np.zeros((3, 3))
-    for m, c, I in found:
-        d = c - centre
-        central += I + m * ((d @ d) * np.eye(3) - np.outer(d, d))
-    return mass, centre, central
+                parts.append(geom_inertia(geom, pose, reading.compiler, reading.assets))
+    return combined(part for part in parts if part is not None)
+
+
+def _dress(own: str, inside: list[Any], reading: Reading) -> None:
+    """Let a body look as its geoms do."""
+    for child, kind, pose in inside:
+        if child.tag != "geom":
+            continue
+        geom = reading.defaults.applied(child, kind)
+        solid = geom_solid(geom, pose, reading.compiler, reading.assets)
+        if solid is not None:
+            shape, size, place, colour, mesh = solid
+            at = (reading.frames[own] @ place).plucker()
+            reading.builder.add_solid(own, shape, size, at, colour, **mesh)
 
 
 def _masses(body: Element, reading: Reading, around: str | None) -> float:
