@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -193,6 +194,17 @@ def half_car(
     return b.build()
 
 
+@dataclass(frozen=True)
+class _Tilt:
+    """Angle of a line, one end of which goes up and down."""
+
+    size: float
+    rate: float
+
+    def __call__(self, t: Any) -> list[Any]:
+        return [-np.arcsin(self.size * np.sin(self.rate * t))]
+
+
 @register(
     q0=[0.5, 0.0],
     v0=[0.0, 1.0],
@@ -230,11 +242,9 @@ def car_axis(
     >>> car_axis().q_names
     ('left.shift', 'axle.angle')
     """
-    rate = 2.0 * np.pi * frequency
     b = ModelBuilder(gravity=(0, 0, -gravity), name="car axis")
-    b.add_body(
-        "wheels", 0, Driven(Revolute("y"), lambda t: [-np.arcsin(bump * np.sin(rate * t) / length)])
-    )
+    tilt = _Tilt(bump / length, 2.0 * np.pi * frequency)
+    b.add_body("wheels", 0, Driven(Revolute("y"), tilt))
     half = point_mass(0.5 * mass)
     b.add_body("left", "wheels", Prismatic("z"), inertia=half, stiffness=stiffness, rest=strut)
     b.add_body("axle", "left", Revolute("y"), inertia=point_mass(0.5 * mass, (length, 0, 0)))
