@@ -99,6 +99,7 @@ from .dynamics.motion import (
 )
 from .elements import (
     PID,
+    BearingFriction,
     BristleFriction,
     Bushing,
     DCMotor,
@@ -167,6 +168,7 @@ __all__ = [
     "AssemblyError",
     "Ball",
     "BaseParameters",
+    "BearingFriction",
     "Body",
     "Bowl",
     "BoxCorners",

@@ -204,8 +204,9 @@ def projected(mechanical: Mechanical, t: float, x: Array, p: Any = None) -> Arra
 
 def nearest(mechanical: Mechanical, t: float, x: Array, p: Any = None) -> Array:
     """`projected` of a state near the constraints: by a compiled kernel, where there is one."""
-    nq, ways = mechanical.nq, mechanical.ways
-    quick: Any = ways.projected if ways.solves else None  # type: ignore[attr-defined]
+    nq = mechanical.nq
+    ways: Any = mechanical.ways
+    quick = ways.projected if ways.solves else None
     found = None if quick is None else quick(t, x[:nq], x[nq : nq + mechanical.nv])
     return projected(mechanical, t, x, p) if found is None else np.concatenate(found)
 

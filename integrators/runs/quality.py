@@ -389,7 +389,7 @@ def _exact_jacobian(problem: Any) -> Any:
     """The problem's Jacobian, or that of a right-hand side that was traced."""
     if callable(jac := getattr(problem, "jac", None)):
         return jac
-    f = getattr(problem, "f", None)
+    f: Any = getattr(problem, "f", None)
     if not hasattr(f, "jacobian") or len(f.graph.ops) * problem.n > MOST_TRACED:
         return None
     return f.jacobian()
