@@ -34,6 +34,9 @@ KINDS = {
     "esdirk": ("ESDIRK",),
     "fully-implicit": ("fully implicit",),
     "rosenbrock": ("Rosenbrock",),
+    "splitting": ("splitting",),
+    "nystrom": ("Nyström",),
+    "partitioned": ("partitioned",),
 }
 Scheme = Entry | further.Scheme
 

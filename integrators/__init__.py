@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .methods.taylor import Taylor
     from .methods.user import Method
     from .stepwise import Stepwise, stepper
+    from .tableau.partitioned import Nystrom, Partitioned, Splitting
     from .tableau.rosenbrock import Rosenbrock
     from .tracing import Traced, TracingError, traced, where
 
@@ -57,12 +58,15 @@ __all__ = [
     "Mode",
     "Multistep",
     "MuntheKaas",
+    "Nystrom",
     "OrderCondition",
+    "Partitioned",
     "Phase",
     "Predictive",
     "Rosenbrock",
     "Schedule",
     "Solution",
+    "Splitting",
     "Status",
     "Stepwise",
     "Switch",
@@ -104,7 +108,10 @@ _LATER = {
     "fit": "analysis.study.fit",
     "solve_many": "many",
     "Phase": "runs.phases",
+    "Nystrom": "tableau.partitioned",
+    "Partitioned": "tableau.partitioned",
     "Rosenbrock": "tableau.rosenbrock",
+    "Splitting": "tableau.partitioned",
     "Stepwise": "stepwise",
     "stepper": "stepwise",
     "traced": "tracing",

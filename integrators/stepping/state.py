@@ -81,6 +81,8 @@ class State(Record):
     extra_stages: int  # stages that only dense output needs
     extra_is_slope: int  # 1: the first extra stage is the slope at the end of the step
 
+    second_order: int  # 1: the halves of y are q and q'
+
     # Variable order.
     variable_order: int  # 1: the order may change from step to step
     order_wish: int  # +1 or -1: a higher or lower order would serve better

@@ -21,6 +21,7 @@ __all__ = [
     "Multivalue",
     "Series",
     "Steps",
+    "TwoHalves",
     "empty_fields",
 ]
 
@@ -168,6 +169,20 @@ class LinearlyImplicit(Workspace, begins_as=Steps):
         "d": "f1",  # … and of ∂f/∂t
         "slope": "f1",  # f at a stage
         "repeats": "i1",  # 1 for a stage whose f is that of the stage before
+    }
+
+
+class TwoHalves(Workspace, begins_as=Steps):
+    """Arrays of a method that treats the halves of y = (q, v) differently."""
+
+    FIELDS: ClassVar[dict[str, Any]] = {
+        **SHARED,
+        **TABLEAU,
+        "drift": "f1",  # lengths of drifts; those of kicks are b
+        "A_second": "f2",  # coefficients of v; those of q are A …
+        "b_second": "f1",  # … and so on
+        "e_second": "f1",
+        "slope": "f1",  # the last f that a kick or a stage has used
     }
 
 
