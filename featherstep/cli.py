@@ -10,11 +10,13 @@ import argparse
 import difflib
 import os
 import re
+import shlex
 import sys
 import traceback
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from .invocation import command_line
 from .lab.command import add_lab
 from .mechanism_study import command as mechanisms
 from .method_figures import add_report, add_stability
@@ -40,7 +42,10 @@ from .study.command import add_study
 __all__ = ["main"]
 
 
-METHOD_KINDS = ["explicit", "implicit", "dirk", "sdirk", "esdirk", "fully-implicit", "rosenbrock"]
+METHOD_KINDS = [
+    *("explicit", "implicit", "dirk", "sdirk", "esdirk", "fully-implicit"),
+    *("rosenbrock", "splitting", "nystrom", "partitioned"),
+]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,7 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv
         Arguments without the program's name; those of the process by default.
     """
-    debug = "--debug" in (sys.argv[1:] if argv is None else argv)
+    given = sys.argv[1:] if argv is None else list(argv)
+    debug = "--debug" in given
+    command_line.set(shlex.join(["featherstep", *given]))
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal without Greek letters gets "?"
             stream.reconfigure(errors="replace")
@@ -365,6 +372,9 @@ def _add_methods(commands: Any, shared: argparse.ArgumentParser) -> None:
               fully-implicit   Gauss, Radau, Lobatto
               implicit         all that are not explicit
               rosenbrock       Rosenbrock and W-methods
+              splitting        symplectic, for separable problems y = (q, v)
+              nystrom          for q'' = g(t, q)
+              partitioned      Lobatto IIIA–IIIB, symplectic for every Hamiltonian
 
             stability: A (A-stable), L (A-stable and R(∞) = 0), B (algebraically stable),
             symplectic.
@@ -428,6 +438,7 @@ def _add_model(commands: Any, shared: argparse.ArgumentParser) -> None:
               featherstep model robot.sdf --root fixed --policy strict
               featherstep model world.sdf --includes models --json
               featherstep model robot.sdf --convert robot.toml
+              featherstep model robot.urdf --check --picture robot.html
         """),
     )
     parser.add_argument("file", metavar="FILE", help="its ending says what it is")
@@ -442,7 +453,19 @@ def _add_model(commands: Any, shared: argparse.ArgumentParser) -> None:
         default="warn",
         help="what to do about data that cannot be: refuse, keep, or mend them",
     )
-    parser.add_argument("--convert", metavar="FILE", help="write the model as .toml or .json")
+    parser.add_argument(
+        "--convert",
+        metavar="FILE",
+        help="write it as .toml, .json, .urdf, .xml (MJCF) or .fmu (FMI 3)",
+    )
+    parser.add_argument(
+        "--check", action="store_true",
+        help="compare with what Pinocchio and MuJoCo make of the file, where installed",
+    )  # fmt: skip
+    parser.add_argument(
+        "--picture", metavar="FILE", help="the mechanism at its start: .html (in space), .png, .svg"
+    )
+    parser.add_argument("--meshes", metavar="FOLDER", help="where meshes may be, for the picture")
     parser.add_argument("--json", action="store_true", help="print JSON in place of text")
     parser.set_defaults(run=_model, debug=False)
 

@@ -27,7 +27,7 @@ __all__ = ["named_runs", "scene"]
 
 CONTACT, REACTION = (0.8, 0.13, 0.2, 1.0), (0.45, 0.2, 0.65, 1.0)
 #: Triangles of all meshes of a page together; larger ones are made coarser.
-MOST_TRIANGLES = 200_000
+MOST_TRIANGLES = 80_000
 #: A scene that is so many times as large as the mechanism opens with the camera at a body.
 FAR_TRAVEL = 3.0
 

@@ -86,8 +86,9 @@ def mesh_part(vertices: Array, faces: Array, how: str = "exact") -> MassPart:
         Points in rows, triangles.
     how
         "exact": the volume that the surface encloses. "convex": its convex hull. "unsigned":
-        volumes of all tetrahedra from the middle of the surface are counted as positive, which is
-        right for shapes that are seen whole from there and too much for others.
+        volumes of all tetrahedra are counted as positive, from the middle of the surface for the
+        centre, then from there for mass and moments, as MuJoCo does; this is right for shapes that
+        are seen whole from there and too much for others.
 
     Examples
     --------
@@ -116,11 +117,15 @@ def mesh_part(vertices: Array, faces: Array, how: str = "exact") -> MassPart:
     volumes = np.linalg.det(corners) / 6.0
     if how == "unsigned":
         volumes = np.abs(volumes)
+        if volumes.any():
+            shift = volumes @ corners.sum(axis=1) / (4.0 * volumes.sum())
+            apex, corners = apex + shift, corners - shift
+            volumes = np.abs(np.linalg.det(corners)) / 6.0
     mass = float(volumes.sum())
     if mass == 0.0:
         return MassPart(0.0, np.zeros(3), np.zeros((3, 3)))
     sums = corners.sum(axis=1)
-    centre = volumes @ sums / (4.0 * mass)
+    centre = np.zeros(3) if how == "unsigned" else volumes @ sums / (4.0 * mass)
     # ∫ x xᵀ over a tetrahedron with one corner at the origin: V/20 (Σ c cᵀ + s sᵀ).
     spread = np.einsum("k,kai,kaj->ij", volumes, corners, corners)
     spread += np.einsum("k,ki,kj->ij", volumes, sums, sums)

@@ -34,9 +34,9 @@ from ..report import Report
 from ..sdf_includes import Includes
 from ..source import ModelFileError
 from ..xml import Element, parse_xml
-from .equalities import add_equality
+from .equalities import add_equality, add_tendon
 from .geoms import Assets, geom_inertia, geom_solid
-from .poses import IDENTITY, ORIENTATIONS, Placed, unit
+from .poses import IDENTITY, ORIENTATIONS, Placed, along_z, unit
 from .settings import Compiler, Defaults, flag
 
 __all__ = ["read_mjcf"]
@@ -45,7 +45,7 @@ __all__ = ["read_mjcf"]
 PROGRAMS = {"replicate", "composite", "flexcomp", "attach", "plugin", "flex"}
 #: What says how a model looks or is measured.
 SILENT = {"site", "camera", "light", "asset", "visual", "statistic", "size", "custom", "geom"}
-READ = {"compiler", "option", "default", "worldbody", "equality", "keyframe"}
+READ = {"compiler", "option", "default", "worldbody", "equality", "keyframe", "tendon"}
 HINGE, SLIDE, BALL, FREE = "hinge", "slide", "ball", "free"
 
 
@@ -75,6 +75,17 @@ class Reading:
     order: list[Hung] = field(default_factory=list)
     start: list[float] = field(default_factory=list)
     scale: float = 1.0
+    sites: dict[str, tuple[str, Placed]] = field(default_factory=dict)
+
+    def site(self, name: str, element: Element) -> tuple[str, Placed]:
+        """Body of the model that a site is on, and its frame there."""
+        if name not in self.sites:
+            raise element.error(f"there is no site {name!r}")
+        return self.sites[name]
+
+    def poses_of(self, body: str) -> Placed:
+        """Frame of a body of the model in the world, at the start."""
+        return self.poses[body] @ self.frames[body].inverse()
 
     def frame_of(self, body: str, element: Element) -> tuple[str, Placed]:
         """Body of the model, and MuJoCo's frame in it."""
@@ -135,6 +146,13 @@ def read_mjcf(
     for group in root.all("equality"):
         for element in group.children:
             add_equality(defaults.applied(element, None), reading)
+    for group in root.all("tendon"):
+        for element in group.children:
+            tag = "tendon"
+            usual = Element(tag, element.attributes, element.line, element.file, element.children)
+            merged = defaults.applied(usual, None)
+            merged.tag = element.tag
+            add_tendon(merged, reading)
     try:
         model = builder.build()
     except (TypeError, ValueError) as error:
@@ -201,7 +219,7 @@ def _children(body: Element, reading: Reading, around: str | None, pose: Placed)
         if child.tag == "frame":
             inner = pose @ _pose(child, reading)
             yield from _children(child, reading, child.text("childclass", around or "main"), inner)
-        elif child.tag in ("body", "joint", "freejoint", "geom", "inertial"):
+        elif child.tag in ("body", "joint", "freejoint", "geom", "inertial", "site"):
             yield child, around, pose
 
 
@@ -383,8 +401,12 @@ def _mass_of(body: Element, inside: list[Any], reading: Reading) -> tuple[float,
 
 
 def _dress(own: str, inside: list[Any], reading: Reading) -> None:
-    """Let a body look as its geoms do."""
+    """Let a body look as its geoms do, and note where its sites are."""
     for child, kind, pose in inside:
+        if child.tag == "site" and "name" in child.attributes:
+            site = reading.defaults.applied(child, kind)
+            at = reading.frames[own] @ pose @ _site_pose(site, reading)
+            reading.sites[child.text("name")] = own, at
         if child.tag != "geom":
             continue
         geom = reading.defaults.applied(child, kind)
@@ -393,6 +415,13 @@ def _dress(own: str, inside: list[Any], reading: Reading) -> None:
             shape, size, place, colour, mesh = solid
             at = (reading.frames[own] @ place).plucker()
             reading.builder.add_solid(own, shape, size, at, colour, **mesh)
+
+
+def _site_pose(site: Element, reading: Reading) -> Placed:
+    if "fromto" not in site.attributes:
+        return _pose(site, reading)
+    ends = np.array(site.numbers("fromto", 6, None)).reshape(2, 3)
+    return Placed(along_z(unit(site, "fromto", list(ends[0] - ends[1]))), ends.mean(axis=0))
 
 
 def _masses(body: Element, reading: Reading, around: str | None) -> float:

@@ -13,7 +13,10 @@ trimesh = pytest.importorskip("trimesh")
 
 
 def ring():
-    mesh = trimesh.creation.torus(0.5, 0.1)
+    """A ring with a box beside it: neither convex nor seen whole from its middle."""
+    beside = trimesh.creation.box((0.3, 0.2, 0.5))
+    beside.apply_translation((1.2, 0.4, 0.1))
+    mesh = trimesh.util.concatenate([trimesh.creation.torus(0.5, 0.1), beside])
     mesh.apply_transform(trimesh.transformations.euler_matrix(0.3, 0.5, 0.7))
     mesh.apply_translation((0.3, -0.2, 1.0))
     return mesh
