@@ -341,7 +341,7 @@ def test_tables_have_names_and_units(tmp_path):
         assert data.attrs["method"] == solution.method
     table = pd.read_csv(solution.export(tmp_path / "run.csv"), index_col="t")
     assert np.array_equal(table["arm.angle"], solution.y[0])
-    with pytest.raises(ValueError, match="ends in [.]parquet"):
+    with pytest.raises(ValueError, match=r"ends in \.parquet"):
         solution.export(tmp_path / "run.xlsx")
     twins = solve(problem.with_(state_names=("a", "a")))
     with pytest.raises(ValueError, match="two states are called 'a'"):
