@@ -85,7 +85,7 @@ def engine_for(tableau: Tableau, problem: IVP, options: Options) -> Engine:
                 f"need a stiffly accurate method of stage order 2 (its stage order is "
                 f"{stage_order}); use RADAU5"
             )
-    parts = (id(problem.jac), id(problem.mass), id(problem.jac_sparsity))
+    parts = (id(problem.jac), id(problem.mass), id(problem.jac_sparsity), options.linear)
     return ImplicitEngine.reused(
         (tableau, id(tableau.dense), options.rtol, *parts),
         problem,
@@ -248,6 +248,11 @@ class ImplicitEngine(Engine):
         options.atol = options.atol * self._atol_factor
         super().rebind(problem, options)
         self.state.rtol = self._rtol_used
+
+    @property
+    def linear_solver(self) -> str:  # type: ignore[override]
+        """How linear systems are solved, in words."""
+        return "dense LU" if self.algebra is None else self.algebra.description
 
     @property
     def is_fully_coupled(self) -> bool:
