@@ -18,8 +18,6 @@ from .hybrid import Hybrid
 from .manifold import Manifold
 from .methods.linear import check_linear, linear_choice
 from .methods.names import bound, chosen_method, method_name
-from .methods.precise import exact_numbers, solve_precisely
-from .methods.taylor import Taylor
 from .options import (
     SMALLEST_RTOL,
     check_rejects,
@@ -193,6 +191,9 @@ def solve(
     """
     check_choice(on_interrupt)
     if precision is not None:
+        from .methods.precise import solve_precisely
+        from .methods.taylor import Taylor
+
         refused = dict(
             tstops=tstops, dense_output=dense_output, events=events, jac=jac, args=args, mass=mass,
             jac_sparsity=jac_sparsity, index=index, project=project, nonnegative=nonnegative,
@@ -393,6 +394,8 @@ def _for_many_digits(
         if not (value is None or value is False or (isinstance(value, tuple) and value == ()))
     ]
     names += ["max_step"] * (max_step != np.inf) + ["min_step"] * (min_step != 0)
+    from .methods.precise import exact_numbers
+
     asked: dict[str, Any] = {}
     if y0 is not None:
         asked["y0"] = exact_numbers(y0)

@@ -99,6 +99,7 @@ from .dynamics.motion import (
 )
 from .elements import (
     PID,
+    BearingFriction,
     BristleFriction,
     Bushing,
     DCMotor,
@@ -167,6 +168,7 @@ __all__ = [
     "AssemblyError",
     "Ball",
     "BaseParameters",
+    "BearingFriction",
     "Body",
     "Bowl",
     "BoxCorners",
@@ -321,6 +323,7 @@ __all__ = [
     "energy_ledger",
     "export_fmu",
     "factor",
+    "file_events",
     "floating_equation",
     "floating_forward_dynamics",
     "floating_hybrid_dynamics",
@@ -485,6 +488,7 @@ _LATER = {
     "dyads": "algebra.subspaces",
     "energy_ledger": "runs.observing.ledger",
     "export_fmu": "runs.fmi",
+    "file_events": "runs.observing.file_events",
     "floating_equation": "dynamics.book.floating",
     "floating_forward_dynamics": "dynamics.book.floating",
     "floating_hybrid_dynamics": "dynamics.book.floating",
