@@ -37,6 +37,7 @@ KINDS = {
     "splitting": ("splitting",),
     "nystrom": ("Nyström",),
     "partitioned": ("partitioned",),
+    "imex": ("IMEX",),
 }
 Scheme = Entry | further.Scheme
 

@@ -174,8 +174,8 @@ def _nystrom(name: str, data: dict[str, Any]) -> Nystrom:
 
 def _additive(name: str, data: dict[str, Any]) -> Additive:
     if "halves" in data:
-        halves = [get_tableau(half) for half in data["halves"]]
-        return Additive(*halves, name, data["reference"])
+        first, second = (get_tableau(half) for half in data["halves"])
+        return Additive(first, second, name, data["reference"])
     read = _reader(data)
     b_hat = read("b_hat")
     explicit = Tableau(read("explicit"), read("b"), b_hat=b_hat, name=f"{name}, explicit part")

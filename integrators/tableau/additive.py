@@ -3,7 +3,7 @@
     Yᵢ = y + h Σⱼ (aᴱᵢⱼ f_E(Yⱼ) + aᴵᵢⱼ f_I(Yⱼ)),      y₊ = y + h Σᵢ (bᴱᵢ f_E(Yᵢ) + bᴵᵢ f_I(Yᵢ))
 
 Each half is a tableau; together they have an order only if the *coupled* conditions hold, those of
-all trees of two colours (:cite:`kennedy2003`). The colour of a vertex says which half it belongs to.
+all trees of two colours (:cite:`kennedy2003`). The colour of a vertex says which half it is of.
 """
 
 from __future__ import annotations
@@ -199,7 +199,9 @@ class _Search:
 
     def __init__(self, method: Additive, order: int) -> None:
         self.order, self.gamma = order, method.gamma
-        self.trees = [t for n in range(1, order + 1) for root in (E, I) for t in TREES.trees(n, root)]
+        self.trees = [
+            t for n in range(1, order + 1) for root in (E, I) for t in TREES.trees(n, root)
+        ]
         self.place = {tree: i for i, tree in enumerate(self.trees)}
         self.orders = np.array([TREES.order(tree) for tree in self.trees])
         self.roots = np.array([tree[0] for tree in self.trees])
@@ -236,9 +238,10 @@ class _Search:
             g = np.vstack([g, np.zeros((2, g.shape[1]))])
         full = [np.zeros((len(nodes), len(self.rows))) for _ in range(2)]
         for table, known in zip(full, (points, slopes)):
-            for row, weights in zip(table, known):
-                row[: len(weights)] = weights
-        return Extension(reached, np.array(nodes), *full, np.ascontiguousarray(self._expanded(g)))
+            for row, given in zip(table, known):
+                row[: len(given)] = given
+        weights = np.ascontiguousarray(self._expanded(g))
+        return Extension(reached, np.array(nodes), full[0], full[1], weights)
 
     def _further(self, u: Array, du: Array) -> tuple[Array, Array]:
         """φ of h f_E and h f_I at further stages, for all candidates at once."""
