@@ -455,7 +455,9 @@ def _add_model(commands: Any, shared: argparse.ArgumentParser) -> None:
         help="what to do about data that cannot be: refuse, keep, or mend them",
     )
     parser.add_argument(
-        "--convert", metavar="FILE", help="write the model as .toml, .json, .urdf or .xml (MJCF)"
+        "--convert",
+        metavar="FILE",
+        help="write it as .toml, .json, .urdf, .xml (MJCF) or .fmu (FMI 3)",
     )
     parser.add_argument(
         "--check", action="store_true",

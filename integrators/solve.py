@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import IntegrationInterrupted, check_choice, pass_on
 from .hybrid import Hybrid
 from .manifold import Manifold
+from .methods.linear import check_linear, linear_choice
 from .methods.names import bound, chosen_method, method_name
 from .options import (
     SMALLEST_RTOL,
@@ -75,6 +76,9 @@ def solve(
     on_interrupt: str = "raise",
     args: Any = None,
     vectorized: bool = False,
+    linear_solver: str | None = None,
+    preconditioner: Any = "auto",
+    bandwidth: Any = None,
 ) -> Solution:
     """Solve an initial value problem.
 
@@ -154,6 +158,18 @@ def solve(
         As in SciPy's ``solve_ivp``: f, jac and events are called as ``f(t, y, *args)``; whether f
         could take several states at once makes no difference here. New programs use ``params``,
         which traced functions know as well.
+    linear_solver
+        How an implicit method solves its linear systems: "dense", "band", "sparse" (LU) or "gmres";
+        by default what is fastest for the size and the pattern of the Jacobian. The pattern is that
+        of ``jac_sparsity``, of a sparse ``jac``, of a traced f; else f is probed for it.
+        ``Solution.linear_solver`` tells what was done; see ``docs/large.md``.
+    preconditioner
+        For "gmres": "ilu" (the default where the pattern is known), "band", None,
+        :class:`BlockJacobi`, :class:`BandedPart`, or a function ``(t, y, gamma)`` that returns a
+        function r → z with (M − γ ∂f/∂y) z ≈ r.
+    bandwidth
+        (lower, upper), the diagonals of the Jacobian below and above the main one that are not
+        zero: in place of ``jac_sparsity``.
 
     Returns
     -------
@@ -172,6 +188,7 @@ def solve(
         raise ValueError(f"check must be 'global' or None, got {check!r}")
     if args is not None:
         problem, jac, events = with_args(args, problem, jac, events, params)
+    linear = linear_choice(linear_solver, preconditioner, bandwidth)
     changes = {
         "params": params,
         "jac": jac,
@@ -188,7 +205,11 @@ def solve(
         """How the run is done, for other runs on its behalf."""
         own = dict(method=method, step=step, rtol=rtol, atol=atol, tstops=tstops, norm=norm)
         steps = dict(controller=controller, max_step=max_step, max_steps=max_steps)
-        return {**own, **steps, **others}
+        systems = {}
+        if linear is not None:
+            systems = dict(linear_solver=linear_solver, bandwidth=bandwidth)
+            systems["preconditioner"] = preconditioner
+        return {**own, **steps, **systems, **others}
 
     def again(factor: float, times: NDArray[np.float64]) -> Solution:
         finer = {
@@ -264,12 +285,14 @@ def solve(
         dense_output,
         output_times,
         may_end_early=len(ivp.events) > 0 or callback is not None,
+        linear=linear,
     )
     if ivp.schedule is not None:
         tstops = [*np.atleast_1d(tstops), *np.ravel(ivp.schedule.times(*ivp.t_span))]
     stops = stops_of(tstops, ivp.t_span)
     first = first_step_length(first_step, ivp.t_span, options)
     engine = bound(chosen, ivp, options)
+    check_linear(linear, engine.linear_solver, method_name(method))
     if ivp.nonnegative.size:
         check_rejects(engine, options, method_name(method))
     run = Run(engine, ivp, output_times, stops, dense_output, callback, progress)

@@ -141,6 +141,8 @@ class Solution:
         ``status >= 0``.
     error_estimate : str
         How local errors were estimated.
+    linear_solver : str
+        How the linear systems of an implicit method were solved, and where the Jacobian came from.
     method, problem
         What was solved, and how. A saved or pickled solution keeps only the problem's name.
     dense_order : int
@@ -186,6 +188,7 @@ class Solution:
         message: str = "",
         h: NDArray[np.float64] | None = None,
         error_estimate: str = "",
+        linear_solver: str = "",
         method: str = "",
         dense_order: int = 0,
         problem: Any = None,
@@ -214,6 +217,7 @@ class Solution:
         self.h = np.zeros(0) if h is None else h
         self.error_estimate, self.method, self.dense_order = error_estimate, method, dense_order
         self.problem, self.exception = problem, exception
+        self.linear_solver = linear_solver
         if reached is None and t.size:
             reached = float(t[-1]), y[:, -1]
         self.reached = reached
@@ -424,6 +428,8 @@ class Solution:
         if self.modes:
             header["modes"], arrays["modes_t"] = written(self.modes)
             header["event_names"] = [list(map(written_key, name)) for name in self.event_names]
+        if self.linear_solver:
+            header["linear_solver"] = self.linear_solver
         if self.phases:
             header["phases"] = written_phases(self.phases)
         solution_file.write(path, arrays, header)

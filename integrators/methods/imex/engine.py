@@ -58,7 +58,7 @@ def engine_for(method: Additive, problem: IVP, options: Options) -> Engine:
             "them, or a fixed step=h"
         )
     return AdditiveEngine.reused(
-        (method, id(problem.f), id(problem.f.jac), options.rtol),
+        (method, id(problem.f), id(problem.f.jac), options.rtol, options.linear),
         problem,
         options,
         lambda: AdditiveEngine(method, problem, options),
@@ -130,6 +130,11 @@ class AdditiveEngine(Engine):
             state.extra_stages = len(self.extension.nodes)
             self.dense_order = self.extension.order
             self.degree = self.extension.weights.shape[1]
+
+    @property
+    def linear_solver(self) -> str:  # type: ignore[override]
+        """How linear systems are solved, in words."""
+        return "dense LU" if self.algebra is None else self.algebra.description
 
     def _kernels(self) -> tuple[Any, ...]:
         return TwoParts, imex_step, imex_accept, imex_dense, nothing
