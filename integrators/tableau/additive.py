@@ -25,9 +25,9 @@ from .extension import (
     MOST_FURTHER,
     POINTS,
     Extension,
-    _in_legendre,
     _legendre,
     _rising,
+    in_legendre,
 )
 from .tableau import Tableau
 
@@ -263,7 +263,7 @@ class _Search:
         right = np.zeros((order + 1, order - 1))
         for n in range(2, order + 1):
             rest = (theta**n - theta) // (theta * (1 - theta))
-            right[n] = _in_legendre(rest(POINTS), order - 1)
+            right[n] = in_legendre(rest(POINTS), order - 1)
         return (self.rows / self.exact)[:, wanted].T, right[self.orders[wanted]]
 
     def _solve(self, order: int) -> Array | None:
@@ -295,7 +295,7 @@ class _Search:
         """Coefficients of b(θ)/θ in Legendre's polynomials."""
         values = (1 - POINTS) * (g @ _legendre(POINTS, g.shape[1]))
         values[: len(self.step)] += self.step[:, None]
-        return _in_legendre(values, 1 + g.shape[1])
+        return in_legendre(values, 1 + g.shape[1])
 
     def _at(self, g: Array, theta: Array) -> tuple[Array, Array]:
         """Weights of u and of u' at some θ."""
