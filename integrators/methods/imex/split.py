@@ -32,7 +32,7 @@ class Split:
     >>> from integrators import solve
     >>> f = Split(lambda t, y: np.cos(t) + 0 * y, lambda t, y: -1000.0 * y)
     >>> sol = solve(f, (0, 1), [1.0], method="ARK324IMEX")
-    >>> sol.success, abs(sol.y[0, -1] - (1000 * np.cos(1) + np.sin(1)) / 1000001) < 1e-6
+    >>> sol.success, bool(abs(sol.y[0, -1] - (1000 * np.cos(1) + np.sin(1)) / 1000001) < 1e-6)
     (True, True)
     """
 
