@@ -230,7 +230,7 @@ def _parser() -> _Parser:
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_compare(commands, shared)
-    studies.add_converge(commands, shared)
+    studies.add_converge(commands, shared, mechanisms.converge_mechanism)
     studies.add_workprecision(commands, shared)
     _add_methods(commands, shared)
     _add_problems(commands, shared)
