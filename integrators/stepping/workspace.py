@@ -113,6 +113,8 @@ class Implicit(Workspace, begins_as=Steps):
         "extra_A": "f2",  # … weights of their states …
         "extra_start": "f2",  # … and of first guesses of their increments
         "plain_P": "f2",  # dense output without them
+        "inside_value": "f1",  # weights of increments in the state where the defect is looked at …
+        "inside_slope": "f1",  # … and in h times its slope; see runge_kutta.inside
         "W_last": "f2",  # increments of the previous step …
         "lagrange": "f2",  # … and the polynomials ℓⱼ(θ) through them, coefficients of θᵏ
         "predictor": "f2",  # DIRK: weights of earlier stages where a stage's iteration starts
@@ -272,6 +274,7 @@ class Lanes(Workspace):
         "again": "a",
         "further": "a",
         "newton_tolerances": "f1",  # by run, or one for all
+        "inside_weights": "f1",
         "newton": "f2",  # the next are views of it
         "prepared": "f2",
         "iterated": "f2",
