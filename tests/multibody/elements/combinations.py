@@ -80,16 +80,16 @@ def check(seed, traced=True):
     close("FD_x", mb.FD_x(model, x, t=c.t), problem.rhs(c.t, x), 1e-8)
 
     times = np.linspace(*span, 17)  # enough for the work to be known
-    options = {"rtol": 1e-9, "atol": 1e-11, "t_eval": times}
-    run = solve(problem, method="DOP853", **options)
+    options = {"method": "DOP853", "rtol": 1e-9, "atol": 1e-11}
+    run = solve(problem, t_eval=times, **options)
     assert run.success, run.message
     books = mb.energy_ledger(model, run)
     size = 1.0 + np.abs(books.energy).max() + sum(np.abs(w).max() for w in books.work.values())
     close("books", books.balance / size, 0.0, 1e-6 + 4.0 * books.quadrature_error.max() / size)
 
     if traced:
-        many = solve_many(problem, np.array([x, x]), method="DOP853", **options)
-        close("lanes", many.y[1, :, -1], run.y[:, -1], 1e-7)
+        many = solve_many(problem, np.array([x, x]), **options)
+        close("lanes", many.y[1], run.y[:, -1], 1e-7)
     if bonds:
         name, method = FORMULATIONS[int(rng.integers(len(FORMULATIONS)))]
         other = mb.as_dae(model, q, c.v, span, formulation=name, traced=traced or None)
