@@ -17,6 +17,7 @@ from ..manifold import kept, lost
 from ..notebook_html import solution_table
 from ..stepping.state import Status
 from . import solution_file
+from .exported import as_dataframe, as_xarray, export, names_of
 from .hybrid.modes import ModeInterval, key_of, stays, totals, written, written_key
 from .phases import Phase, named, phases_of, written_phases
 from .quality import Quality
@@ -344,8 +345,8 @@ class Solution:
     # ------------------------------------------------------------ other containers
 
     def names(self) -> list[str]:
-        """Names of the components, y0, y1, …"""
-        return [f"y{i}" for i in range(self.y.shape[0])]
+        """Names of the components: the problem's ``state_names``, else y0, y1, …"""
+        return names_of(self)
 
     def plot(self, components: Any = None, ax: Any = None, *, steps: bool = False) -> Any:
         """Draw components over time; returns matplotlib's axes.
@@ -372,27 +373,19 @@ class Solution:
         return pictures.solution(self, components, ax, steps=steps)
 
     def to_dataframe(self) -> Any:
-        """Return a pandas DataFrame indexed by t, a column for each component."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise ImportError("to_dataframe needs pandas: pip install pandas") from None
-        return pd.DataFrame(self.y.T, index=pd.Index(self.t, name="t"), columns=self.names())
+        """Return a pandas DataFrame indexed by t, a column for each state; attrs has units."""
+        return as_dataframe(self)
 
     def to_xarray(self) -> Any:
-        """Return an xarray DataArray with dimensions component and t."""
-        try:
-            import xarray as xr
-        except ImportError:
-            raise ImportError("to_xarray needs xarray: pip install xarray") from None
-        attributes = {"method": self.method, "status": self.status.name, "message": self.message}
-        return xr.DataArray(
-            self.y,
-            dims=("component", "t"),
-            coords={"component": self.names(), "t": self.t},
-            name=getattr(self.problem, "name", "") or "y",
-            attrs=attributes,
-        )
+        """Return an xarray DataArray with dimensions component and t, and units beside names."""
+        return as_xarray(self)
+
+    def export(self, path: str | Path) -> Path:
+        """Write times and states as a table, with names and units: .parquet, .nc or .csv.
+
+        Parquet needs pandas and pyarrow, NetCDF xarray (all in the extra ``study``).
+        """
+        return export(self, path)
 
     def save(self, path: str | Path) -> Path:
         """Write everything but the problem's functions to one ``.npz`` file, bit for bit."""
