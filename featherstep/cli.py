@@ -44,7 +44,7 @@ __all__ = ["main"]
 
 METHOD_KINDS = [
     *("explicit", "implicit", "dirk", "sdirk", "esdirk", "fully-implicit"),
-    *("rosenbrock", "splitting", "nystrom", "partitioned"),
+    *("rosenbrock", "splitting", "nystrom", "partitioned", "imex"),
 ]
 
 
@@ -375,6 +375,7 @@ def _add_methods(commands: Any, shared: argparse.ArgumentParser) -> None:
               splitting        symplectic, for separable problems y = (q, v)
               nystrom          for q'' = g(t, q)
               partitioned      Lobatto IIIA–IIIB, symplectic for every Hamiltonian
+              imex             additive, for f = f_E + f_I
 
             stability: A (A-stable), L (A-stable and R(∞) = 0), B (algebraically stable),
             symplectic.
