@@ -97,7 +97,8 @@ def solve(
         "RadauVariable", "BDF", "NDF" or "Adams" (multistep with variable order: :class:`BDF`,
         :class:`Adams`), "Rodas5P", "ROS34PW2" and their like (:class:`Rosenbrock`), "Taylor",
         "StormerVerlet", "KahanLi8", "DPRKN6" and their like for y = (q, v) (:class:`Splitting`,
-        :class:`Nystrom`, :class:`Partitioned`), "RKMK4" and its like for a problem with a manifold
+        :class:`Nystrom`, :class:`Partitioned`), "ARK436IMEX" and its like for f = f_E + f_I
+        (:class:`Split`, :class:`Additive`), "RKMK4" and its like for a problem with a manifold
         (:class:`MuntheKaas`), "AB3", "BDF2" and other multistep methods (:class:`Multistep`) with
         a fixed step, a :class:`Tableau` or the name of a file with one, an object with a
         ``step`` method (:class:`Method`), a ``scipy.integrate.OdeSolver`` class or "scipy:LSODA",
