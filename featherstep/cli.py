@@ -10,11 +10,13 @@ import argparse
 import difflib
 import os
 import re
+import shlex
 import sys
 import traceback
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from .invocation import command_line
 from .lab.command import add_lab
 from .mechanism_study import command as mechanisms
 from .method_figures import add_report, add_stability
@@ -40,6 +42,9 @@ from .study.command import add_study
 __all__ = ["main"]
 
 
+METHOD_KINDS = ["explicit", "implicit", "dirk", "sdirk", "esdirk", "fully-implicit", "rosenbrock"]
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
@@ -48,7 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv
         Arguments without the program's name; those of the process by default.
     """
-    debug = "--debug" in (sys.argv[1:] if argv is None else argv)
+    given = sys.argv[1:] if argv is None else list(argv)
+    debug = "--debug" in given
+    command_line.set(shlex.join(["featherstep", *given]))
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal without Greek letters gets "?"
             stream.reconfigure(errors="replace")
@@ -361,6 +368,7 @@ def _add_methods(commands: Any, shared: argparse.ArgumentParser) -> None:
               esdirk           … after an explicit first stage
               fully-implicit   Gauss, Radau, Lobatto
               implicit         all that are not explicit
+              rosenbrock       Rosenbrock and W-methods
 
             stability: A (A-stable), L (A-stable and R(∞) = 0), B (algebraically stable),
             symplectic.
@@ -368,10 +376,10 @@ def _add_methods(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--kind",
-        choices=["explicit", "implicit", "dirk", "sdirk", "esdirk", "fully-implicit"],
+        choices=METHOD_KINDS,
         type=str.lower,
         metavar="CLASS",
-        help="explicit, implicit, dirk, sdirk, esdirk, fully-implicit",
+        help=", ".join(METHOD_KINDS),
     )
     parser.add_argument("--order", metavar="N", type=int, help="of exactly this order")
     parser.add_argument("--min-order", metavar="N", type=int, help="of at least this order")
@@ -424,6 +432,7 @@ def _add_model(commands: Any, shared: argparse.ArgumentParser) -> None:
               featherstep model robot.sdf --root fixed --policy strict
               featherstep model world.sdf --includes models --json
               featherstep model robot.sdf --convert robot.toml
+              featherstep model robot.urdf --check --picture robot.html
         """),
     )
     parser.add_argument("file", metavar="FILE", help="its ending says what it is")
@@ -438,7 +447,17 @@ def _add_model(commands: Any, shared: argparse.ArgumentParser) -> None:
         default="warn",
         help="what to do about data that cannot be: refuse, keep, or mend them",
     )
-    parser.add_argument("--convert", metavar="FILE", help="write the model as .toml or .json")
+    parser.add_argument(
+        "--convert", metavar="FILE", help="write the model as .toml, .json, .urdf or .xml (MJCF)"
+    )
+    parser.add_argument(
+        "--check", action="store_true",
+        help="compare with what Pinocchio and MuJoCo make of the file, where installed",
+    )  # fmt: skip
+    parser.add_argument(
+        "--picture", metavar="FILE", help="the mechanism at its start: .html (in space), .png, .svg"
+    )
+    parser.add_argument("--meshes", metavar="FOLDER", help="where meshes may be, for the picture")
     parser.add_argument("--json", action="store_true", help="print JSON in place of text")
     parser.set_defaults(run=_model, debug=False)
 

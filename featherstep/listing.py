@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from integrators import Tableau, catalogue, problems
-from integrators.catalogue import Entry as Scheme
+from integrators.catalogue import Entry, further
 from integrators.docstrings import documentation
 from integrators.problems import Entry as Problem
 from integrators.tableau import MAX_ORDER
@@ -33,7 +33,9 @@ KINDS = {
     "sdirk": ("SDIRK",),
     "esdirk": ("ESDIRK",),
     "fully-implicit": ("fully implicit",),
+    "rosenbrock": ("Rosenbrock",),
 }
+Scheme = Entry | further.Scheme
 
 
 # -------------------------------------------------------------------- methods
@@ -42,10 +44,14 @@ KINDS = {
 def list_methods(arguments: argparse.Namespace) -> int:
     """Print the catalogue, or one scheme of it."""
     if arguments.show is not None:
+        found = further.find(arguments.show)
+        if found is not None:
+            return _show_further(found, arguments)
         return _show_method(catalogue.entry(arguments.show), arguments)
     if arguments.latex:
         raise ValueError("--latex needs a scheme: --show NAME --latex")
-    chosen = [e for e in catalogue.entries() if _wanted(e, arguments)]
+    known: list[Scheme] = [*catalogue.entries(), *further.entries()]
+    chosen = [e for e in known if _wanted(e, arguments)]
     records = [_scheme_record(e) for e in chosen]
     if as_data(records, arguments):
         return 0
@@ -112,7 +118,26 @@ def _scheme_record(e: Scheme) -> dict[str, Any]:
     }
 
 
-def _show_method(e: Scheme, arguments: argparse.Namespace) -> int:
+def _show_further(e: further.Scheme, arguments: argparse.Namespace) -> int:
+    """A scheme that is no tableau: what it is called, and what an analysis finds."""
+    from integrators import analysis
+
+    if arguments.latex or arguments.csv:
+        raise ValueError(f"{e.name} is no Butcher tableau; it is printed as text or --json")
+    if arguments.json:
+        sys.stdout.write(json.dumps(_scheme_record(e), indent=1, ensure_ascii=False) + "\n")
+        return 0
+    screen = Screen()
+    screen.say(f"{e.name}: {e.title}", "bold")
+    screen.say(citation(e.reference))
+    if e.aliases:
+        screen.say(f"also called {', '.join(e.aliases)}")
+    screen.say()
+    screen.say(str(analysis.report(e.method)))
+    return 0
+
+
+def _show_method(e: Entry, arguments: argparse.Namespace) -> int:
     tableau = e.tableau
     if arguments.latex:
         sys.stdout.write(tableau.to_latex() + "\n")
@@ -138,7 +163,7 @@ def _show_method(e: Scheme, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _properties(e: Scheme, tableau: Tableau) -> list[tuple[str, str]]:
+def _properties(e: Entry, tableau: Tableau) -> list[tuple[str, str]]:
     flags = {
         "first same as last": tableau.fsal,
         "stiffly accurate": tableau.is_stiffly_accurate,

@@ -82,7 +82,7 @@ def _report(arguments: argparse.Namespace) -> int:
         if several:
             figure = plot.stability_region(method).figure
         else:
-            figure = plot.report_figure(report)
+            figure = report.figure()
         _save(figure, arguments.plot)
     return 0
 

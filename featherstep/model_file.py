@@ -14,10 +14,15 @@ from multibody import AssemblyError, assemble, constraints, load_model, mobility
 from multibody.io import Report
 from multibody.model import Model
 
+from .model_check import check_file
+from .options import FAILURE, complain
 from .terminal import Screen
 
 __all__ = ["show_model"]
 
+#: Programs that read a file alike agree to this part of the largest entry.
+AGREE = 1e-9
+ROBOTS = (".urdf", ".sdf", ".xml")
 #: Gaps up to this size count as closed: rounding of the file's own digits is larger.
 CLOSED = 1e-9
 
@@ -29,17 +34,34 @@ def show_model(arguments: argparse.Namespace) -> int:
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     if arguments.limits:
         options["limits"] = True
+    drawn = arguments.picture is not None and arguments.picture.lower().endswith(".html")
+    if arguments.meshes is not None or (drawn and Path(arguments.file).suffix.lower() in ROBOTS):
+        options["meshes"] = arguments.meshes or True
     try:
         model = load_model(arguments.file, report=report, **options)
     except TypeError as error:  # an option that the format does not have
         raise ValueError(str(error)) from None
     if arguments.convert is not None:
-        save_model(model, arguments.convert)
+        lost = Report()
+        save_model(model, arguments.convert, report=lost)
         sys.stderr.write(f"wrote {arguments.convert}\n")
+        for remark in lost.remarks:
+            sys.stderr.write(f"  {remark}\n")
+    if arguments.picture is not None:
+        _picture(model, arguments.picture)
+        sys.stderr.write(f"wrote {arguments.picture}\n")
     facts = _facts(model)
+    checks = check_file(arguments.file, model) if arguments.check else []
+    if arguments.check and not checks:
+        raise ValueError(
+            "--check: neither Pinocchio nor MuJoCo is installed that reads such files; pip install "
+            "pin (URDF), or mujoco (URDF, MJCF)"
+        )
     if arguments.json:
         remarks = [vars(remark) for remark in report.remarks]
         data = {"file": str(Path(arguments.file)), **facts, "remarks": remarks}
+        if checks:
+            data["checks"] = [_plain(vars(check)) for check in checks]
         sys.stdout.write(json.dumps(data | {"gears": report.gears}, indent=2) + "\n")
         return 0
     screen = Screen()
@@ -51,10 +73,46 @@ def show_model(arguments: argparse.Namespace) -> int:
     for driven, by in report.gears.items():
         sums = " + ".join(f"{ratio:g} × {leader}" for leader, ratio in by.items())
         screen.say(f"{'gear':<13} {driven} = {sums}")
+    for check in checks:
+        said = check.problem or (
+            f"nq = {check.nq}, nv = {check.nv}, {check.mass:.6g} kg; H differs by "
+            f"{check.inertia:.1e}, inverse dynamics by {check.forces:.1e} of the largest entry"
+        )
+        screen.say(f"{check.peer:<13} {said}")
     if report:
         screen.say()
         screen.say(str(report))
+    if any(check.inertia > AGREE or check.forces > AGREE for check in checks):
+        return complain(f"the programs differ by more than {AGREE:g}", FAILURE, False)
     return 0
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    """Numbers that were not compared are null in JSON."""
+    return {
+        key: None if isinstance(value, float) and np.isnan(value) else value
+        for key, value in values.items()
+    }
+
+
+def _picture(model: Model, path: str) -> None:
+    """The start position: a page in three dimensions, or a stick figure."""
+    from types import SimpleNamespace
+
+    from multibody.pictures import animate, plot
+
+    q = model.neutral()
+    if model.bonds:
+        try:
+            q = assemble(model, q).q
+        except AssemblyError:
+            sys.stderr.write("featherstep: the loops do not close; shown is the neutral position\n")
+    if path.lower().endswith(".html"):
+        still = SimpleNamespace(t=np.zeros(1), y=np.append(q, np.zeros(model.nv))[:, None])
+        animate.save(model, still, path)
+        return
+    figure: Any = plot.stick_figure(model, q).figure
+    figure.savefig(path)
 
 
 def _facts(model: Model) -> dict[str, Any]:

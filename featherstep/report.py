@@ -1,8 +1,14 @@
-"""Reports in one HTML file: figures inside, tables that sort themselves, no network needed."""
+"""Reports in one HTML file: figures inside, tables that sort themselves, no network needed.
+
+A page says how it came about: the command, when there was one (:mod:`invocation`), versions,
+and the date.
+"""
 
 from __future__ import annotations
 
+import datetime
 import html
+import importlib.metadata
 import io
 import platform
 from collections.abc import Sequence
@@ -11,6 +17,8 @@ from typing import TYPE_CHECKING
 import featherstep
 from integrators.analysis.study.convergence import Convergence
 from integrators.analysis.study.work_precision import WorkPrecision
+
+from .invocation import command_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,21 +29,35 @@ STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 75rem; margin: 2rem auto;
        padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
-figure { margin: 1rem 0; } svg { max-width: 100%; height: auto; }
+figure { margin: 1rem 0; cursor: zoom-in; } svg { max-width: 100%; height: auto; }
+figure.zoomed { position: fixed; inset: 0; margin: 0; padding: 1rem; background: white; z-index: 1;
+                cursor: zoom-out; box-sizing: border-box; }
+figure.zoomed svg { width: 100%; height: 100%; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 1rem 0;
         display: block; overflow-x: auto; font-size: .9rem; }
 caption { caption-side: bottom; text-align: left; color: #666; padding-top: .4rem; }
-th { text-align: right; cursor: pointer; border-bottom: 2px solid #888; padding: .2rem .5rem; }
+th { text-align: right; cursor: pointer; border-bottom: 2px solid #888; padding: .2rem .5rem;
+     white-space: nowrap; }
+th.text { text-align: left; }
 th[aria-sort=ascending]::after { content: " \\25B2"; }
 th[aria-sort=descending]::after { content: " \\25BC"; }
 td { text-align: right; padding: .15rem .5rem; border-bottom: 1px solid #e4e4e4;
      white-space: nowrap; }
-td.text { text-align: left; }
+td.text { text-align: left; white-space: normal; overflow-wrap: break-word; }
+footer code { overflow-wrap: anywhere; }
 footer { color: #666; font-size: .85rem; margin-top: 3rem; }
 """
 
 # Click on a heading: sort by the values of that column, numbers as numbers; click again: reverse.
+# Click on a figure: it fills the window; click again, or press Escape: it goes back.
 SCRIPT = """
+for (const figure of document.querySelectorAll("figure")) {
+  figure.title = "click to enlarge";
+  figure.addEventListener("click", () => figure.classList.toggle("zoomed"));
+  window.addEventListener("keydown", event => {
+    if (event.key === "Escape") figure.classList.remove("zoomed");
+  });
+}
 for (const table of document.querySelectorAll("table")) {
   const body = table.tBodies[0];
   table.querySelectorAll("th").forEach((heading, column) => {
@@ -109,7 +131,6 @@ def html_page(title: str, lead: Sequence[str], sections: Sequence[str]) -> str:
     (True, False)
     """
     paragraphs = "\n".join(f"<p>{html.escape(text)}</p>" for text in lead if text)
-    made_by = f"featherstep {featherstep.__version__}, Python {platform.python_version()}"
     body = "\n".join(sections)
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -120,10 +141,24 @@ def html_page(title: str, lead: Sequence[str], sections: Sequence[str]) -> str:
 <h1>{html.escape(title)}</h1>
 {paragraphs}
 {body}
-<footer>{html.escape(made_by)}</footer>
+<footer>{_made_by()}</footer>
 <script>{SCRIPT}</script>
 </body></html>
 """
+
+
+def _made_by() -> str:
+    """Say by which command, with which versions, and when."""
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in ("numpy", "scipy")]
+    parts = [
+        f"featherstep {featherstep.__version__}",
+        f"Python {platform.python_version()}",
+        *versions,
+        datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
+    ]
+    command = command_line.get()
+    shown = f"<code>{html.escape(command)}</code><br>\n" if command else ""
+    return shown + html.escape(" · ".join(parts))
 
 
 def inline_svg(figure: Figure) -> str:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .methods.taylor import Taylor
     from .methods.user import Method
     from .stepwise import Stepwise, stepper
+    from .tableau.rosenbrock import Rosenbrock
     from .tracing import Traced, TracingError, traced, where
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "OrderCondition",
     "Phase",
     "Predictive",
+    "Rosenbrock",
     "Schedule",
     "Solution",
     "Status",
@@ -102,6 +104,7 @@ _LATER = {
     "fit": "analysis.study.fit",
     "solve_many": "many",
     "Phase": "runs.phases",
+    "Rosenbrock": "tableau.rosenbrock",
     "Stepwise": "stepwise",
     "stepper": "stepwise",
     "traced": "tracing",

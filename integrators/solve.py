@@ -91,7 +91,8 @@ def solve(
         on the way (``Solution.phases``). Or a name of the catalogue ("DOPRI5", "RADAU5", "Gauss4";
         SciPy's names work too),
         "RadauVariable", "BDF", "NDF" or "Adams" (multistep with variable order: :class:`BDF`,
-        :class:`Adams`), "Taylor", "RKMK4" and its like for a problem with a manifold
+        :class:`Adams`), "Rodas5P", "ROS34PW2" and their like (:class:`Rosenbrock`), "Taylor",
+        "RKMK4" and its like for a problem with a manifold
         (:class:`MuntheKaas`), "AB3", "BDF2" and other multistep methods (:class:`Multistep`) with
         a fixed step, a :class:`Tableau` or the name of a file with one, an object with a
         ``step`` method (:class:`Method`), a ``scipy.integrate.OdeSolver`` class or "scipy:LSODA",

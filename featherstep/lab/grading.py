@@ -9,8 +9,9 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,11 +21,14 @@ from integrators.analysis.study.tables import Column, Table
 from ..report import html_page, listed
 from .checks import assess
 from .definition import Lab
+from .notebook import handout
+from .nursery import Nursery
 from .submission import Submission, SubmissionError
 
 __all__ = ["Marks", "StudentMarks", "grade_file", "grade_folder"]
 
 SECONDS = 30.0  # for one submission, with all its checks
+SHARED = 3  # submissions from which on the code of the hand-out is run once for all
 Told = Callable[[int, int, str], None]
 
 
@@ -179,9 +183,14 @@ def grade_folder(
         files += sorted(p for p in inner.iterdir() if p.suffix in (".ipynb", ".py"))[:1]
     if not files:
         raise ValueError(f"{root} has no notebooks and no Python files")
-    with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
+    # The nursery closes first: after Ctrl-C no thread waits for a submission.
+    with (
+        ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool,
+        _nursery(lab, files) as nursery,
+    ):
         found = []
-        for k, marks in enumerate(pool.map(lambda p: grade_file(p, lab, root, seconds), files)):
+        graded = pool.map(lambda p: grade_file(p, lab, root, seconds, nursery=nursery), files)
+        for k, marks in enumerate(graded):
             if report is not None:
                 report(k, len(files), marks.file)
             found.append(marks)
@@ -192,8 +201,24 @@ def grade_folder(
     return Marks(lab, sorted(found, key=lambda m: m.student.lower()))
 
 
+@contextmanager
+def _nursery(lab: Lab, files: list[Path]) -> Iterator[Nursery | None]:
+    """Load what the hand-out loads once, if there are enough submissions to share it."""
+    if not Nursery.available():
+        yield None
+        return
+    cells = handout(lab)["cells"] if len(files) >= SHARED else []
+    with Nursery([c["source"] for c in cells if c["cell_type"] == "code"]) as nursery:
+        yield nursery
+
+
 def grade_file(
-    path: Path, lab: Lab, root: Path, seconds: float, form: bool = False
+    path: Path,
+    lab: Lab,
+    root: Path,
+    seconds: float,
+    form: bool = False,
+    nursery: Nursery | None = None,
 ) -> StudentMarks:
     """Grade one submission; with ``form`` say only whether the answers are there."""
     own = path.stem if path.parent == root else path.parent.name
@@ -203,7 +228,7 @@ def grade_file(
     key = student if lab.students else ""  # one hand-out for all has the same numbers for all
     start = time.monotonic()
     try:
-        with Submission(path, seconds) as submission:
+        with Submission(path, seconds, nursery) as submission:
             marks.remarks += submission.errors
             marks.printed = submission.printed
             for name, task in lab.tasks.items():

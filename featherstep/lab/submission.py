@@ -24,11 +24,12 @@ from typing import Any
 
 import numpy as np
 
+from .nursery import Nursery
+
 __all__ = ["Submission", "SubmissionError", "code_cells"]
 
 MEMORY = 4 << 30  # bytes that a submission may take
 PRINTED = 4000  # characters of what it prints that are kept
-PRELOADED = ["numpy", "integrators", "integrators.analysis"]
 
 
 class SubmissionError(Exception):
@@ -64,35 +65,48 @@ class Submission:
         A notebook or a Python file.
     seconds
         Time limit for everything together.
+    nursery
+        The process to fork it from; without one it begins with one of its own.
     """
 
-    def __init__(self, path: Path, seconds: float = 30.0) -> None:
-        self.path, self.seconds = path, seconds
+    def __init__(self, path: Path, seconds: float = 30.0, nursery: Nursery | None = None) -> None:
+        self.path, self.seconds, self._nursery = path, seconds, nursery
+        self._own = nursery is None and Nursery.available()
         self.source = "\n".join(code_cells(path))
         self.errors: list[str] = []
         self.printed = ""
 
     def __enter__(self) -> Submission:
-        self._end = time.monotonic() + self.seconds
-        context = _context()
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(
-            target=_serve, args=(theirs, code_cells(self.path), self.path.name), daemon=True
-        )
-        self._process.start()
+        self._pipe, theirs = multiprocessing.Pipe()
+        if self._own:
+            self._nursery = Nursery()
+        if self._nursery is not None:
+            self._number = self._nursery.begin(theirs)
+        else:
+            context = multiprocessing.get_context("spawn")
+            self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
+            self._process.start()
         theirs.close()
+        self._end = time.monotonic() + self.seconds
         try:
+            self._send({"cells": code_cells(self.path)})
             first = self._receive()
         except SubmissionError:
             self.__exit__()
             raise
+        except OSError:
+            self.__exit__()
+            raise SubmissionError("its process could not be started") from None
         self.errors, self.printed = first["errors"], first["printed"]
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(OSError):
-            self._send({"ask": "end"})
-        self._pipe.close()
+        self._pipe.close()  # which ends it, if it listens
+        if self._nursery is not None:
+            self._nursery.end(self._number)
+            if self._own:
+                self._nursery.close()
+            return
         self._process.join(0.2)
         if self._process.is_alive():
             self._process.kill()
@@ -141,7 +155,6 @@ class Submission:
     def _receive(self) -> dict[str, Any]:
         try:
             if not self._pipe.poll(max(0.0, self._end - time.monotonic())):
-                self._process.kill()
                 raise SubmissionError(f"it took longer than {self.seconds:g} s and was ended")
             message = json.loads(self._pipe.recv_bytes(64 << 20))
         except (EOFError, OSError):
@@ -167,22 +180,14 @@ class Function:
         return np.asarray(found, dtype=float) if isinstance(found, list) else found
 
 
-def _context() -> Any:
-    """Fork from a process that has loaded the library once; else begin each anew."""
-    if "forkserver" in multiprocessing.get_all_start_methods():
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(PRELOADED)
-        return context
-    return multiprocessing.get_context("spawn")
-
-
 # -------------------------------------------------------------------- over there
 
 
-def _serve(pipe: Connection, cells: list[str], name: str) -> None:
-    """Run the cells, then answer questions until the end."""
+def _serve(pipe: Connection) -> None:
+    """Run the cells that the first message brings, then answer questions until the pipe closes."""
     _limit_memory()
     os.environ["MPLBACKEND"] = "Agg"
+    cells = json.loads(pipe.recv_bytes())["cells"]
     printed = io.StringIO()
     namespace: dict[str, Any] = {"__name__": "__main__"}
     send = _sender(pipe)
@@ -191,8 +196,9 @@ def _serve(pipe: Connection, cells: list[str], name: str) -> None:
         errors = [e for k, cell in enumerate(cells, 1) if (e := _executed(cell, k, namespace))]
         send({"errors": errors, "printed": printed.getvalue()[:PRINTED]})
         while True:
-            question = json.loads(pipe.recv_bytes())
-            if question.get("ask") == "end":
+            try:
+                question = json.loads(pipe.recv_bytes())
+            except EOFError:
                 return
             try:
                 send({"value": _answer(question, namespace, pipe, send)})

@@ -98,7 +98,8 @@ def _mechanism(arguments: argparse.Namespace, name: str) -> Mechanism:
     if Path(name).suffix.lower() in MODEL_FILES:
         if given:
             raise ValueError("--param is for mechanisms of the catalogue; edit the model file")
-        return find_mechanism(name)
+        page = getattr(arguments, "out", None) or ""
+        return find_mechanism(name, meshes=page.lower().endswith(".html"))
     entry = mechanisms.entry(name)
     known = list(inspect.signature(entry.build).parameters)
     for key in given:
@@ -390,10 +391,14 @@ def _simulate(arguments: argparse.Namespace) -> int:
                     f"baumgarte:T_stab=0.01; got {key!r}"
                 )
         options |= {"stabilise": name, **more}
-    solution = simulate(
-        model, what.q0, what.v0, t_end, tau=what.tau, method=method, fps=arguments.fps,
-        on_interrupt="return", record=record or None, **options,
-    )  # fmt: skip
+
+    def run(method: Any, record: Any = None) -> Any:
+        return simulate(
+            model, what.q0, what.v0, t_end, tau=what.tau, method=method, fps=arguments.fps,
+            on_interrupt="return", record=record, **options,
+        )  # fmt: skip
+
+    solution = run(method, record or None)
     states = states_of(model, solution)[1]
     q, v = states[: model.nq], states[model.nq :]
     seen = observe(model, solution.t, q, v, what.tau)
@@ -412,7 +417,12 @@ def _simulate(arguments: argparse.Namespace) -> int:
         save(simulation_figure(model, solution), arguments.plot)
         sys.stderr.write(f"wrote {arguments.plot}\n")
     if arguments.out is not None:
-        animate.save(model, solution, arguments.out, fps=min(arguments.fps, 30.0))
+        shown = {label: solution} | {
+            other: run(method) for other, method in map(resolve, arguments.against or ())
+        }
+        animate.save(
+            model, shown, arguments.out, fps=min(arguments.fps, 30.0), reactions=arguments.reactions
+        )
         sys.stderr.write(f"wrote {arguments.out}\n")
     if not solution.success:
         code = INTERRUPTED if solution.status.name == "INTERRUPTED" else FAILURE
@@ -495,6 +505,9 @@ def _number(text: str) -> float | str:
 def _check_outputs(arguments: argparse.Namespace) -> None:
     if arguments.out is not None and Path(arguments.out).suffix.lower() not in MOVIES:
         raise ValueError(f"--out needs a name ending in {', '.join(MOVIES)}, got {arguments.out}")
+    page = arguments.out is not None and Path(arguments.out).suffix.lower() == ".html"
+    if (arguments.against or arguments.reactions) and not page:
+        raise ValueError("--against and --reactions are shown in a page; add --out NAME.html")
     if arguments.plot is not None and Path(arguments.plot).suffix.lower() not in PICTURES:
         raise ValueError(
             f"--plot needs a name ending in {', '.join(PICTURES)}, got {arguments.plot}"
@@ -517,6 +530,7 @@ def add_simulate(commands: Any, shared: argparse.ArgumentParser) -> None:
         epilog=text_block("""
             examples:
               featherstep simulate double_pendulum --out double.html
+              featherstep simulate pendulum --method RK4 --step 0.1 --against Euler --out both.html
               featherstep simulate four_bar --t-end 3 --out four_bar.gif
               featherstep simulate bricard --method RADAU5 --rtol 1e-10
               featherstep simulate four_bar --stabilise baumgarte:T_stab=0.01 --plot curves.png
@@ -554,7 +568,16 @@ def add_simulate(commands: Any, shared: argparse.ArgumentParser) -> None:
         "--stabilise", metavar="S",
         help="how loops are kept closed: a formulation for explicit methods, baumgarte:T_stab=0.01",
     )  # fmt: skip
-    parser.add_argument("--out", metavar="FILE", help="an animation: .html, .gif or .mp4")
+    parser.add_argument(
+        "--out", metavar="FILE", help="an animation: .html (in three dimensions), .gif or .mp4"
+    )
+    parser.add_argument(
+        "--against", metavar="M", action="append",
+        help="another method, whose run is shown as a ghost in the page; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--reactions", action="store_true", help="show the forces in all joints in the page"
+    )
     parser.add_argument(
         "--plot", metavar="FILE", help="positions, velocities and energy (.png, .pdf, .svg)"
     )

@@ -36,6 +36,7 @@ from .table import Comparison, Row, verdict
 
 __all__ = ["Comparison", "Mechanism", "compare", "find_mechanism", "started"]
 
+WITH_MESHES = tuple(kind.ending for kind in FORMATS.values() if kind.root)
 MODEL_FILES = tuple(kind.ending for kind in FORMATS.values())
 TOLERANCES = (1e-6, 1e-9)
 ATOL_OVER_RTOL = 1e-3
@@ -78,7 +79,10 @@ class Mechanism:
 
 
 def find_mechanism(
-    mechanism: str | Path | Model | Entry, parameters: Mapping[str, Any] | None = None
+    mechanism: str | Path | Model | Entry,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    meshes: bool = False,
 ) -> Mechanism:
     """Return a mechanism with a start.
 
@@ -90,6 +94,8 @@ def find_mechanism(
         neutral position, or the nearest in which its loops are closed.
     parameters
         Of a mechanism of the catalogue.
+    meshes
+        Whether meshes that a robot's file names are read, for pictures.
 
     Examples
     --------
@@ -102,7 +108,8 @@ def find_mechanism(
     elif isinstance(mechanism, Path) or Path(str(mechanism)).suffix.lower() in MODEL_FILES:
         if not Path(str(mechanism)).is_file():
             raise ValueError(f"there is no model file {str(mechanism)!r}")
-        model = load_model(mechanism)  # type: ignore[arg-type]
+        drawn = meshes and Path(str(mechanism)).suffix.lower() in WITH_MESHES
+        model = load_model(mechanism, **({"meshes": True} if drawn else {}))  # type: ignore[arg-type]
         start = load_start(str(mechanism))
     else:
         listed = mechanism if isinstance(mechanism, Entry) else entry(mechanism)

@@ -13,10 +13,14 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
+import hashlib
 import importlib.util
 import platform
 import struct
 import sys
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -33,6 +37,7 @@ __all__ = [
     "initialised_llvm",
     "kernel_engine",
     "missing_symbols",
+    "shared_engine",
     "stands_alone",
     "symbols_from_outside",
 ]
@@ -42,6 +47,14 @@ KNOWN = sys.platform == "linux" and sys.byteorder == "little" and sys.maxsize > 
 
 #: Where code and constants can be kept together in memory.
 TOGETHER = sys.platform == "linux" and platform.machine() == "x86_64"
+
+#: How many pieces of code share an engine: the engine's own memory hardly counts then, and few
+#: pieces that nobody needs any more wait for the last one of their engine.
+SHARED = 16
+
+#: Bytes of the largest piece that shares one: a larger one, such as a step made for one function,
+#: should leave memory without waiting for others.
+LARGEST_SHARED = 4_096
 
 #: numba's part in reporting an exception, for kernels that run without numba.
 STAND_IN = """
@@ -116,31 +129,59 @@ def compiler_versions() -> str:
     )
 
 
-def engine_of(code: bytes, together: bool = False, stand_in: bytes | None = None) -> Any:
-    """Bring object code into memory; the engine returned owns it.
-
-    Parameters
-    ----------
-    code
-        Object code; what it needs from outside must exist.
-    together
-        Keep code and constants close to each other, for code with short addresses.
-    stand_in
-        More object code, for symbols that the first lacks.
-    """
+def _empty_engine(together: bool = False) -> Any:
     ll = initialised_llvm()
     machine = ll.Target.from_default_triple().create_target_machine()  # the engine owns it
-    engine = ll.create_mcjit_compiler(ll.parse_assembly(""), machine, use_lmm=together or None)
-    if stand_in is not None:
-        engine.add_object_file(ll.ObjectFileRef.from_data(stand_in))
-    engine.add_object_file(ll.ObjectFileRef.from_data(code))
+    return ll.create_mcjit_compiler(ll.parse_assembly(""), machine, use_lmm=together or None)
+
+
+def _add(engine: Any, *codes: bytes) -> Any:
+    for code in codes:
+        engine.add_object_file(initialised_llvm().ObjectFileRef.from_data(code))
     engine.finalize_object()
     return engine
 
 
+def engine_of(code: bytes, *more: bytes) -> Any:
+    """Bring object code into memory, with more for symbols that it lacks; the engine owns it."""
+    return _add(_empty_engine(), *more, code)
+
+
+@dataclass
+class _Filling:
+    """The engine that takes the next code, as long as somebody uses what it has."""
+
+    engine: Callable[[], Any] = lambda: None
+    holds: set[bytes] = field(default_factory=set)
+
+
+_filling = _Filling()
+
+
+def shared_engine(code: bytes) -> Any:
+    """Bring object code that stands alone into memory, in an engine with other such code.
+
+    An engine takes 50 kB for itself and a piece of code for a small function 14, so that the next
+    :data:`SHARED` small pieces share one; they leave memory together. Code and constants lie close
+    to each other, as short addresses need. What a piece defines must bear a name of its own. Not
+    to be called by two threads at once.
+    """
+    if len(code) > LARGEST_SHARED:
+        return _add(_empty_engine(together=True), code)
+    digest = hashlib.sha256(code).digest()
+    engine = _filling.engine()
+    if engine is not None and digest in _filling.holds:
+        return engine
+    if engine is None or len(_filling.holds) >= SHARED:
+        engine = _empty_engine(together=True)
+        _filling.engine, _filling.holds = weakref.ref(engine), set()
+    _filling.holds.add(digest)
+    return _add(engine, code)
+
+
 def kernel_engine(code: bytes) -> Any:
     """Bring the object code of a kernel that numba compiled into memory, without numba."""
-    return engine_of(code, stand_in=_stand_in())
+    return engine_of(code, _stand_in())
 
 
 @cache

@@ -10,6 +10,7 @@ from ..errors import suggest
 from ..problem import IVP
 from ..stepping.engine import Options, Stepper
 from ..tableau import Tableau
+from ..tableau.rosenbrock import Rosenbrock
 
 __all__ = ["bound", "chosen_method", "method_name", "named_method"]
 
@@ -51,6 +52,10 @@ def bound(method: Any, ivp: IVP, options: Options) -> Stepper:
         return assimulo_engine(method.split(":", 1)[1], ivp, options)
     if isinstance(method, Tableau):
         return _engine_for()(method, ivp, options)
+    if isinstance(method, Rosenbrock):
+        from .rosenbrock.engine import engine_for
+
+        return engine_for(method, ivp, options)
     if isinstance(method, type) and _is_scipy_solver(method):
         from .external.scipy import ScipyEngine
 
@@ -117,15 +122,17 @@ def named_method(name: str) -> Any:
 
         if (found := find_multistep(name)) is not None:
             return found
-    from ..catalogue import from_name_or_file
+    from ..catalogue import from_name_or_file, further
 
+    if (scheme := further.find(name)) is not None:
+        return scheme.method
     try:
         return from_name_or_file(name)
     except ValueError as error:
         if plain == "lsoda":
             other = "; method='auto' does what LSODA is for, 'scipy:LSODA' is SciPy's"
         else:
-            other = suggest(name, OTHERS)
+            other = suggest(name, [*OTHERS, *further.names()])
         raise ValueError(f"{error}{other}") from None if other else error
 
 

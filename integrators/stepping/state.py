@@ -121,6 +121,8 @@ class State(Record):
     jacobian_age: int  # accepted steps since it was evaluated
     constant_jacobian: int
     has_mass: int
+    keeps_matrix: int  # Rosenbrock methods: 1 if J may be one of an earlier step …
+    time_slope: int  # … and how ∂f/∂t is found, see methods.rosenbrock.step
     h_factored: float  # signed step for which the linear systems are factorised
     external_algebra: int  # 1: linear systems are solved by a Python callback
     coupling: int  # one of the COUPLING_… below

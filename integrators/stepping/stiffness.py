@@ -23,12 +23,16 @@ __all__ = ["watch_explicit", "watch_implicit"]
 
 NEAR = 0.8  # of the boundary: steps beyond are taken for limited by it
 CALM = 4  # so many steps in a row that are not say that it has passed
+SELDOM = 16  # a run that only tells at its end looks at one step of so many, until one was limited
 
 
 @kernel
 def watch_explicit(w, h):
     """After an accepted step of an explicit method with a stage at its end."""
     if w.watch_stiffness == 0 or w.stiff_stage < 0:
+        return
+    if w.watch_stiffness == 1 and w.stiff_steps == 0 and w.nsteps % SELDOM > 1:
+        w.have_start = 0  # to look takes two steps in a row, and a fifth of a small step's time
         return
     if w.have_start == 1 and w.f0_known == 1:
         radius = quotient_of_distances(w)

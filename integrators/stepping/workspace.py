@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ..kernels.record import Record
 from ..kernels.workspace import Workspace
 from .control import Control
 from .state import State
 
-__all__ = ["Common", "Custom", "Explicit", "Implicit", "Lanes", "Multivalue", "Series", "Steps"]
+__all__ = [
+    "Common",
+    "Custom",
+    "Explicit",
+    "Implicit",
+    "Lanes",
+    "LinearlyImplicit",
+    "Multivalue",
+    "Series",
+    "Steps",
+    "empty_fields",
+]
 
 SHARED: dict[str, Any] = {
     "attempt": "a",  # the method's kernels, see integrators.stepping.loop
@@ -141,6 +154,20 @@ class Multivalue(Workspace, begins_as=Steps):
         "gauss_c": "f1",  # nodes and weights of a quadrature
         "gauss_b": "f1",
         "kappa": "f1",  # of the numerical differentiation formulas, by order
+    }
+
+
+class LinearlyImplicit(Workspace, begins_as=Steps):
+    """Arrays of a Rosenbrock method; those of its matrices as above, K holds the u = Γk."""
+
+    FIELDS: ClassVar[dict[str, Any]] = {
+        **Implicit.FIELDS,
+        "f_by_t": "a",  # ∂f/∂t, if there is machine code for it …
+        "f_t": "f1",  # … and its value at the start of the step
+        "C": "f2",  # weights of earlier stages on the right-hand sides …
+        "d": "f1",  # … and of ∂f/∂t
+        "slope": "f1",  # f at a stage
+        "repeats": "i1",  # 1 for a stage whose f is that of the stage before
     }
 
 
@@ -283,4 +310,14 @@ class Custom(Workspace, begins_as=Steps):
     FIELDS: ClassVar[dict[str, Any]] = {
         **SHARED,
         "stepper": "a",  # callback that fills y_new and error
+    }
+
+
+def empty_fields(family: type[Workspace], known: dict[str, Any]) -> dict[str, Any]:
+    """Arrays without elements for fields that only others of a family use."""
+    kinds = {"f": np.float64, "i": np.int64, "c": np.complex128}
+    return {
+        name: np.zeros((0,) * int(kind[1]), dtype=kinds[kind[0]])
+        for name, kind in family.FIELDS.items()
+        if name not in known and isinstance(kind, str) and kind != "a"
     }

@@ -458,11 +458,7 @@ class _Search:
     def _at(self, g: Array, theta: Array) -> tuple[Array, Array]:
         """Weights of u and of u' at some θ, shape (thetas, rows)."""
         expanded = self._expanded(g)
-        degree = expanded.shape[1]
-        rising = 2.0 * np.array(
-            [legendre.legval(2 * theta - 1, legendre.legder(unit)) for unit in np.eye(degree)]
-        )
-        values = _legendre(theta, degree)
+        values, rising = _legendre(theta, expanded.shape[1]), _rising(theta, expanded.shape[1])
         return (expanded @ (theta * values)).T, (expanded @ (values + theta * rising)).T
 
 
@@ -476,6 +472,13 @@ def _legendre(theta: Array, count: int) -> Array:
         return np.zeros((0, len(theta)))
     values: NDArray[Any] = legendre.legvander(2 * theta - 1, count - 1).T
     return values
+
+
+def _rising(theta: Array, count: int) -> Array:
+    """Derivatives of the first so many of Legendre's polynomials on [0, 1]."""
+    slopes = [legendre.legval(2 * theta - 1, legendre.legder(unit)) for unit in np.eye(count)]
+    rising: Array = 2.0 * np.array(slopes, dtype=np.float64).reshape(count, -1)
+    return rising
 
 
 def _in_legendre(values: Array, count: int) -> Array:

@@ -33,7 +33,8 @@ __all__ = [
     "settle",
 ]
 
-#: A gap below this (m) counts as closed, and a rate of it below this (m/s) as none.
+#: A gap below this counts as closed, and a rate of it below this as none: in parts of the
+#: mechanism's length and speed, which are of the order of metres (see `contact.scales`).
 CLOSED_GAP = 1e-8
 CLOSED_SPEED = 1e-8
 
@@ -117,13 +118,14 @@ def contact_accelerations(
     position, velocity = model.check("q", q), model.check("v", v)
     k = kinematics_at(model, position, velocity, t)
     closed = closed_points(model, k)
+    none = CLOSED_SPEED * contacts_of(model).speed
     for i in np.flatnonzero(closed):
-        if k.gap_rate[i] < -CLOSED_SPEED:
+        if k.gap_rate[i] < -none:
             raise ValueError(
                 f"contact {k.names[i]!r} is closed and closing at {-k.gap_rate[i]:.3g} m/s: the "
                 "velocities jump first; use impact(model, q, v)"
             )
-    closed &= k.gap_rate <= CLOSED_SPEED
+    closed &= k.gap_rate <= none
     system = mechanism_at(model, position, velocity, tau, f_ext, t)
     if method == "qp":
         return _by_gauss(model, system, k, closed)
@@ -132,9 +134,9 @@ def contact_accelerations(
     return settle(model, system, k, closed)
 
 
-def closed_points(model: Model, k: ContactKinematics, tolerance: float = CLOSED_GAP) -> Array:
+def closed_points(model: Model, k: ContactKinematics) -> Array:
     """Which rigid points are closed; raises where bodies penetrate."""
-    rigid = contacts_of(model).is_rigid
+    rigid, tolerance = contacts_of(model).is_rigid, CLOSED_GAP * contacts_of(model).length
     deep = np.flatnonzero(rigid & (k.gap < -tolerance))
     if deep.size:
         worst = deep[np.argmin(k.gap[deep])]
@@ -155,11 +157,12 @@ def settle(
     k: ContactKinematics,
     closed: Array,
     standing: Array | None = None,
+    friction: Array | None = None,
 ) -> ContactForces:
     """Accelerations and forces for the points that are closed and at rest along the normal.
 
     Points that are `standing` have no slip, whatever `k` says: forces decide whether they stick or
-    where they begin to slide.
+    where they begin to slide. `friction` stands for the coefficients of the contacts.
     """
     contacts = contacts_of(model)
     chosen = np.flatnonzero(closed)
@@ -167,9 +170,9 @@ def settle(
     T = k.T[chosen].reshape(3 * n, model.nv)
     W = T @ system.spread @ T.T
     b = T @ system.acceleration + k.bias[chosen].ravel()
-    mu = contacts.friction[chosen]
+    mu = (contacts.friction if friction is None else friction)[chosen]
     slip_speed = np.linalg.norm(k.slip[chosen], axis=1)
-    moving = (slip_speed > CLOSED_SPEED) & (mu > 0.0)
+    moving = (slip_speed > CLOSED_SPEED * contacts.speed) & (mu > 0.0)
     if standing is not None:
         moving &= ~standing[chosen]
     slip = np.where(

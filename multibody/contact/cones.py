@@ -19,15 +19,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from integrators.kernels import OnWorkspace, kernel
-from integrators.kernels.workspace import Workspace
+from integrators.kernels import OnWorkspace
 
 from ..checks import Array
+from .cone_kernel import APART, GIVEN, SLIDING, STICKING, ConeWorkspace, sweep_kernel
 from .lcp import LCPError, solve_lcp
+from .sharing import changes_of_forces, force_columns, share
 
 __all__ = [
     "APART",
@@ -39,171 +40,18 @@ __all__ = [
     "shared_evenly",
 ]
 
-APART, STICKING, SLIDING = 0, 1, 2
-#: In the kernel: slides already, in a direction that is given.
-GIVEN = 3
-
-#: A diagonal entry of W below this part of the largest belongs to a direction nothing moves in.
-IMMOVABLE = 1e-13
-#: So many sweeps at a time, then an attempt to solve for the states that they found.
-SWEEPS, ROUNDS = 30, 60
+#: So many times the sweeps of the kernel, each followed by an attempt to solve for the states that
+#: they found.
+ROUNDS = 60
 NEWTON_STEPS = 12
-SETTLED = 1e-13
 #: Residual of an accepted answer, in parts of the largest |b|.
 RESIDUAL = 1e-9
 #: The same where no set of states does better: points at the edges of their cones, all at once.
 LAST_RESIDUAL = 1e-7
-ANGLES = 48
+#: Forces so near to the edge of a cone, in parts of the largest, may be at it.
+EDGE = 1e-3
 #: Sliding slower than this part of the largest |b| may be sticking.
 HARDLY = 1e-2
-
-
-class ConeWorkspace(Workspace):
-    """Arrays for n points; W is 3n × 3n."""
-
-    FIELDS: ClassVar[dict[str, str]] = {
-        "W": "f2",
-        "b": "f1",
-        "mu": "f1",
-        "r": "f1",
-        "u": "f1",
-        "state": "i1",
-        "slip": "f2",  # given directions of slip; zero where they are to be found
-        "local": "f1",  # what one point feels of all others, and a number to hand on
-        "trial": "f1",
-        "sweeps": "i1",
-    }
-
-    @classmethod
-    def of_size(cls, n: int) -> ConeWorkspace:
-        """Make a workspace for n points."""
-        return cls(
-            W=np.zeros((3 * n, 3 * n)),
-            b=np.zeros(3 * n),
-            mu=np.zeros(n),
-            r=np.zeros(3 * n),
-            u=np.zeros(3 * n),
-            state=np.zeros(n, dtype=np.int64),
-            slip=np.zeros((n, 2)),
-            local=np.zeros(4),
-            trial=np.zeros(3),
-            sweeps=np.zeros(1, dtype=np.int64),
-        )
-
-
-@kernel
-def stick_one(W: Any, at: int, q: Any, out: Any) -> None:
-    """Solve W_ii r = −q for one point, directions that cannot move left out."""
-    big = max(W[at, at], max(W[at + 1, at + 1], W[at + 2, at + 2]))
-    # Elimination without pivoting: W_ii is symmetric and semidefinite.
-    a00, a11, a22 = W[at, at], W[at + 1, at + 1], W[at + 2, at + 2]
-    a01, a02, a12 = W[at, at + 1], W[at, at + 2], W[at + 1, at + 2]
-    x0, x1, x2 = -q[0], -q[1], -q[2]
-    f1, f2 = a01 / a00, a02 / a00
-    a11, a12, x1 = a11 - f1 * a01, a12 - f1 * a02, x1 - f1 * x0
-    a22, x2 = a22 - f2 * a02, x2 - f2 * x0
-    f3 = 0.0
-    if a11 > IMMOVABLE * big:
-        f3 = a12 / a11
-        a22, x2 = a22 - f3 * a12, x2 - f3 * x1
-    out[2] = x2 / a22 if a22 > IMMOVABLE * big else 0.0
-    out[1] = (x1 - a12 * out[2]) / a11 if a11 > IMMOVABLE * big else 0.0
-    out[0] = (x0 - a01 * out[1] - a02 * out[2]) / a00
-
-
-@kernel
-def slide_one(W: Any, at: int, mu: float, q: Any, c: float, s: float, out: Any) -> float:
-    """Force if the point slides in direction (c, s); returns u_t × (c, s), NaN if none exists.
-
-    It slides that way where the product vanishes and u_t · (c, s), left in q[3], is not negative.
-    """
-    slope = W[at, at] - mu * (c * W[at, at + 1] + s * W[at, at + 2])
-    if not slope > IMMOVABLE * W[at, at]:
-        return np.nan
-    out[0] = -q[0] / slope
-    out[1] = -mu * out[0] * c
-    out[2] = -mu * out[0] * s
-    u1 = q[1] + W[at + 1, at] * out[0] + W[at + 1, at + 1] * out[1] + W[at + 1, at + 2] * out[2]
-    u2 = q[2] + W[at + 2, at] * out[0] + W[at + 2, at + 1] * out[1] + W[at + 2, at + 2] * out[2]
-    q[3] = u1 * c + u2 * s
-    return u1 * s - u2 * c
-
-
-@kernel
-def one_point(w: Any, i: int) -> int:
-    """Force `trial` of one point that feels `local`; returns its state, −1 if there is none."""
-    W, at, mu, q, out = w.W, 3 * i, w.mu[i], w.local, w.trial
-    for k in range(3):
-        out[k] = 0.0
-    if q[0] >= 0.0 or not W[at, at] > 0.0:
-        return APART
-    if mu == 0.0:
-        out[0] = -q[0] / W[at, at]
-        return SLIDING
-    c, s = w.slip[i, 0], w.slip[i, 1]
-    if c != 0.0 or s != 0.0:
-        slope = W[at, at] - mu * (c * W[at, at + 1] + s * W[at, at + 2])
-        if not slope > IMMOVABLE * W[at, at]:
-            return -1
-        out[0] = -q[0] / slope
-        out[1], out[2] = -mu * out[0] * c, -mu * out[0] * s
-        return GIVEN
-    stick_one(W, at, q, out)
-    slip = np.sqrt(out[1] * out[1] + out[2] * out[2])
-    if out[0] >= 0.0 and slip <= mu * out[0]:
-        return STICKING
-    # u_t × direction changes its sign where the point slides in that direction.
-    last_angle, last = 0.0, np.nan
-    for k in range(ANGLES + 1):
-        angle = 2.0 * np.pi * k / ANGLES
-        value = slide_one(W, at, mu, q, np.cos(angle), np.sin(angle), out)
-        if value == 0.0 and q[3] >= 0.0:
-            return SLIDING
-        if value * last < 0.0:
-            low, high = last_angle, angle
-            for _ in range(60):
-                middle = 0.5 * (low + high)
-                value = slide_one(W, at, mu, q, np.cos(middle), np.sin(middle), out)
-                if value == 0.0:
-                    break
-                if value * last > 0.0:
-                    low = middle
-                else:
-                    high = middle
-            if q[3] >= 0.0:
-                return SLIDING
-            value = slide_one(W, at, mu, q, np.cos(angle), np.sin(angle), out)
-        last_angle, last = angle, value
-    return -1
-
-
-@kernel
-def sweep_kernel(w: Any) -> float:
-    """r, u and states by sweeps over the points; returns the last change, −1 for no solution."""
-    n = w.mu.shape[0]
-    change = 0.0
-    for sweep in range(SWEEPS):
-        w.sweeps[0] = sweep + 1
-        change, size = 0.0, 0.0
-        for i in range(n):
-            at = 3 * i
-            for k in range(3):
-                total = w.b[at + k]
-                for j in range(3 * n):
-                    if (j < at or j > at + 2) and w.r[j] != 0.0:
-                        total += w.W[at + k, j] * w.r[j]
-                w.local[k] = total
-            state = one_point(w, i)
-            if state < 0:
-                return -1.0
-            w.state[i] = state
-            for k in range(3):
-                change = max(change, abs(w.trial[k] - w.r[at + k]))
-                size = max(size, abs(w.trial[k]))
-                w.r[at + k] = w.trial[k]
-        if change <= SETTLED * size or n == 1:
-            return 0.0
-    return change
 
 
 _sweeps = OnWorkspace(sweep_kernel, ConeWorkspace, returns=True)
@@ -266,9 +114,9 @@ def coulomb(
     w.slip[...] = given
     if start is not None:
         w.r[...] = np.ravel(start)
-    if n and not given.any():  # at the very edge of the cones only the smallest forces may stick
-        stuck = _judged(W, b, mu, np.linalg.lstsq(W, -b, rcond=1e-11)[0], given)
-        if stuck.residual <= RESIDUAL:
+    if n and not given.any():
+        stuck = _at_rest(W, b, mu, given)
+        if stuck is not None:
             return stuck
     for _ in range(ROUNDS if n else 0):
         status = _sweeps(w)
@@ -297,10 +145,11 @@ def coulomb(
     for guess, first in guesses:
         for state in _near(np.where(first == GIVEN, SLIDING, first)):
             for r in _starts(guess, state):
-                found = _as_equations(W, b, mu, r, state, given)
-                if found.residual <= RESIDUAL:
-                    return found
-                best = found if found.residual < best.residual else best
+                for hardly in (1e-13, HARDLY):
+                    found = _as_equations(W, b, mu, r, state, given, hardly)
+                    if found.residual <= RESIDUAL:
+                        return found
+                    best = found if found.residual < best.residual else best
     if best.residual <= LAST_RESIDUAL:
         return best
     if refused is not None and not guesses:
@@ -312,13 +161,63 @@ def coulomb(
     )
 
 
+def _at_rest(W: Array, b: Array, mu: Array, given: Array) -> ConeSolution | None:
+    """Forces with which nothing moves, or with which points that just cannot stick slide.
+
+    Sweeps end nowhere at the very edge of the cones. The forces that hold everything are known
+    there, and where no such forces lie in the cones, those that are the least outside tell which
+    points give way, and against which friction.
+    """
+    r = np.linalg.lstsq(W, -b, rcond=1e-11)[0]
+    stuck = _judged(W, b, mu, r, given)
+    if stuck.residual <= RESIDUAL:
+        return stuck
+    if np.abs(stuck.u).max() > RESIDUAL * np.abs(b).max():
+        return None  # no forces hold it
+    sticks = mu > 0.0
+    B = changes_of_forces(W, force_columns(stuck.r, mu, np.ones(len(mu), dtype=bool), sticks))
+    held = share(stuck.r, B, mu, sticks)
+    if held.margin < -EDGE * np.abs(held.forces).max():
+        return None
+    stuck = _judged(W, b, mu, held.forces.ravel(), given)
+    if stuck.residual <= RESIDUAL:
+        return stuck
+    slope = np.hypot(held.forces[:, 1], held.forces[:, 2])
+    size = np.abs(held.forces).max()
+    edge = slope >= mu * held.forces[:, 0] - EDGE * size
+    gone = held.forces[:, 0] <= EDGE * size
+    for lifted in (gone, np.zeros_like(gone)):
+        state = np.where(lifted, APART, np.where(edge, SLIDING, STICKING))
+        for start in _starts(held.forces.ravel(), state):
+            found = _as_equations(W, b, mu, start, state, given, HARDLY)
+            if found.residual <= RESIDUAL:
+                return found
+    return None
+
+
 def shared_evenly(W: Array, b: Array, mu: Array, found: ConeSolution, slip: Array) -> ConeSolution:
-    """Of forces that are not the only ones those of least norm, if they lie in the cones, too."""
-    still = np.abs(found.u).max(axis=1) <= 1e-9 * np.abs(b).max(initial=0.0)
-    state = np.where(still & (mu > 0.0), STICKING, found.state)
+    """Of forces that are not the only ones those of least norm in the cones."""
+    nothing = 1e-9 * np.abs(b).max(initial=0.0)
+    closed, still = found.u[:, 0] <= nothing, np.abs(found.u).max(axis=1) <= nothing
+    state = np.where(closed & (found.state == APART), SLIDING, found.state)
+    state = np.where(still & (mu > 0.0), STICKING, state)
     state = np.where(still & (mu == 0.0), SLIDING, state)
-    even = _as_equations(W, b, mu, np.zeros_like(b), state, slip)
-    return even if even.residual <= RESIDUAL else found
+    speed = np.linalg.norm(found.u[:, 1:], axis=1)
+    slides = (state == SLIDING) & (mu > 0.0) & (speed > 0.0) & ~slip.any(axis=1)
+    way = slip.copy()
+    way[slides] = found.u[slides, 1:] / speed[slides, None]
+    even = _as_equations(W, b, mu, np.zeros_like(b), state, way)
+    even = _judged(W, b, mu, even.r.ravel(), slip)
+    if even.residual <= RESIDUAL:
+        return even
+    sticks = closed & (state == STICKING) & ~slip.any(axis=1)
+    against = found.r.copy()  # where there is no force yet, it will be against the slip
+    against[slides | slip.any(axis=1), 1:] = -way[slides | slip.any(axis=1)]
+    B = changes_of_forces(W, force_columns(against, mu, closed, sticks))[np.repeat(closed, 3)]
+    r = found.r.copy()
+    r[closed] = share(found.r[closed], B, mu[closed], sticks[closed]).forces
+    better = _judged(W, b, mu, r.ravel(), slip)
+    return better if better.residual <= max(RESIDUAL, found.residual) else found
 
 
 def _states(found: ConeSolution, mu: Array) -> Array:
@@ -368,12 +267,19 @@ def _candidates(w: Any) -> list[Array]:
 
 
 def _as_equations(
-    W: Array, b: Array, mu: Array, r: Array, state: Array, given: Array
+    W: Array,
+    b: Array,
+    mu: Array,
+    r: Array,
+    state: Array,
+    given: Array,
+    hardly: float = 1e-13,
 ) -> ConeSolution:
     """Forces for given states, by Newton's method.
 
     Unknown are all forces where it sticks, with u = 0, and the normal force and the direction θ
-    of slip where it slides, with u_n = 0 and u_t along θ.
+    of slip where it slides, with u_n = 0 and u_t along θ. θ begins against the friction there is
+    where slip is slower than `hardly`, in parts of the largest |b|.
     """
     n = len(mu)
     found = _judged(W, b, mu, r, given)
@@ -385,7 +291,7 @@ def _as_equations(
         return _judged(W, b, mu, np.zeros(3 * n), given)
     held = (3 * sticking[:, None] + np.arange(3)).ravel()
     slip = found.u[:, 1:].copy()
-    still = np.linalg.norm(slip, axis=1) <= 1e-13 * np.abs(b).max(initial=0.0)
+    still = np.linalg.norm(slip, axis=1) <= hardly * np.abs(b).max(initial=0.0)
     slip[still] = -found.r[still, 1:]  # about to slide: against the friction that is there
     slip[known] = given[known]
     theta = np.arctan2(slip[sliding, 1], slip[sliding, 0])

@@ -28,12 +28,22 @@ from ..dynamics.loops.multipliers import unconstrained_forces
 from ..dynamics.workspace import TreeWorkspace
 from .held_kernel import held_kernel
 from .kinematics import kinematics_at, run_contacts
+from .response import mechanism_at
+from .sharing import Shared, changes_of_forces, force_columns, inside, share
 from .workspace import ContactWorkspace, contacts_of
 
 if TYPE_CHECKING:
     from ..model import Model
 
-__all__ = ["Held", "HeldMotion", "held_motion", "held_multipliers", "onto_contacts"]
+__all__ = [
+    "Held",
+    "HeldMotion",
+    "are_shared",
+    "held_motion",
+    "held_multipliers",
+    "onto_contacts",
+    "shared_forces",
+]
 
 #: Singular values below this part of the largest belong to redundant rows.
 REDUNDANT = 1e-9
@@ -60,6 +70,8 @@ class Held:
         Points whose slip was too slow to tell a direction when they were entered.
     until
         Time up to which some of them still bounce, infinitely often and too low to be seen.
+    shared
+        Whether points that stick share forces that are not determined, see `contact.sharing`.
     """
 
     points: tuple[int, ...] = ()
@@ -68,6 +80,7 @@ class Held:
     touching: tuple[int, ...] = ()
     until: float | None = None
     slow: tuple[int, ...] = ()
+    shared: bool = False
 
     def rows(self) -> list[int]:
         """Rows 3i + k of the velocities that vanish."""
@@ -117,6 +130,41 @@ def held_multipliers(
     """Multipliers of the loops for given contact states."""
     held_motion(model, held, t, q, v, tau, f_ext)
     return np.asarray(contacts_of(model).workspace.lam.copy())
+
+
+def shared_forces(model: Model, held: Held, t: float, q: Array, v: Array, forces: Array) -> Shared:
+    """The smallest forces in the cones with the motion of `forces` (n, 3), and their margin."""
+    points = list(held.points)
+    mu = contacts_of(model).friction[points]
+    sticks = np.array([state == "sticks" for state in held.states])
+    margin = inside(forces[points], mu, sticks)
+    if margin >= 0.0:
+        return Shared(forces, margin)
+    found = share(forces[points], _changes(model, held, t, q, v, forces), mu, sticks)
+    everywhere = np.zeros_like(forces)
+    everywhere[points] = found.forces
+    return Shared(everywhere, found.margin)
+
+
+def are_shared(model: Model, held: Held, t: float, q: Array, v: Array) -> bool:
+    """Whether points stick whose forces are not determined."""
+    if "sticks" not in held.states:
+        return False
+    forces = np.zeros((contacts_of(model).n, 3))
+    for i, state, angle in zip(held.points, held.states, held.angles):
+        if state == "slides":
+            forces[i, 1:] = -np.cos(angle), -np.sin(angle)
+    return bool(_changes(model, held, t, q, v, forces).shape[1])
+
+
+def _changes(model: Model, held: Held, t: float, q: Array, v: Array, forces: Array) -> Array:
+    """Changes of the forces at held points, in rows of three, that change no motion."""
+    points = list(held.points)
+    T = kinematics_at(model, q, v, t).T[points].reshape(-1, model.nv)
+    W = T @ mechanism_at(model, q, v, None, None, t).spread @ T.T
+    sticks = np.array([state == "sticks" for state in held.states])
+    every, mu = np.ones(len(points), dtype=bool), contacts_of(model).friction[points]
+    return changes_of_forces(W, force_columns(forces[points], mu, every, sticks))
 
 
 def _loaded(model: Model, held: Held, t: float, q: Array, v: Array, tau: Any) -> Any:

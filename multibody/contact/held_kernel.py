@@ -19,11 +19,7 @@ from integrators.kernels import kernel
 
 from ..dynamics.factor import l_solve_kernel, lt_solve_kernel, ltdl_kernel
 
-__all__ = ["SLOW", "held_kernel"]
-
-#: Below this slip (m/s) the direction goes over to the one that was last known: at the very end of
-#: sliding friction would turn ever faster, and smaller than any error that an integrator allows.
-SLOW = 1e-5
+__all__ = ["held_kernel"]
 
 #: Added to the diagonal of A, in parts of its mean.
 REGULARISATION = 1e-9
@@ -95,12 +91,12 @@ def held_kernel(w: Any) -> float:
 def slip_direction(w: Any, j: int, row: int) -> None:
     """Unit vector of the slip, continued through zero as if friction did not turn round there.
 
-    It has the part of the slip across the known direction, in units of the speed or of SLOW: so it
-    is a continuous function, and slip may stay near SLOW without friction jumping to and fro.
+    It has the part of the slip across the known direction, in units of the speed or of `held_slow`:
+    so it is a continuous function, and slip may stay near that without friction jumping to and fro.
     """
     c, s = w.held_known[j, 0], w.held_known[j, 1]
     x, y = w.speed[row + 1], w.speed[row + 2]
-    across = (c * y - s * x) / max(np.sqrt(x * x + y * y), SLOW)
+    across = (c * y - s * x) / max(np.sqrt(x * x + y * y), w.held_slow[0])
     along = np.sqrt(max(0.0, 1.0 - across * across))
     w.held_slip[j, 0] = along * c - across * s
     w.held_slip[j, 1] = along * s + across * c

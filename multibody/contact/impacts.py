@@ -27,8 +27,10 @@ import numpy as np
 from integrators.kernels import OnWorkspace, kernel
 
 from ..checks import Array, ArrayLike, one_of
+from ..dynamics.motion import totals_along
 from .accelerations import CLOSED_SPEED, PainleveError, closed_points
-from .cones import ConeWorkspace, coulomb
+from .cone_kernel import ConeWorkspace
+from .cones import coulomb
 from .kinematics import ContactKinematics, kinematics_at, need_contacts
 from .lcp import LCPError, solve_lcp
 from .response import Mechanism, mechanism_at
@@ -63,9 +65,11 @@ class Impact(NamedTuple):
     loop_impulses
         Of the loop joints, one for each of their constraints.
     energy_loss
-        Kinetic energy before less that after.
+        What the contacts take: kinetic energy before, and the work of drives, less that after.
     rounds
         How many times impulses were exchanged at the instant.
+    drive_work
+        Of what time moves (driven joints, driven loops) against the impulses; zero without drives.
     """
 
     velocities: Array
@@ -73,6 +77,7 @@ class Impact(NamedTuple):
     loop_impulses: Array
     energy_loss: float
     rounds: int
+    drive_work: float = 0.0
 
 
 def impact(
@@ -115,23 +120,24 @@ def impact(
     k = kinematics_at(model, position, velocity, t)
     closed = closed_points(model, k)
     system = mechanism_at(model, position, velocity, None, None, t)
-    return collide(model, system, k, velocity, closed, law)
+    return collide(model, system, k, (position, velocity, t), closed, law)
 
 
 def collide(
     model: Model,
     system: Mechanism,
     k: ContactKinematics,
-    v: Array,
+    state: tuple[Array, Array, float],
     closed: Array,
     law: str = "newton",
 ) -> Impact:
-    """Impulses at the closed points until none is closing."""
+    """Impulses at the closed points until none is closing; `state` is (q, v, t)."""
     contacts = contacts_of(model)
+    v = state[1]
     impulses, velocity = np.zeros((contacts.n, 3)), v.copy()
     before = 0.5 * v @ system.H @ v
     drift = np.column_stack([k.gap_rate, k.slip]) - k.T @ v  # what time moves
-    rounds, limit = 0, CLOSED_SPEED
+    rounds, limit = 0, CLOSED_SPEED * contacts.speed
     closed = closed.copy()
     while True:
         u = k.T @ velocity + drift
@@ -158,8 +164,11 @@ def collide(
                 f"impacts at one instant do not come to an end: contact {k.names[worst]!r} still "
                 f"closes at {-u[worst, 0]:.3g} m/s after {rounds} rounds"
             )
-    loss = float(before - 0.5 * velocity @ system.H @ velocity)
-    if loss < -ENERGY_ROUNDING * before and np.abs(drift).max(initial=0.0) <= CLOSED_SPEED:
+    joint_impulses = np.einsum("nkv,nk->v", k.T, impulses)
+    loop_impulses = system.loop_spread @ joint_impulses
+    loss, work = exchanged(model, system, k, state, velocity, impulses)
+    before += float(np.sum(np.abs(impulses * drift)))
+    if loss < -ENERGY_ROUNDING * before:
         worst = int(np.argmax(impulses[:, 0]))
         raise EnergyGainError(
             f"contact {k.names[worst]!r}: {law.capitalize()}'s restitution with friction would "
@@ -167,8 +176,31 @@ def collide(
             f"{'restitution_law=poisson' if law == 'newton' else 'less restitution'}, or less "
             "friction"
         )
-    joint_impulses = np.einsum("nkv,nk->v", k.T, impulses)
-    return Impact(velocity, impulses, system.loop_spread @ joint_impulses, loss, rounds)
+    return Impact(velocity, impulses, loop_impulses, loss, rounds, work)
+
+
+def exchanged(
+    model: Model,
+    system: Mechanism,
+    k: ContactKinematics,
+    state: tuple[Array, Array, float],
+    after: Array,
+    impulses: Array,
+) -> tuple[float, float]:
+    """Energy that contacts take at a jump of v to `after`, and the work of drives meanwhile.
+
+    Contacts do the work Σ r·(u⁺ + u⁻)/2 with u = T v + drift, and loops ιᵀν; the rest of what the
+    kinetic energy gains comes from what time moves.
+    """
+    q, v, t = state
+    loss = 0.5 * (v @ system.H @ v - after @ system.H @ after)
+    if not model.is_rheonomic:
+        return float(loss), 0.0
+    drift = np.column_stack([k.gap_rate, k.slip]) - k.T @ v
+    loops = system.loop_spread @ np.einsum("nkv,nk->v", k.T, impulses)
+    loss += loops @ system.loop_drift - np.sum(impulses * drift)
+    kinetic = [totals_along(model, q, speed, t)[0] for speed in (v, after)]
+    return float(loss), float(kinetic[1] - kinetic[0] + loss)
 
 
 def _impulses(W: Array, u: Array, mu: Array, e: Array, law: str) -> Array:

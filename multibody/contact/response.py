@@ -43,6 +43,8 @@ class Mechanism(NamedTuple):
         v̇ without contact forces.
     multipliers, loop_spread
         Of the loops: without contact forces, and what each joint force adds (rows of K × nv).
+    loop_drift
+        ν, of K v = ν: what time moves in loops.
     """
 
     H: Array
@@ -50,6 +52,7 @@ class Mechanism(NamedTuple):
     acceleration: Array
     multipliers: Array
     loop_spread: Array
+    loop_drift: Array
 
 
 def mechanism_at(
@@ -68,7 +71,7 @@ def mechanism_at(
     free = inverse @ forces
     if not model.bonds:
         nothing = np.zeros((0, model.nv))
-        return Mechanism(H, inverse, free, np.zeros(0), nothing)
+        return Mechanism(H, inverse, free, np.zeros(0), nothing, np.zeros(0))
     c = loaded_constraints(model)
     through = c.K @ inverse
     pseudo = np.linalg.pinv(through @ c.K.T, rcond=RANK_TOLERANCE**2, hermitian=True)
@@ -76,4 +79,5 @@ def mechanism_at(
     loop_spread = -pseudo @ through
     spread = inverse + through.T @ loop_spread
     spread = 0.5 * (spread + spread.T)
-    return Mechanism(H, spread, free + through.T @ multipliers, multipliers, loop_spread)
+    a = free + through.T @ multipliers
+    return Mechanism(H, spread, a, multipliers, loop_spread, c.nu)

@@ -23,14 +23,20 @@ from ..model.surfaces import (
     DISC_PLANE,
     GAP_FUNCTION,
 )
+from .scales import length_of, speed_of
 
 if TYPE_CHECKING:
     from ..model import Contact, Model
 
-__all__ = ["ContactWorkspace", "Contacts", "contacts_of"]
+__all__ = ["SLOW", "ContactWorkspace", "Contacts", "contacts_of"]
 
 #: Numbers of an elementary contact, at most: two segments with radii.
 MOST_NUMBERS = 14
+
+#: Below this slip, in parts of the mechanism's speed, the direction goes over to the one that was
+#: last known: at the very end of sliding friction would turn ever faster, and smaller than any
+#: error that an integrator allows.
+SLOW = 1e-5
 
 #: Rows of contacts that there is room for at first; more is made when they are held.
 HELD_ROWS = 96
@@ -72,6 +78,7 @@ class ContactWorkspace(Workspace, begins_as=TreeWorkspace):
         "held_count": "i1",
         "held_row": "i1",  # rows of T that must not accelerate
         "held_mu": "f1",  # friction that a normal force drags along, 0 if none
+        "held_slow": "f1",  # speed below which slip has no direction of its own
         "held_known": "f2",  # direction of slip where it was last known …
         "held_slip": "f2",  # … and as it is
         "R_rows": "f2",
@@ -98,6 +105,8 @@ class Contacts:
         The contact that each point belongs to.
     restitution, friction
         Of each point.
+    length, speed
+        What thresholds are parts of, see `contact.scales`.
     """
 
     def __init__(self, model: Model) -> None:
@@ -133,6 +142,8 @@ class Contacts:
         self.restitution = np.array([c.restitution for c in self.contacts])
         self.friction = np.array([c.friction for c in self.contacts])
         self.is_rigid = np.array([c.law is None for c in self.contacts], dtype=bool)
+        self.length = length_of(model)
+        self.speed = speed_of(model, self.length)
         self._local = threading.local()
         self._kept: list[Any] = []
 
@@ -180,6 +191,7 @@ class Contacts:
             motion_b=np.zeros(15),
             spare3=np.zeros((12, 3)),
             held_count=np.zeros(1, dtype=np.int64),
+            held_slow=np.array([SLOW * self.speed]),
             contact_force=np.zeros(3 * n),
             **self._held(min(3 * n, HELD_ROWS), len(tree.rows)),
         )

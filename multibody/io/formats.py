@@ -23,6 +23,7 @@ from .sdf import read_sdf
 from .source import read_text
 from .urdf import read_urdf
 from .writer import write_model
+from .written import write_mjcf, write_urdf
 from .xml import root_tag
 
 __all__ = ["FORMATS", "Format", "dumps", "load_model", "loads", "save_model"]
@@ -38,7 +39,8 @@ class Format:
         ``read(text, file, report, **options)`` returns a model; it raises
         :class:`ModelFileError` with the line, and enters what it leaves out into the report.
     write
-        ``write(model)`` returns text; None if there is no writer.
+        ``write(model, report)`` returns text, and enters into the report what is lost; None if
+        there is no writer.
     ending
         Of the names of such files.
     begins
@@ -48,7 +50,7 @@ class Format:
     """
 
     read: Callable[..., Model]
-    write: Callable[[Model], str] | None
+    write: Callable[[Model, Report], str] | None
     ending: str
     begins: str = ""
     root: str = ""
@@ -57,18 +59,18 @@ class Format:
 FORMATS = {
     "toml": Format(
         lambda text, file, report: read_model(text, "toml", file),
-        lambda model: write_model(model, "toml"),
+        lambda model, report: write_model(model, "toml"),
         ".toml",
     ),
     "json": Format(
         lambda text, file, report: read_model(text, "json", file),
-        lambda model: write_model(model, "json"),
+        lambda model, report: write_model(model, "json"),
         ".json",
         begins="{",
     ),
-    "urdf": Format(read_urdf, None, ".urdf", begins="<", root="robot"),
+    "urdf": Format(read_urdf, write_urdf, ".urdf", begins="<", root="robot"),
     "sdf": Format(read_sdf, None, ".sdf", begins="<", root="sdf"),
-    "mjcf": Format(read_mjcf, None, ".xml", begins="<", root="mujoco"),
+    "mjcf": Format(read_mjcf, write_mjcf, ".xml", begins="<", root="mujoco"),
 }
 
 
@@ -97,7 +99,9 @@ def load_model(
     **options
         Of the format. URDF and SDF: ``root="free"`` for a robot that floats (the default of SDF)
         or ``root="fixed"``, ``limits=True`` for elastic stops at the limits of joints (MJCF too).
-        SDF and MJCF: ``includes=FOLDER`` from which other files may be read.
+        SDF and MJCF: ``includes=FOLDER`` from which other files may be read. All three:
+        ``meshes=True`` (or a folder, or several) to have meshes drawn, too; URDF:
+        ``density=1000.0`` for links that do not say their mass.
 
     Raises
     ------
@@ -194,13 +198,28 @@ def _read(
     return model
 
 
-def save_model(model: Model, path: str | PathLike[str], format: str | None = None) -> None:
-    """Write a model to a TOML or JSON file, by its ending or `format`.
+def save_model(
+    model: Model,
+    path: str | PathLike[str],
+    format: str | None = None,
+    *,
+    policy: str = "warn",
+    report: Report | None = None,
+) -> None:
+    """Write a model to a TOML, JSON, URDF or MJCF (``.xml``) file, by its ending or `format`.
+
+    Parameters
+    ----------
+    model, path, format
+        What, where, and as what.
+    policy, report
+        As in `dumps`: what becomes of things that URDF or MJCF cannot express.
 
     Raises
     ------
     ValueError
-        For joints made from Python functions (`UserJoint`, `Driven`): a file cannot hold them.
+        For joints made from Python functions (`UserJoint`, `Driven`), and joints that URDF or MJCF
+        do not have: a file cannot hold them.
 
     Examples
     --------
@@ -213,12 +232,24 @@ def save_model(model: Model, path: str | PathLike[str], format: str | None = Non
     'format = 1'
     """
     file = Path(path)
-    text = dumps(model, _format_of(file, format))
+    text = dumps(model, _format_of(file, format), policy=policy, report=report)
     write_text(file, text)
 
 
-def dumps(model: Model, format: str = "toml") -> str:
-    """Text of a model in "toml" or "json".
+def dumps(
+    model: Model, format: str = "toml", *, policy: str = "warn", report: Report | None = None
+) -> str:
+    """Text of a model in "toml", "json", "urdf" or "mjcf".
+
+    Parameters
+    ----------
+    model, format
+        What, and as what. TOML and JSON hold all of a model.
+    policy
+        "strict" refuses a format that would lose something; "warn" lists it.
+    report
+        Receives remarks on what was lost (its own policy counts); without one, a warning says how
+        much there is.
 
     Examples
     --------
@@ -232,7 +263,17 @@ def dumps(model: Model, format: str = "toml") -> str:
     if write is None:
         able = ", ".join(name for name, f in FORMATS.items() if f.write is not None)
         raise ValueError(f"format: expected one that can be written ({able}), received {kind!r}")
-    return write(model)
+    if not isinstance(model, Model):
+        raise TypeError(f"model: expected a Model, received {type(model).__name__}; build it first")
+    told = Report(policy=policy) if report is None else report
+    text = write(model, told)
+    if told and report is None:
+        warnings.warn(
+            f"{kind}: {len(told.remarks)} things cannot be expressed, the first is "
+            f"{told.remarks[0].text}; pass report=multibody.Report() to have all of them",
+            stacklevel=2,
+        )
+    return text
 
 
 def _format_of(path: Path, format: str | None) -> str:

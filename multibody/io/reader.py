@@ -12,11 +12,12 @@ import numpy as np
 from ..checks import one_of
 from ..model import Model
 from ..model.builder import ModelBuilder
+from ..model.solids import SIZES, Solid, checked_solid
 from .contacts import add_contact
 from .elements import add_element
 from .parts import FORCES, forces_from, inertia_from, joint_from, placement_from
 from .source import FORMATS, KeyPath, Source
-from .table import Table, reference, said
+from .table import Table, nearest, reference, said
 
 __all__ = ["FORMAT", "format_of", "model_of", "read_model"]
 
@@ -26,7 +27,7 @@ FORMAT = 1
 #: Keys of a file; "start" is read by ``start``.
 KEYS = (
     *("format", "name", "units", "gravity", "bodies", "joints", "loops", "springs", "contacts"),
-    *("gears", "elements", "start"),
+    *("gears", "elements", "solids", "start"),
 )
 
 LOOP = ("predecessor", "successor", "joint", "placement_predecessor", "placement_successor")
@@ -96,6 +97,8 @@ def model_of(source: Source) -> Model:
     acting = _names(source, top.items("elements"))
     for path, data in top.items("elements"):
         add_element(source, builder, path, data)
+    for path, data in top.items("solids"):
+        _add_solid(source, builder, path, data, names)
     try:
         return builder.build()
     except (TypeError, ValueError) as error:
@@ -194,3 +197,34 @@ def _add_spring(
             table.numbers("damping", default=0.0),
             table.numbers("rest", default=0.0),
         )
+
+
+def _add_solid(
+    source: Source, builder: ModelBuilder, path: KeyPath, data: Any, names: Collection[str]
+) -> None:
+    known = ("body", "shape", "size", "placement", "colour", "vertices", "faces")
+    table = Table(source, path, data, known)
+    shape = table.text("shape")
+    if shape not in SIZES:
+        hint = nearest(shape, list(SIZES))
+        raise source.error((*path, "shape"), f"no solid is called {shape!r}; {hint}")
+    given: dict[str, Any] = {}
+    for key in set(table.data) & {"vertices", "faces"}:
+        rows = table.take(key)
+        count = len(rows) if isinstance(rows, list) else 0
+        given[key] = table.numbers(key, [(count, 3)])
+    if "faces" in given and np.array_equal(given["faces"], np.round(given["faces"])):
+        given["faces"] = given["faces"].astype(np.int64)
+    sides = len(SIZES[shape])
+    solid = Solid(
+        0,
+        shape,
+        table.numbers("size", [(sides,), ()] if sides == 1 else [(sides,)], ()),
+        colour=table.numbers("colour", [(3,), (4,)], ()),
+        **given,
+    )
+    body = reference(table, "body", names)
+    placement = placement_from(source, (*path, "placement"), table.take("placement", None))
+    with source.at(path):
+        solid = checked_solid(solid, 0)
+        builder.add_solid(body, shape, solid.size, placement, solid.colour, **given)

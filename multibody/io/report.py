@@ -25,10 +25,10 @@ class Remark:
     Attributes
     ----------
     line
-        Where it is in the file.
+        Where it is in the file; 0 where a model is written.
     what
         "ignored" (the model does not have it), "assumed" (a default of the format), "repaired",
-        or "doubtful" (kept as it is).
+        "doubtful" (kept as it is), or, where a model is written, "lost" (the format lacks it).
     text
         In words.
     """
@@ -38,7 +38,8 @@ class Remark:
     text: str
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.text} ({self.what})"
+        where = f"line {self.line}: " if self.line else ""
+        return f"{where}{self.text} ({self.what})"
 
 
 @dataclass
@@ -82,6 +83,12 @@ class Report:
     def ignored(self, line: int, text: str, file: str = "") -> None:
         """Note something that a model here does not have; `file` if it is in an included one."""
         self._add(line, "ignored", text, file)
+
+    def lost(self, text: str) -> None:
+        """Note something of a model that a format cannot express; strict writers refuse it."""
+        if self.policy == "strict":
+            raise ValueError(f"{text}: the format cannot express it; {self.file}".rstrip("; "))
+        self._add(0, "lost", text, "")
 
     def assumed(self, line: int, text: str, file: str = "") -> None:
         """Note something that the file leaves to the format."""

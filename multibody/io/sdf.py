@@ -6,7 +6,7 @@ a spanning tree leaves over close loops. In the neutral position everything is w
 the file put it, so loops are closed there to rounding. What no joint ties to the world floats.
 (The format: sdformat.org.)
 
-What a model does not have (shapes, plugins, sensors, friction, limits unless asked for) is listed
+What a model does not have (plugins, sensors, friction, limits unless asked for) is listed
 in the report, with lines. Gearboxes and joints that mimic others are gears of the model.
 """
 
@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from os import PathLike
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +27,8 @@ from ..joints import Fixed, Free
 from ..model import Model
 from ..model.builder import ModelBuilder
 from ..model.graph import BASE
+from .geometry import FileShape, MeshFiles, add_solids, combined, sdf_shape
+from .geometry.elements import colour_of
 from .links import body_name, inertia_of_link
 from .report import Report
 from .sdf_frames import MODEL, WORLD, Frames, Scope, joint_key, note, pose_of, truth
@@ -40,8 +44,10 @@ KNOWN = {
     "world": {"model", "include", "frame", "joint", "gravity"},
     "model": {"link", "joint", "frame", "model", "include", "pose", "static"},
     "link": {"pose", "inertial", "visual", "collision"},
-    "inertial": {"pose", "mass", "inertia"},
+    "inertial": {"pose", "mass", "inertia", "density"},
 }
+#: Density of shapes that say none (kg/m³).
+WATER = 1000.0
 #: Defaults of the format: a link without them has the mass 1 and the moments 1.
 MOMENTS = {"ixx": 1.0, "ixy": 0.0, "ixz": 0.0, "iyy": 1.0, "iyz": 0.0, "izz": 1.0}
 
@@ -52,10 +58,11 @@ class _Content:
 
     report: Report
     includes: Includes
+    meshes: MeshFiles
     frames: Frames = field(default_factory=Frames)
     links: dict[str, tuple[Element, Scope]] = field(default_factory=dict)
     joints: list[tuple[Element, Scope]] = field(default_factory=list)
-    shapes: dict[str, list[Element]] = field(default_factory=dict)
+    collisions: list[Element] = field(default_factory=list)
     gravity: list[float] | None = None
 
 
@@ -67,6 +74,7 @@ def read_sdf(
     root: str = "free",
     limits: bool = False,
     includes: str | PathLike[str] | None = None,
+    meshes: Any = None,
 ) -> Model:
     """Read a model from the text of an SDF file.
 
@@ -83,15 +91,21 @@ def read_sdf(
         Whether limits of joints become elastic stops.
     includes
         Folder from which <include> may read other files; without it none is read.
+    meshes
+        Whether meshes are drawn, and in which folders they may be looked for; as in `MeshFiles`.
     """
     one_of(root, "root", ("free", "fixed"))
     sdf = parse_xml(text, file)
-    content = _Content(report, Includes(includes))
+    files = MeshFiles(meshes)
+    if includes is not None:
+        files.folders.append(Path(includes).resolve())
+    content = _Content(report, Includes(includes), files)
     name = _read_root(content, sdf)
     if not content.links:
         raise sdf.error("there is no <link>")
-    for tag, found in content.shapes.items():
-        note(report, found[0], f"{len(found)} × <{tag}>, the first here")
+    if content.collisions:
+        first, count = content.collisions[0], len(content.collisions)
+        note(report, first, f"{count} × <collision>, the first here")
     try:
         return _build(content, name, root, limits)
     except ModelFileError:
@@ -223,10 +237,7 @@ def _read_link(content: _Content, link: Element, scope: Scope) -> str:
     where = pose_of(link, content.report)
     content.frames.add(scope.prefix + name, link, scope, where, carrier=None)
     content.links[scope.prefix + name] = link, scope
-    for tag in ("visual", "collision"):
-        content.shapes.setdefault(tag, []).extend(link.all(tag))
-        if not content.shapes[tag]:
-            del content.shapes[tag]
+    content.collisions.extend(link.all("collision"))
     return name
 
 
@@ -284,7 +295,9 @@ def _build(content: _Content, name: str, root: str, limits: bool) -> Model:
     builder = ModelBuilder(name=name) if gravity is None else ModelBuilder(gravity, name=name)
     for key, (link, scope) in content.links.items():
         bodies[key] = body_name(key, link, report)
-        builder.declare_body(bodies[key], _inertia(link, key, scope, report))
+        builder.declare_body(bodies[key], _inertia(link, key, scope, content))
+        shapes = _shapes(link, "visual", report) or _shapes(link, "collision", report)
+        add_solids(builder, bodies[key], shapes, content.meshes, report)
     edges, boxes = _edges(content, limits)
     for edge in edges:  # bodies without mass between the axes of a joint
         if edge.parent not in bodies:
@@ -402,7 +415,46 @@ def _choose_tree(edges: list[Edge], report: Report) -> None:
 # ---------------------------------------------------------------------- inertia
 
 
-def _inertia(link: Element, key: str, scope: Scope, report: Report) -> RigidInertia | None:
+def _shapes(link: Element, tag: str, report: Report) -> list[FileShape]:
+    found = []
+    for element in link.all(tag):
+        pose, relative = pose_of(element, report)
+        if relative:
+            note(report, element, f"<{tag}> whose pose is relative to {relative!r}")
+            continue
+        material = element.first("material")
+        diffuse = None if material is None else material.first("diffuse")
+        colour: tuple[float, ...] = ()
+        if diffuse is not None:
+            count = 3 if len(diffuse.content.split()) == 3 else 4
+            colour = colour_of(diffuse.inside(count))
+        shape = sdf_shape(element.first("geometry"), pose.R, pose.p, colour)
+        if shape is not None:
+            found.append(replace(shape, around=element))
+    return found
+
+
+def _from_shapes(
+    inertial: Element, link: Element, key: str, content: _Content
+) -> RigidInertia | None:
+    """Inertia by <inertial auto="true">: that of the collisions, with their densities."""
+    general, parts = inertial.first("density"), []
+    usual = WATER if general is None else general.inside(1)[0]
+    for shape in _shapes(link, "collision", content.report):
+        element = shape.around or shape.element
+        own = element.first("density")
+        density = usual if own is None else own.inside(1)[0]
+        if not density > 0.0:
+            raise element.error(f"density: expected a positive number, received {density:g}")
+        parts.append(shape.part(density, content.meshes, content.report))
+    part = combined(parts)
+    if part.mass == 0.0:
+        raise inertial.error("auto: the link has no <collision> with a volume")
+    return inertia_of_link(key, *part, (inertial, inertial), content.report)
+
+
+def _inertia(link: Element, key: str, scope: Scope, content: _Content) -> RigidInertia | None:
+    report = content.report
     inertial = link.first("inertial")
     if inertial is None:
         if not scope.static:
@@ -410,7 +462,7 @@ def _inertia(link: Element, key: str, scope: Scope, report: Report) -> RigidIner
             report.assumed(link.line, said, link.file)
         inertial = Element("inertial", {}, link.line, link.file)
     if inertial.text("auto", "false").lower() in ("true", "1"):
-        raise inertial.error("auto: inertias of shapes are not computed; write mass and moments")
+        return _from_shapes(inertial, link, key, content)
     _note_unknown(inertial, report)
     mass, moments = inertial.first("mass"), inertial.first("inertia")
     if inertial.children and (mass is None or moments is None):

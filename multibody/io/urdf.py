@@ -11,18 +11,21 @@ listed in the report, with lines. Joints that mimic others are gears of the mode
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..algebra.inertia import RigidInertia
 from ..algebra.plucker import Plucker
-from ..checks import Array, one_of
+from ..checks import Array, one_of, real_scalar
 from ..joints import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
 from ..model import Model
 from ..model.builder import ModelBuilder
 from ..model.graph import BASE
+from .geometry import FileShape, MeshFiles, add_solids, combined, urdf_shape
+from .geometry.elements import colour_of
 from .links import body_name, inertia_of_link, roll_pitch_yaw
 from .report import Report
 from .source import ModelFileError
@@ -43,10 +46,18 @@ WITH_AXIS = {"revolute": Revolute, "continuous": Revolute, "prismatic": Prismati
 WITHOUT_AXIS = {"fixed": Fixed, "floating": Free, "spherical": Spherical}
 TYPES = (*WITH_AXIS, *WITHOUT_AXIS)
 ONE_FREEDOM = ("revolute", "continuous", "prismatic")
+Masses = Callable[[Element], RigidInertia | None]
 
 
 def read_urdf(
-    text: str, file: str, report: Report, *, root: str = "fixed", limits: bool = False
+    text: str,
+    file: str,
+    report: Report,
+    *,
+    root: str = "fixed",
+    limits: bool = False,
+    meshes: Any = None,
+    density: float | None = None,
 ) -> Model:
     """Read a model from the text of a URDF file.
 
@@ -60,7 +71,15 @@ def read_urdf(
         "fixed": the root link stands on the base; "free": it floats.
     limits
         Whether limits of joints become elastic stops.
+    meshes
+        Whether meshes are drawn, and in which folders they may be looked for; as in `MeshFiles`.
+    density
+        In kg/m³: links without <inertial> then have the mass of their <collision> shapes (of
+        <visual> ones, if there are no others).
     """
+    files, amount = MeshFiles(meshes), None if density is None else real_scalar(density, "density")
+    if amount is not None and not 0.0 < amount < np.inf:
+        raise ValueError(f"density: expected a positive number, received {density!r}")
     one_of(root, "root", ("fixed", "free"))
     robot = parse_xml(text, file)
     if robot.tag != "robot":
@@ -88,10 +107,15 @@ def read_urdf(
             + (f": {', '.join(map(repr, roots[:5]))}" if roots else ", so the joints form a ring")
         )
     builder = ModelBuilder(name=robot.text("name", "robot"))
-    names = {roots[0]: _add_root(builder, links[roots[0]], root, report)}
+    masses = partial(_mass_of, density=amount, files=files, report=report)
+    names = {roots[0]: _add_root(builder, links[roots[0]], root, masses, report)}
     for child in _outwards(roots[0], parents, robot):
-        _add(builder, links[child], parents[child], names, limits, report)
+        _add(builder, links[child], parents[child], names, limits, masses, report)
     _mimic(builder, joints, names, report)
+    colours = _colours(robot)
+    for name, link in links.items():
+        shapes = _shapes(link, "visual", colours) or _shapes(link, "collision", colours)
+        add_solids(builder, names[name], shapes, files, report)
     try:
         return builder.build()
     except (TypeError, ValueError) as error:
@@ -156,9 +180,11 @@ def _outwards(root: str, parents: Mapping[str, Element], robot: Element) -> list
     return order[1:]
 
 
-def _add_root(builder: ModelBuilder, link: Element, root: str, report: Report) -> str:
+def _add_root(
+    builder: ModelBuilder, link: Element, root: str, masses: Masses, report: Report
+) -> str:
     name = link.text("name")
-    inertia = _inertia(link, report)
+    inertia = masses(link)
     if root == "fixed" and inertia is None and name in ("world", BASE):
         return BASE
     own = body_name(name, link, report)
@@ -172,6 +198,7 @@ def _add(
     joint: Element,
     names: dict[str, str],
     limits: bool,
+    masses: Masses,
     report: Report,
 ) -> None:
     name = link.text("name")
@@ -191,7 +218,7 @@ def _add(
             names[parent.text("link")],
             made,
             _placement(joint.first("origin")),
-            _inertia(link, report),
+            masses(link),
             **forces,
         )
     except ModelFileError:
@@ -250,6 +277,21 @@ def _rotation(origin: Element) -> Array:
 # ---------------------------------------------------------------------- inertia
 
 
+def _mass_of(
+    link: Element, *, density: float | None, files: MeshFiles, report: Report
+) -> RigidInertia | None:
+    """Inertia of a link: what it says, or what its shapes have."""
+    if density is None or link.first("inertial") is not None:
+        return _inertia(link, report)
+    shapes = _shapes(link, "collision", {}) or _shapes(link, "visual", {})
+    part = combined(shape.part(density, files, report) for shape in shapes)
+    if part.mass == 0.0:
+        return None
+    said = f"link {link.text('name')!r} has no <inertial>: {part.mass:.6g} kg from its shapes"
+    report.assumed(link.line, said)
+    return inertia_of_link(link.text("name"), *part, (link, link), report)
+
+
 def _inertia(link: Element, report: Report) -> RigidInertia | None:
     inertial = link.first("inertial")
     if inertial is None:
@@ -269,6 +311,40 @@ def _inertia(link: Element, report: Report) -> RigidInertia | None:
         central = R @ central @ R.T
     at = mass_element, moments
     return inertia_of_link(link.text("name"), mass, centre, central, at, report)
+
+
+# ---------------------------------------------------------------------- shapes
+
+
+def _colours(robot: Element) -> dict[str, tuple[float, ...]]:
+    """Colours of materials by name; those inside links are known to all."""
+    found = {}
+    inside = [
+        m for link in robot.all("link") for v in link.all("visual") for m in v.all("material")
+    ]
+    for material in (*inside, *robot.all("material")):
+        colour = material.first("color")
+        if colour is not None and "name" in material.attributes:
+            numbers = colour.numbers("rgba", 4, (0.5, 0.5, 0.5, 1.0))
+            found[material.text("name")] = colour_of(numbers)
+    return found
+
+
+def _shapes(link: Element, tag: str, colours: Mapping[str, Any]) -> list[FileShape]:
+    found = []
+    for element in link.all(tag):
+        origin, material = element.first("origin"), element.first("material")
+        R, p = np.eye(3), np.zeros(3)
+        if origin is not None:
+            R, p = _rotation(origin), np.array(origin.numbers("xyz", 3, (0.0, 0.0, 0.0)))
+        own = None if material is None else material.first("color")
+        colour = () if material is None else colours.get(material.attributes.get("name", ""), ())
+        if own is not None:
+            colour = colour_of(own.numbers("rgba", 4, (0.5, 0.5, 0.5, 1.0)))
+        shape = urdf_shape(element.first("geometry"), R, p, colour)
+        if shape is not None:
+            found.append(shape)
+    return found
 
 
 # ---------------------------------------------------------------------- joints that follow others

@@ -16,7 +16,7 @@ from ..algebra.inertia import RigidInertia
 from ..algebra.plucker import Plucker
 from ..checks import Array
 from ..joints import REGISTRY, Joint
-from ..model import Body, Constraint, Model
+from ..model import Body, Constraint, Model, Solid
 from ..model.graph import BASE
 from .contacts import contact_data
 from .elements import element_data
@@ -78,6 +78,20 @@ def _data(model: Model) -> dict[str, Any]:
         data["contacts"] = [contact_data(contact, names) for contact in model.contacts]
     if model.elements:
         data["elements"] = [element_data(named) for named in model.elements]
+    if model.solids:
+        data["solids"] = [_solid(solid, names) for solid in model.solids]
+    return data
+
+
+def _solid(solid: Solid, names: list[str]) -> dict[str, Any]:
+    data: dict[str, Any] = {"body": names[solid.body], "shape": solid.shape}
+    if solid.size:
+        data["size"] = list(solid.size)
+    data |= _placement("placement", solid.placement)
+    if solid.colour:
+        data["colour"] = list(solid.colour)
+    if solid.vertices is not None and solid.faces is not None:
+        data |= {"vertices": solid.vertices.tolist(), "faces": solid.faces.tolist()}
     return data
 
 

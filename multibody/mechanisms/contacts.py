@@ -118,6 +118,7 @@ def rocking_block(
     """
     b = ModelBuilder(name="rocking block")
     _in_plane(b, "block", box((width, width, height), mass=mass))
+    b.add_solid("block", "box", (width, width, height))
     for name, x in (("left", -0.5 * width), ("right", 0.5 * width)):
         corner = Vertex((x, 0.0, -0.5 * height))
         b.add_contact(name, 0, HalfSpace(), "block", corner, friction=friction)
@@ -250,6 +251,7 @@ def box_stack(boxes: int = 2, friction: float = 0.5) -> Model:
     for k in range(boxes):
         _in_plane(b, f"box{k}", box((1.0, 0.2, 0.5), mass=1.0))
         half = 0.5 - 0.02 * k
+        b.add_solid(f"box{k}", "box", (2 * half, 0.2, 0.5))
         body: str | int = f"box{k - 1}" if k else 0
         below = top if k else HalfSpace()
         for name, x in (("left", -half), ("right", half)):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from ..algebra.plucker import Plucker
 from ..checks import Array
 from ..dynamics.loops.assembly import consistent_velocity
 from ..elements import Bushing, Suspension, Wave
@@ -61,7 +64,45 @@ def bicycle(gravity: float = 9.81) -> Model:
     b.add_body("front", "fork", Revolute("y"), (-0.08, 0, 0.35), Inertia(3.0, (0, 0, 0), front))
     b.add_loop("rear ground", 0, "rear", RollingDisc(0.3))
     b.add_loop("front ground", 0, "front", RollingDisc(0.35))
+    _dress(b)
     return b.build()
+
+
+STEEL, RIDER = (0.12, 0.35, 0.6), (0.55, 0.42, 0.36)
+
+
+def _dress(b: ModelBuilder) -> None:
+    """Tubes, handlebar and rider, for pictures; measures are by eye."""
+    axle, pedals, saddle, head, stem = (
+        (0, 0, 0.3), (0.42, 0, 0.27), (0.3, 0, 0.85), (0.905, 0, 0.6), (0.856, 0, 0.75),
+    )  # fmt: skip
+    for start, end in (
+        (axle, pedals), (axle, (0.33, 0, 0.7)), (pedals, saddle), (pedals, head),
+        ((0.34, 0, 0.68), stem), (head, stem),
+    ):  # fmt: skip
+        _tube(b, "frame", start, end, 0.02, STEEL)
+    for side in (-0.09, 0.09):
+        hip, knee, foot, hand = (
+            (0.28, side, 0.93), (0.62, side, 0.75), (0.44, side, 0.24), (0.8, 2.4 * side, 0.98),
+        )  # fmt: skip
+        _tube(b, "frame", hip, knee, 0.06, RIDER)
+        _tube(b, "frame", knee, foot, 0.045, RIDER)
+        _tube(b, "frame", (0.5, 2 * side, 1.35), hand, 0.035, RIDER)
+        _tube(b, "fork", (-0.195, 0.6 * side, 0.6), (-0.08, 0.6 * side, 0.35), 0.014, STEEL)
+    _tube(b, "frame", (0.28, 0, 0.98), (0.5, 0, 1.36), 0.12, RIDER)
+    b.add_solid("frame", "sphere", 0.11, (0.6, 0, 1.6), RIDER)
+    _tube(b, "fork", (-0.195, 0, 0.6), (-0.3, 0, 0.95), 0.018, STEEL)
+    _tube(b, "fork", (-0.3, -0.26, 0.95), (-0.3, 0.26, 0.95), 0.014, STEEL)
+
+
+def _tube(
+    b: ModelBuilder, body: str, start: Any, end: Any, radius: float, colour: tuple[float, ...]
+) -> None:
+    along = np.subtract(end, start)
+    length = float(np.linalg.norm(along))
+    E = Revolute(along / length).frame
+    middle = np.add(start, end) / 2
+    b.add_solid(body, "capsule", (radius, length), Plucker(E, middle), colour)
 
 
 @register(

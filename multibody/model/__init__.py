@@ -3,6 +3,6 @@
 Imports joints and algebra.
 """
 
-from .model import Body, Constraint, Contact, Loop, Model, PointSpring
+from .model import Body, Constraint, Contact, Loop, Model, PointSpring, Solid
 
-__all__ = ["Body", "Constraint", "Contact", "Loop", "Model", "PointSpring"]
+__all__ = ["Body", "Constraint", "Contact", "Loop", "Model", "PointSpring", "Solid"]

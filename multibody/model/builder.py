@@ -20,7 +20,7 @@ from .constraints import Constraint
 from .contacts import Contact
 from .gearing import gear_constraint
 from .graph import BASE, regular_order
-from .model import Body, Loop, Model, PointSpring
+from .model import Body, Loop, Model, PointSpring, Solid
 from .rules import (
     check_joint_object,
     check_name,
@@ -84,6 +84,7 @@ class ModelBuilder:
         self._constraints: dict[str, Constraint] = {}
         self._contacts: dict[str, tuple[str, str, dict[str, Any]]] = {}
         self._elements: dict[str, Element] = {}
+        self._solids: list[tuple[str, Plucker, dict[str, Any]]] = []
 
     def add_body(
         self,
@@ -463,6 +464,37 @@ class ModelBuilder:
         )
         self._elements[name] = element
 
+    def add_solid(
+        self, body: str | int, shape: str, size: ArrayLike = (), placement: Placement = None,
+        colour: ArrayLike = (), **mesh: Any,
+    ) -> None:  # fmt: skip
+        """Say how a body looks; it changes pictures only.
+
+        Parameters
+        ----------
+        body
+            Name of the body; 0 or "base" for the base. It may have several solids.
+        shape, size
+            "box" (edges), "sphere" (radius), "cylinder" and "capsule" (radius, length), "ellipsoid"
+            (half axes), "ring" (radius, thickness), or "mesh" with ``vertices=`` and ``faces=``.
+            Cylinders, capsules and rings have z as their axis.
+        placement
+            Where the middle of the shape is on the body, as in `add_body`.
+        colour
+            Red, green, blue and opacity, from 0 to 1.
+
+        Examples
+        --------
+        >>> from multibody import ModelBuilder, Revolute, box
+        >>> b = ModelBuilder(name="door")
+        >>> _ = b.add_body("leaf", 0, Revolute(), inertia=box((0.9, 0.04, 2), mass=20.0))
+        >>> b.add_solid("leaf", "box", (0.9, 0.04, 2.0), (0.45, 0, 1.0), colour=(0.6, 0.4, 0.2))
+        >>> b.build().solids[0].size
+        (0.9, 0.04, 2.0)
+        """
+        given = {"shape": shape, "size": size, "colour": colour, **mesh}
+        self._solids.append((self._reference(body), placement_of(placement, "solid"), given))
+
     def build(self) -> Model:
         """Number the bodies regularly, check everything, and return the model.
 
@@ -520,7 +552,11 @@ class ModelBuilder:
         parts = (tuple(bodies), tuple(closing), tuple(springs))
         elements = tuple(NamedElement(name, element) for name, element in self._elements.items())
         stated = tuple(self._constraints.values())
-        return Model(*parts, self.gravity, self.name, tuple(contacts), elements, stated)
+        solids = tuple(
+            Solid(find(body, "solid"), placement=moved(X, shifts[body]), **given)
+            for body, X, given in self._solids
+        )
+        return Model(*parts, self.gravity, self.name, tuple(contacts), elements, stated, solids)
 
     # ------------------------------------------------------------------ helpers
 

@@ -44,11 +44,12 @@ from .rules import (
     spring_numbers,
     two_bodies,
 )
+from .solids import Solid, checked_solid
 
 if TYPE_CHECKING:
     from ..dynamics.arrays import Tree
 
-__all__ = ["Body", "Constraint", "Contact", "Loop", "Model", "PointSpring"]
+__all__ = ["Body", "Constraint", "Contact", "Loop", "Model", "PointSpring", "Solid"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +140,7 @@ class Model:
     contacts: tuple[Contact, ...] = ()
     elements: tuple[NamedElement, ...] = ()
     constraints: tuple[Constraint, ...] = ()
+    solids: tuple[Solid, ...] = ()
 
     def __post_init__(self) -> None:
         """Check everything, whoever made the parts, and keep copies that nobody can change."""
@@ -150,6 +152,7 @@ class Model:
             "loops": _checked(self.loops, Loop, _loop, len(bodies)),
             "springs": _checked(self.springs, PointSpring, _spring, len(bodies)),
             "gravity": gravity_vector(self.gravity),
+            "solids": tuple(checked_solid(solid, len(bodies)) for solid in self.solids),
         }
         touching = _checked(self.contacts, Contact, checked_contact, len(bodies))
         check_duplicates(touching)

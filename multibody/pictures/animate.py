@@ -1,4 +1,4 @@
-"""Animations of stick figures: GIF, MP4, or a web page of one file that needs no network.
+"""Animations: a web page in three dimensions of one file that needs no network, GIF, MP4.
 
 >>> from multibody import animate, mechanisms, simulate
 >>> model = mechanisms.double_pendulum()
@@ -8,23 +8,21 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import replace
-from html import escape
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from integrators.analysis.plot.style import COLOURS, INK, QUIET
+from integrators.analysis.plot.style import QUIET
 from integrators.files import replacing, write_text
 
 from ..checks import Array, ArrayLike, real_array, real_scalar
 from ..runs.observing.states import states_of
-from .page import PAGE
-from .plot import FORCE, LOOP
+from .page_in_space import page_of
+from .scene import named_runs, scene
 from .skeleton import axes_of_view, skeleton, view_of
 from .surfaces import force_arrows
 
@@ -99,15 +97,17 @@ def save(
     view: str = "auto",
     trace: tuple[str | int, ArrayLike] | None = None,
     dpi: float = 90.0,
+    reactions: bool = False,
 ) -> Path:
     """Write an animation; the ending of `path` says which kind.
 
     Parameters
     ----------
     model, solution
-        A model, and a solution of it.
+        A model, and a solution of it; for ``.html`` also several, in a list or by name, such as
+        ``{"RK4": first, "RADAU5": second}``, which are shown as ghosts or side by side.
     path
-        ``.html``: a page that plays, pauses, and turns 3-D mechanisms with the mouse. ``.gif``.
+        ``.html``: a page in three dimensions, in one file; see :func:`html`. ``.gif``: sticks.
         ``.mp4``: needs the program ffmpeg, on the PATH or from ``pip install imageio-ffmpeg``.
     fps, speed
         As in :func:`frames`.
@@ -118,6 +118,8 @@ def save(
         (body, point): leave a trail where this point, in body coordinates, has been.
     dpi
         Resolution of GIF and MP4; pictures are 6.4 by 4.8 inches.
+    reactions
+        Whether the forces in all joints can be shown in a page, too; those of contacts always can.
 
     Returns
     -------
@@ -142,11 +144,19 @@ def save(
     target = Path(path)
     kind = target.suffix.lower()
     if kind == ".html":
-        page = html(model, solution, fps=fps, speed=speed, view=view, trace=trace)
+        page = html(
+            model, solution, fps=fps, speed=speed, view=view, trace=trace, reactions=reactions
+        )
         write_text(target, page)
         return target
     if kind not in (".gif", ".mp4"):
         raise ValueError(f"path: expected a name that ends in .html, .gif or .mp4, received {path}")
+    if len(runs := named_runs(solution)) > 1 or reactions:
+        raise ValueError(
+            f"path: several runs and reactions are shown in pages only, received {path}; write "
+            ".html"
+        )
+    (solution,) = runs.values()
     from matplotlib import rc_context
 
     program: dict[Any, Any] = {"animation.ffmpeg_path": _ffmpeg(target)} if kind == ".mp4" else {}
@@ -252,10 +262,14 @@ def html(
     speed: float = 1.0,
     view: str = "auto",
     trace: tuple[str | int, ArrayLike] | None = None,
+    reactions: bool = False,
 ) -> str:
     """Return the text of a web page that shows the animation; parameters as in :func:`save`.
 
-    Everything is in the page: numbers, drawing, controls. It loads nothing from anywhere.
+    Everything is in the page: numbers, drawing, controls. It loads nothing from anywhere. Bodies
+    are solids with light and shadow (`ModelBuilder.add_solid`, files of robots, or made up from
+    inertias and contacts); the mouse turns, shifts (shift or the right button) and zooms, boxes
+    above the picture choose a view, a body to follow, frames and forces.
 
     Examples
     --------
@@ -264,36 +278,7 @@ def html(
     >>> html(model, simulate(model, [1.0], T=1.0))[:15]
     '<!DOCTYPE html>'
     """
-    bones, shown, places, trail, view = _scene(model, solution, fps, speed, view, trace)
-    size = float(np.max(np.ptp(places.reshape(-1, 3), axis=0))) or 1.0
-    digits = max(0, 4 - int(np.floor(np.log10(size))))  # a ten-thousandth of the picture
-    scene = {
-        "name": model.name,
-        "fps": float(fps),
-        "t": [round(float(t), 6) for t in shown.t],
-        "points": _rounded(places, digits),
-        "trail": None if trail is None else _rounded(trail, digits),
-        "links": [
-            [*pair, COLOURS[(body - 1) % (len(COLOURS) - 1)] if body else QUIET]
-            for pair, body in zip(bones.links, bones.bodies)
-        ],
-        "slides": [list(pair) for pair in bones.slides],
-        "springs": [list(pair) for pair in bones.springs],
-        "surfaces": [list(pair) for pair in bones.surfaces],
-        "forces": [list(pair) for pair in bones.forces],
-        "joints": list(bones.joints),
-        "centres": [point for point, _ in bones.centres],
-        "loops": [list(pair) for pair in bones.loops],
-        "view": view,
-        "ink": INK,
-        "quiet": QUIET,
-        "loop": LOOP,
-        "force": FORCE,
+    runs = {
+        name: (run, frames(model, run, fps, speed)) for name, run in named_runs(solution).items()
     }
-    # In a script element only "</" could end the data early.
-    data = json.dumps(scene, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
-    return PAGE.substitute(title=escape(model.name), scene=data)
-
-
-def _rounded(array: Array, digits: int) -> Any:
-    return (np.round(array, digits) + 0.0).tolist()
+    return page_of(scene(model, runs, fps=float(fps), view=view, trace=trace, reactions=reactions))

@@ -24,7 +24,7 @@ from .surfaces import add_outlines
 if TYPE_CHECKING:
     from ..model import Body, Model
 
-__all__ = ["Skeleton", "axes_of_view", "skeleton", "view_of"]
+__all__ = ["Skeleton", "axes_of_view", "skeleton", "spread_of", "view_of"]
 
 VIEWS = ("auto", "xz", "xy", "yz", "3d")
 
@@ -181,7 +181,7 @@ def _add_mass(
     """Line from the origin to the centre of mass and on, or a cross."""
     mass, com = body.inertia.mass, np.asarray(body.inertia.centre)
     distance = float(np.linalg.norm(com))
-    spread = _spread(body)
+    spread = spread_of(body)
     if distance > SMALLEST:
         along = com / distance
         reach = _half_length(float(along @ spread @ along), mass) if leaf else 0.0
@@ -198,7 +198,7 @@ def _half_length(spread: float, mass: float) -> float:
     return float(np.sqrt(3.0 * max(0.0, spread) / mass))
 
 
-def _spread(body: Body) -> Array:
+def spread_of(body: Body) -> Array:
     """∫ x xᵀ dm about the centre of mass: ½ tr(I) − I."""
     I = body.inertia.central
     return 0.5 * np.trace(I) * np.eye(3) - I

@@ -14,7 +14,7 @@ from ..model.surfaces import Ball, Bowl, BoxCorners, Capsule, Disc, HalfSpace, S
 if TYPE_CHECKING:
     from ..model import Model
 
-__all__ = ["add_outlines", "force_arrows"]
+__all__ = ["add_outlines", "force_arrows", "reaction_arrows"]
 
 #: Sides of the polygon that stands for a circle.
 SIDES = 24
@@ -89,3 +89,44 @@ def force_arrows(model: Model, solution: Any, shown: Any, size: float) -> Array 
         return None
     tips = seen.point + LONGEST_ARROW * size / largest * seen.force
     return np.stack([seen.point, tips], axis=2).reshape(len(seen.t), -1, 3)
+
+
+def reaction_arrows(
+    model: Model, solution: Any, shown: Any, size: float, poses: tuple[Array, Array]
+) -> Array:
+    """Feet and tips (m, 2n, 3) of the forces that the joints pass on to bodies.
+
+    `poses` are those of all bodies at the times of `shown`. Between the times of the solution
+    forces are interpolated, in axes of the bodies.
+    """
+    if model.contacts:
+        raise ValueError(
+            "reactions: not known for models with contacts, whose forces are drawn instead; leave "
+            "out reactions=True"
+        )
+    observed = getattr(solution, "observed", None)
+    if observed is None or not hasattr(observed, "reactions"):
+        raise ValueError(
+            "reactions: expected a solution of as_ivp, as_dae or simulate, which knows the forces "
+            "that acted; leave out reactions=True"
+        )
+    R, p = poses
+    found = observed.reactions
+    turned = [
+        (i, np.eye(3), np.zeros(3), found.bodies[b.name]) for i, b in enumerate(model.bodies, 1)
+    ]
+    turned += [
+        (c.successor, c.placement_successor.E.T, c.placement_successor.r, found.loops[c.name])
+        for c in model.loops
+    ]
+    order = np.argsort(solution.t)
+    times = np.asarray(solution.t)[order]
+    feet, forces = [], []
+    for body, axes, place, wrench in turned:
+        force = np.array([np.interp(shown.t, times, row[order]) for row in wrench[3:]])
+        forces.append(np.einsum("mij,jk,km->mi", R[:, body], axes, force))
+        feet.append(p[:, body] + R[:, body] @ place)
+    largest = float(np.linalg.norm(forces, axis=2).max(initial=0.0)) or 1.0
+    tips = np.array(feet) + LONGEST_ARROW * size / largest * np.array(forces)
+    pairs = np.stack([np.array(feet), tips], axis=1)  # (n, 2, m, 3)
+    return np.moveaxis(pairs, 2, 0).reshape(len(shown.t), -1, 3)

@@ -280,7 +280,8 @@ class EventTime(Reduction):
     Parameters
     ----------
     quantity
-        As everywhere.
+        As everywhere; or an :class:`~integrators.Event` without reset, which also tells the
+        direction and whether it is terminal.
     value
         That it passes, 0 by default.
     direction
@@ -304,6 +305,18 @@ class EventTime(Reduction):
     dense: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        event: Any = self.quantity
+        if isinstance(event, Event):
+            if event.reset is not None:
+                raise ValueError(
+                    "EventTime only watches, and this Event has a reset; give the reset to the "
+                    "problem's own events, and its function here"
+                )
+            object.__setattr__(self, "quantity", event.function)
+            object.__setattr__(self, "direction", self.direction or event.direction)
+            object.__setattr__(self, "terminal", self.terminal or bool(event.terminal))
+            if event.terminal and self.count == 1:
+                object.__setattr__(self, "count", int(event.terminal))
         super().__post_init__()
         if not isinstance(self.count, int) or isinstance(self.count, bool) or self.count < 1:
             raise ValueError(f"EventTime: expected count ≥ 1, received {self.count!r}")

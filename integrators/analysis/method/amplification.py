@@ -35,7 +35,7 @@ from ..exact import polynomial as poly
 from ..exact.polynomial import Polynomial
 from ..exact.stability_coefficients import rational_coefficients, recognised, slacks
 from .reducibility import without_unused_stages
-from .verdict import as_tableau
+from .verdict import as_linear
 
 __all__ = ["StabilityFunction", "as_stability_function", "stability_function"]
 
@@ -255,7 +255,7 @@ def stability_function(method: Any, weights: Sequence[Any] | None = None) -> Sta
     Parameters
     ----------
     method
-        A tableau or the name of a scheme.
+        A tableau, a Rosenbrock method, or the name of a scheme.
     weights
         Weights to use in place of b, for instance ``b_hat``.
 
@@ -266,7 +266,7 @@ def stability_function(method: Any, weights: Sequence[Any] | None = None) -> Sta
     >>> print(stability_function("RadauIIA3"))
     (1 + 2/5 z + 1/20 z²) / (1 - 3/5 z + 3/20 z² - 1/60 z³)
     """
-    tableau = as_tableau(method)
+    tableau = as_linear(method)
     A, b = without_unused_stages(tableau, weights)
     N, D, exact = rational_coefficients(A, b)
     N_slack: tuple[float, ...] = (0.0,) * len(N)

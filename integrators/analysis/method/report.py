@@ -16,6 +16,7 @@ from .amplification import StabilityFunction, stability_function
 from .geometric import quadratic_invariants, symmetry, symplecticity
 from .order import FiguresOfMerit, failing_conditions, figures_of_merit, stage_order
 from .oscillation import Dispersion, dispersion
+from .rosenbrock import rosenbrock_report
 from .ssp import ssp_coefficient
 from .stability import (
     a_alpha,
@@ -26,7 +27,7 @@ from .stability import (
     stiff_accuracy,
     strong_a_stability,
 )
-from .verdict import Measure, Verdict, as_tableau
+from .verdict import Measure, Verdict, as_rosenbrock, as_tableau
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -153,7 +154,7 @@ class Report:
         return "\n".join(page)
 
 
-def report(method: Any) -> Report:
+def report(method: Any) -> Any:
     """Analyse a method completely.
 
     Parameters
@@ -165,7 +166,8 @@ def report(method: Any) -> Report:
     Returns
     -------
     Report
-        ``print`` shows a page of text, ``.figure()`` draws it.
+        ``print`` shows a page of text, ``.figure()`` draws it. For a Rosenbrock method it is a
+        :class:`RosenbrockReport`.
 
     Examples
     --------
@@ -175,6 +177,8 @@ def report(method: Any) -> Report:
     >>> print(page.title)
     RadauIIA2: fully implicit, 2 stages, order 3
     """
+    if as_rosenbrock(method) is not None:
+        return rosenbrock_report(method)
     tableau = as_tableau(method)
     R = stability_function(tableau)
     return Report(

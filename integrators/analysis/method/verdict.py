@@ -10,13 +10,15 @@ from fractions import Fraction
 from typing import Any
 
 from ... import catalogue
+from ...catalogue import further
 from ...methods.multistep import Multistep
 from ...methods.multistep.names import find_multistep
 from ...methods.user.plain_function import is_step_function, tableau_of
 from ...tableau import Tableau
 from ...tableau.exact import Number
+from ...tableau.rosenbrock import Rosenbrock
 
-__all__ = ["Measure", "Verdict", "as_tableau"]
+__all__ = ["Measure", "Verdict", "as_linear", "as_rosenbrock", "as_tableau"]
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,25 @@ class Measure:
         return f"{self.value:.13g}{self.unit}"
 
 
+def as_rosenbrock(method: Any) -> Rosenbrock | None:
+    """Return the Rosenbrock method that a name, or the method itself, stands for; else None."""
+    if isinstance(method, str) and (scheme := further.find(method)) is not None:
+        method = scheme.method
+    return method if isinstance(method, Rosenbrock) else None
+
+
+def as_linear(method: Any) -> Tableau:
+    """Return the tableau that does on y' = Ay what a method does, where there is one.
+
+    Examples
+    --------
+    >>> as_linear("Rodas4").is_dirk
+    True
+    """
+    found = as_rosenbrock(method)
+    return as_tableau(method) if found is None else found.linear
+
+
 def as_tableau(method: Any) -> Tableau:
     """Return the tableau that a name, or a tableau itself, stands for.
 
@@ -133,6 +154,11 @@ def as_tableau(method: Any) -> Tableau:
             f"{getattr(method, 'name', method) or 'this'} is a multistep method and has no Butcher "
             "tableau and no R(z); analysis.multistep_report, a_alpha, root_locus and "
             "plot.stability_region examine it"
+        )
+    if as_rosenbrock(method) is not None:
+        raise TypeError(
+            f"{getattr(method, 'name', method) or 'this'} is a Rosenbrock method and has no "
+            "Butcher tableau; analysis.report and the functions that look at R(z) examine it"
         )
     if isinstance(method, str):
         return catalogue.get(method)

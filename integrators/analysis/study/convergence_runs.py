@@ -49,6 +49,8 @@ NARROW = 0.06, 0.01  # half-width below this and this part of the order
 SHORTFALL = 0.75  # of an average slope that has not settled, and still calls for a diagnosis
 WELL_CLEAR = 1e4  # errors above this multiple of the floor do not know that they are of doubles
 FEWEST_FINER = 5  # runs with many digits before they may be called enough
+SHORT = 6  # points of a range that may lie on a detour on the way to the order
+STEEPER = 1.0  # by which a slope just before the range exceeds it where an error changes sign
 UNCERTAIN = 30.0  # floor in units of the relative uncertainty of a tableau's coefficients
 
 
@@ -333,16 +335,36 @@ def _calls_for_digits(estimate: OrderEstimate, expected: int | None) -> bool:
     if not estimate.found:
         return True
     whole = np.floor(estimate.high) >= np.ceil(estimate.low)
-    return bool(not whole or (expected is not None and estimate.low > expected))
+    if not whole or expected is None:
+        return not whole
+    return bool(estimate.low > expected or (estimate.high < expected and _detour(estimate)))
+
+
+def _detour(estimate: OrderEstimate) -> bool:
+    """Whether the range is short and comes after a much steeper part.
+
+    So it is where two error terms of opposite sign have just balanced: beyond, the slope comes
+    from below and takes long to reach the order.
+    """
+    used = [k for k, mark in enumerate(estimate.marks) if mark == USED]
+    before = [s for s in estimate.slopes[max(0, used[0] - 2) : used[0]] if np.isfinite(s)]
+    steep = bool(before) and max(before) > estimate.high + STEEPER
+    return steep and len(used) <= SHORT
 
 
 def _doubted(estimate: OrderEstimate, expected: int | None) -> OrderEstimate:
-    """Take back an order that is higher than expected and no integer: it is on its way down."""
-    between = np.floor(estimate.high) < np.ceil(estimate.low)
-    if expected is None or not estimate.found or not (estimate.low > expected and between):
+    """Take back an order that is on its way: down, as long as it is no integer; or up."""
+    if expected is None or not estimate.found:
         return estimate
-    seen = f"{estimate.order:.2f} so far, which is no integer"
-    reason = f"the slope is still on its way down ({seen}); take shorter steps"
+    between = np.floor(estimate.high) < np.ceil(estimate.low)
+    if estimate.low > expected and between:
+        seen = f"{estimate.order:.2f} so far, which is no integer"
+        reason = f"the slope is still on its way down ({seen}); take shorter steps"
+    elif estimate.high < expected and _detour(estimate):
+        seen = f"{estimate.order:.2f} so far, after steeper ones"
+        reason = f"the slope is still on its way up ({seen}): the error has just changed its sign"
+    else:
+        return estimate
     nothing = float("nan")
     marks = tuple(OPEN if mark == USED else mark for mark in estimate.marks)
     return replace(

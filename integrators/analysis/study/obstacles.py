@@ -15,7 +15,15 @@ import numpy as np
 from ..error.local import truncation_order
 from ..error.one_step import is_implicit
 from ..method.amplification import StabilityFunction, as_stability_function
-from .diagnosis import CLASSICAL, STIFF, Case, Finding, events_with_resets, rough, spectrum
+from .diagnosis import (
+    CLASSICAL,
+    STIFF,
+    Case,
+    Finding,
+    decaying_spectrum,
+    events_with_resets,
+    rough,
+)
 from .slopes import REFERENCE, ROUNDING
 
 __all__ = ["explain", "explain_higher"]
@@ -79,16 +87,14 @@ def _exact(case: Case) -> Finding | None:
 
 def _unstable(case: Case) -> Finding | None:
     """Are the steps that fail those for which a decaying component is multiplied by |R| > 1?"""
-    amplification, eigenvalues = _amplification(case), spectrum(case)
-    if amplification is None or eigenvalues is None:
+    amplification, decaying = _amplification(case), decaying_spectrum(case)
+    if amplification is None or decaying is None:
         return None
     lost = [row for row in case.rows if not row.ok or row.error is None or row.error > FOLLOWS]
     if not lost:
         return None
     shortest = min(row.step or 0.0 for row in lost)
-    decaying = eigenvalues[eigenvalues.real < 0]
-    ahead = 1.0 if case.problem.t_span[1] >= case.problem.t_span[0] else -1.0
-    if not decaying.size or ahead < 0:
+    if case.problem.t_span[1] < case.problem.t_span[0]:
         return None
     factors = np.abs(amplification(shortest * decaying))
     k = int(np.argmax(factors))
@@ -121,10 +127,10 @@ def _amplification(case: Case) -> StabilityFunction | None:
 
 def _unresolved(case: Case) -> Finding | None:
     """Is even the shortest step long beside the fast components?"""
-    eigenvalues = spectrum(case)
+    eigenvalues = decaying_spectrum(case)
     if eigenvalues is None:
         return None
-    fastest = float(np.max(np.where(eigenvalues.real < 0, np.abs(eigenvalues), 0.0)))
+    fastest = float(np.max(np.abs(eigenvalues)))
     steps = case.considered or list(case.steps)
     low, high = min(steps) * fastest, max(steps) * fastest
     if low < CLASSICAL or high < STIFF:

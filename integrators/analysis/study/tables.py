@@ -120,13 +120,13 @@ class Table:
 
     def to_html(self) -> str:
         """Return a ``table`` element; each cell carries its value, for sorting."""
-        head = "".join(f"<th>{html.escape(heading)}</th>" for heading in self.headings)
+        kinds = [' class="text"' if column.text else "" for column in self.columns]
+        head = "".join(f"<th{k}>{html.escape(h)}</th>" for k, h in zip(kinds, self.headings))
         body = []
         for values, cells in zip(self.rows, self.cells):
             row = []
-            for column, value, cell in zip(self.columns, values, cells):
+            for kind, value, cell in zip(kinds, values, cells):
                 key = "" if plain(value) is None else str(value)
-                kind = ' class="text"' if column.text else ""
                 row.append(f'<td{kind} data-value="{html.escape(key)}">{html.escape(cell)}</td>')
             body.append(f"<tr>{''.join(row)}</tr>")
         caption = f"<caption>{html.escape(self.title)}</caption>" if self.title else ""

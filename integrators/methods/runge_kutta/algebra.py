@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels.pointers import SingularMatrixError
-from .implicit import TASK_FACTOR, TASK_MASS, TASK_SOLVE_COMPLEX, TASK_SOLVE_REAL
+from .implicit import TASK_FACTOR, TASK_JACOBIAN, TASK_MASS, TASK_SOLVE_COMPLEX, TASK_SOLVE_REAL
 
 if TYPE_CHECKING:
     from .engine import ImplicitEngine
@@ -271,6 +271,8 @@ class LinearAlgebra:
                 self._factor()
             elif task == TASK_MASS:
                 engine.dx[:] = self.M @ engine.x
+            elif task == TASK_JACOBIAN:
+                engine.dx[:] = self.J @ engine.x
             elif task >= TASK_SOLVE_COMPLEX:
                 rhs = self.arrays["complex_rhs"]
                 rhs[:] = self.complex[int(task - TASK_SOLVE_COMPLEX)](rhs)

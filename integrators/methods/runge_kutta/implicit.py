@@ -37,6 +37,7 @@ from .lu import lu_factor, lu_solve
 # What the callback for external linear algebra is asked to do (passed in place of the time).
 TASK_FACTOR = 0.0
 TASK_MASS = 1.0
+TASK_JACOBIAN = 2.0
 TASK_SOLVE_REAL = 1000.0  # + number of the block
 TASK_SOLVE_COMPLEX = 2000.0
 

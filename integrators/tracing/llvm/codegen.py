@@ -29,7 +29,14 @@ from typing import Any
 import numpy as np
 
 from ...kernels import cache as disk
-from ...kernels.object_code import TOGETHER, c_library, engine_of, initialised_llvm, stands_alone
+from ...kernels.object_code import (
+    TOGETHER,
+    c_library,
+    engine_of,
+    initialised_llvm,
+    shared_engine,
+    stands_alone,
+)
 from ..errors import GraphTooLargeError
 from ..graph import CONDITIONS, Program
 from ..outside import CALL, RESULT
@@ -46,7 +53,7 @@ __all__ = [
 ]
 
 #: Raise this when the code generator changes.
-CODE_VERSION = 4
+CODE_VERSION = 5
 
 #: The same for what concerns code in lanes only.
 LANES_VERSION = 1
@@ -162,7 +169,7 @@ def _machine(together: bool) -> Any:
     """Return LLVM's description of this computer.
 
     With code and constants together, short addresses reach the constants: a fifth faster than what
-    is usual for code made at run time, which may end up anywhere in memory (see `_engine`).
+    is usual for code made at run time, which may end up anywhere in memory (see `_loaded`).
     """
     from llvmlite import binding as ll
 
@@ -272,14 +279,14 @@ def compile_ir(
         if code is not None:
             try:
                 with disk.loading(key):
-                    engine = _engine(code)
-                    address = engine.get_function_address(name)
+                    engine, address = _loaded(code, name)
                 if address:
                     return MachineCode(address, lanes, size, engine)
             except (ValueError, RuntimeError, struct.error):
                 pass
             disk.forget(key, "it lacks its function")
-        text = source(name)
+        # Several modules share an engine, so that what they define bears their name.
+        text = source(name).replace(f"@{TABLE}", f"@{name}_{TABLE}")
         module = ll.parse_assembly(text)
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
@@ -289,8 +296,8 @@ def compile_ir(
         if not stands_alone(code):
             code = _machine(together=False).emit_object(module)
         disk.store(key, code)
-        engine = _engine(code)
-        return MachineCode(engine.get_function_address(name), lanes, size, engine)
+        engine, address = _loaded(code, name)
+        return MachineCode(address, lanes, size, engine)
 
 
 def _optimise(ll: Any, machine: Any, module: Any, speed_level: int, side_by_side: bool) -> None:
@@ -302,13 +309,13 @@ def _optimise(ll: Any, machine: Any, module: Any, speed_level: int, side_by_side
     passes.getModulePassManager().run(module, passes)
 
 
-def _engine(code: bytes) -> Any:
-    # llvmlite's memory manager keeps code and constants together, as short addresses need.
-    engine = engine_of(code, together=stands_alone(code))
-    if table := engine.get_global_value_address(TABLE):
+def _loaded(code: bytes, name: str) -> tuple[Any, int]:
+    """Bring code into memory: the engine that owns it, and the address of the function ``name``."""
+    engine = shared_engine(code) if stands_alone(code) else engine_of(code)
+    if table := engine.get_global_value_address(f"{name}_{TABLE}"):
         addresses = _outside_addresses()
         ctypes.memmove(table, addresses, ctypes.sizeof(addresses))
-    return engine
+    return engine, engine.get_function_address(name)
 
 
 def compile_program(program: Program, n: int, lanes: int = 1) -> MachineCode:

@@ -11,7 +11,7 @@ from ..xml import Element
 from .poses import Placed
 from .settings import flag
 
-__all__ = ["add_equality"]
+__all__ = ["add_equality", "add_tendon"]
 
 
 def add_equality(element: Element, reading: Any) -> None:
@@ -23,6 +23,8 @@ def add_equality(element: Element, reading: Any) -> None:
         _couple(element, name, reading)
     elif element.tag in ("connect", "weld") and "body1" in element.attributes:
         _hold(element, name, reading)
+    elif element.tag in ("connect", "weld") and "site1" in element.attributes:
+        _hold_sites(element, name, reading)
     else:
         reading.report.ignored(element.line, f"<equality>: {name}")
 
@@ -46,6 +48,51 @@ def _hold(element: Element, name: str, reading: Any) -> None:
     ends = (inside_first @ at).plucker(), (inside_second @ there).plucker()
     try:
         reading.builder.add_loop(name, first, second, joint, *ends)
+    except (TypeError, ValueError) as error:
+        raise element.error(str(error)) from error
+
+
+def _hold_sites(element: Element, name: str, reading: Any) -> None:
+    """The same between two sites, wherever they are at the start."""
+    (first, at), (second, there) = (
+        reading.site(element.text(key), element) for key in ("site1", "site2")
+    )
+    joint: Any = Spherical() if element.tag == "connect" else Fixed()
+    try:
+        reading.builder.add_loop(name, first, second, joint, at.plucker(), there.plucker())
+    except (TypeError, ValueError) as error:
+        raise element.error(str(error)) from error
+
+
+def add_tendon(element: Element, reading: Any) -> None:
+    """Add a spatial tendon between two sites, a spring and damper; others are remarks."""
+    name = element.text("name", f"tendon of line {element.line}")
+    path = list(element.children)
+    springy = [element.number(key, 0.0) for key in ("stiffness", "damping")]
+    if element.tag != "spatial" or len(path) != 2 or any(part.tag != "site" for part in path):
+        reading.report.ignored(element.line, f"<tendon>: {element.tag} {name}")
+        return
+    if not any(springy):
+        reading.report.ignored(element.line, f"<tendon>: {name}, which neither pulls nor damps")
+        return
+    if min(springy) < 0.0:
+        raise element.error("a negative stiffness or damping")
+    (first, a), (second, b) = (reading.site(part.text("site"), part) for part in path)
+    given = element.numbers(
+        "springlength", len(element.text("springlength", "-1").split()), (-1.0,)
+    )
+    if len(set(given)) > 1:
+        reading.report.ignored(element.line, f"<tendon>: {name}, slack between two lengths")
+        return
+    rest = given[0]
+    if rest < 0.0:  # as long as it is at the start
+        poses = [reading.poses_of(body) @ at for body, at in ((first, a), (second, b))]
+        rest = float(np.linalg.norm(poses[0].p - poses[1].p))
+    for key in ("frictionloss", "armature"):
+        if element.number(key, 0.0):
+            reading.report.ignored(element.line, f"<tendon>: {key} of {name}")
+    try:
+        reading.builder.add_spring(name, first, a.p, second, b.p, *springy, rest)
     except (TypeError, ValueError) as error:
         raise element.error(str(error)) from error
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,14 +28,15 @@ from ...joints import Fixed, Free, Joint, Prismatic, Revolute, Spherical
 from ...model import Model
 from ...model.builder import ModelBuilder
 from ...model.graph import BASE
+from ..geometry import MeshFiles, combined
 from ..links import body_name, inertia_of_link
 from ..report import Report
 from ..sdf_includes import Includes
 from ..source import ModelFileError
 from ..xml import Element, parse_xml
-from .equalities import add_equality
-from .geoms import geom_inertia
-from .poses import IDENTITY, ORIENTATIONS, Placed, unit
+from .equalities import add_equality, add_tendon
+from .geoms import Assets, geom_inertia, geom_solid
+from .poses import IDENTITY, ORIENTATIONS, Placed, along_z, unit
 from .settings import Compiler, Defaults, flag
 
 __all__ = ["read_mjcf"]
@@ -43,7 +45,7 @@ __all__ = ["read_mjcf"]
 PROGRAMS = {"replicate", "composite", "flexcomp", "attach", "plugin", "flex"}
 #: What says how a model looks or is measured.
 SILENT = {"site", "camera", "light", "asset", "visual", "statistic", "size", "custom", "geom"}
-READ = {"compiler", "option", "default", "worldbody", "equality", "keyframe"}
+READ = {"compiler", "option", "default", "worldbody", "equality", "keyframe", "tendon"}
 HINGE, SLIDE, BALL, FREE = "hinge", "slide", "ball", "free"
 
 
@@ -65,6 +67,7 @@ class Reading:
     compiler: Compiler
     defaults: Defaults
     limits: bool
+    assets: Assets
     poses: dict[str, Placed] = field(default_factory=lambda: {BASE: IDENTITY})  # at the start
     names: dict[str, str] = field(default_factory=lambda: {"world": BASE})
     frames: dict[str, Placed] = field(default_factory=lambda: {BASE: IDENTITY})
@@ -72,6 +75,17 @@ class Reading:
     order: list[Hung] = field(default_factory=list)
     start: list[float] = field(default_factory=list)
     scale: float = 1.0
+    sites: dict[str, tuple[str, Placed]] = field(default_factory=dict)
+
+    def site(self, name: str, element: Element) -> tuple[str, Placed]:
+        """Body of the model that a site is on, and its frame there."""
+        if name not in self.sites:
+            raise element.error(f"there is no site {name!r}")
+        return self.sites[name]
+
+    def poses_of(self, body: str) -> Placed:
+        """Frame of a body of the model in the world, at the start."""
+        return self.poses[body] @ self.frames[body].inverse()
 
     def frame_of(self, body: str, element: Element) -> tuple[str, Placed]:
         """Body of the model, and MuJoCo's frame in it."""
@@ -88,6 +102,7 @@ def read_mjcf(
     *,
     limits: bool = False,
     includes: str | PathLike[str] | None = None,
+    meshes: Any = None,
 ) -> Model:
     """Read a model from the text of an MJCF file.
 
@@ -101,7 +116,12 @@ def read_mjcf(
         Whether ranges of joints become elastic stops.
     includes
         Folder from which other files may be read.
+    meshes
+        Whether meshes are drawn, and in which folders they may be looked for; as in `MeshFiles`.
     """
+    files = MeshFiles(meshes)
+    if includes is not None:
+        files.folders.append(Path(includes).resolve())
     root = parse_xml(text, file)
     if root.tag != "mujoco":
         raise root.error("expected <mujoco>: this is no MJCF")
@@ -111,7 +131,8 @@ def read_mjcf(
         compiler.read(element)
     defaults.read(root.all("default"))
     builder = ModelBuilder(gravity=_gravity(root, report), name=root.text("model", "MuJoCo Model"))
-    reading = Reading(builder, report, compiler, defaults, limits)
+    reading = Reading(builder, report, compiler, defaults, limits, Assets(files, report))
+    reading.assets.read(root, defaults)
     _note(root, report)
     worlds = list(root.all("worldbody"))
     if compiler.total_mass > 0:
@@ -121,9 +142,17 @@ def read_mjcf(
         reading.scale = compiler.total_mass / total
     for world in worlds:
         _add_children(world, "world", IDENTITY, None, reading)
+        _dress(BASE, list(_children(world, reading, None, IDENTITY)), reading)
     for group in root.all("equality"):
         for element in group.children:
             add_equality(defaults.applied(element, None), reading)
+    for group in root.all("tendon"):
+        for element in group.children:
+            tag = "tendon"
+            usual = Element(tag, element.attributes, element.line, element.file, element.children)
+            merged = defaults.applied(usual, None)
+            merged.tag = element.tag
+            add_tendon(merged, reading)
     try:
         model = builder.build()
     except (TypeError, ValueError) as error:
@@ -190,7 +219,7 @@ def _children(body: Element, reading: Reading, around: str | None, pose: Placed)
         if child.tag == "frame":
             inner = pose @ _pose(child, reading)
             yield from _children(child, reading, child.text("childclass", around or "main"), inner)
-        elif child.tag in ("body", "joint", "freejoint", "geom", "inertial"):
+        elif child.tag in ("body", "joint", "freejoint", "geom", "inertial", "site"):
             yield child, around, pose
 
 
@@ -229,6 +258,7 @@ def _add_body(
     reading.frames[own] = Placed(np.eye(3), -last)
     if np.any(last):
         reading.report.frames[own] = Pose(np.eye(3), -last)
+    _dress(own, inside, reading)
     for child, of, pose in inside:
         if child.tag == "body":
             _add_body(child, name, pose, child.attributes.get("childclass", of), reading)
@@ -366,17 +396,32 @@ def _mass_of(body: Element, inside: list[Any], reading: Reading) -> tuple[float,
         for child, kind, pose in inside:
             if child.tag == "geom":
                 geom = reading.defaults.applied(child, kind)
-                parts.append(geom_inertia(geom, pose, reading.compiler))
-    found = [part for part in parts if part is not None]
-    mass = float(sum(m for m, _, _ in found))
-    if mass == 0.0:
-        return 0.0, np.zeros(3), np.zeros((3, 3))
-    centre = sum((m * c for m, c, _ in found), np.zeros(3)) / mass
-    central = np.zeros((3, 3))
-    for m, c, I in found:
-        d = c - centre
-        central += I + m * ((d @ d) * np.eye(3) - np.outer(d, d))
-    return mass, centre, central
+                parts.append(geom_inertia(geom, pose, reading.compiler, reading.assets))
+    return combined(part for part in parts if part is not None)
+
+
+def _dress(own: str, inside: list[Any], reading: Reading) -> None:
+    """Let a body look as its geoms do, and note where its sites are."""
+    for child, kind, pose in inside:
+        if child.tag == "site" and "name" in child.attributes:
+            site = reading.defaults.applied(child, kind)
+            at = reading.frames[own] @ pose @ _site_pose(site, reading)
+            reading.sites[child.text("name")] = own, at
+        if child.tag != "geom":
+            continue
+        geom = reading.defaults.applied(child, kind)
+        solid = geom_solid(geom, pose, reading.compiler, reading.assets)
+        if solid is not None:
+            shape, size, place, colour, mesh = solid
+            at = (reading.frames[own] @ place).plucker()
+            reading.builder.add_solid(own, shape, size, at, colour, **mesh)
+
+
+def _site_pose(site: Element, reading: Reading) -> Placed:
+    if "fromto" not in site.attributes:
+        return _pose(site, reading)
+    ends = np.array(site.numbers("fromto", 6, None)).reshape(2, 3)
+    return Placed(along_z(unit(site, "fromto", list(ends[0] - ends[1]))), ends.mean(axis=0))
 
 
 def _masses(body: Element, reading: Reading, around: str | None) -> float:

@@ -10,15 +10,17 @@ import numpy as np
 
 from ...checks import Array
 from ...contact.geometry import GAP_FUNCTION
-from ...contact.held import Held
+from ...contact.held import Held, least_forces
+from ...contact.impacts import exchanged
 from ...contact.kinematics import kinematics_at
+from ...contact.response import mechanism_at
 from ...contact.workspace import contacts_of
-from .observe import impacts
+from .observe import ImpactEvent, impacts
 
 if TYPE_CHECKING:
     from ...model import Model
 
-__all__ = ["ContactLoad", "Stay", "is_rigid", "lost_at_impacts", "stays_of"]
+__all__ = ["ContactLoad", "Stay", "exchanged_at_instants", "is_rigid", "stays_of"]
 
 
 class ContactLoad(NamedTuple):
@@ -97,7 +99,7 @@ def _load(modes: Any, held: Held, params: Any) -> Callable[[float, Array], Conta
         wrenches, joint_forces = np.zeros((model.n_bodies, 6)), np.zeros(model.nv)
         if not held.points:
             return ContactLoad(0.0, wrenches, joint_forces)
-        parts = modes.motion(held, t, y, params).forces
+        parts = modes.watch.forces(held, t, y, params).forces
         k = kinematics_at(model, y[: model.nq], y[model.nq :], t)
         for i in held.points:
             if contacts.kinds[i] == GAP_FUNCTION:
@@ -116,13 +118,40 @@ def _load(modes: Any, held: Held, params: Any) -> Callable[[float, Array], Conta
     return load
 
 
-def lost_at_impacts(model: Model, solution: Any) -> list[float]:
-    """Energy that the impact after each stay takes, by the law of impact; zero without one."""
-    lost: dict[float, list[float]] = {}
+def exchanged_at_instants(model: Model, solution: Any, stays: list[Stay]) -> list[dict[str, float]]:
+    """What is exchanged between each stay and the next: nothing where no velocity jumps.
+
+    "impacts" is what the contacts take by the law of impact, and "drives" the work of what time
+    moves against the impulses. Where bounces are too low to be seen the last of them come after
+    that, all at once: as impulses at the points that are held from then on.
+    """
+    hits: dict[float, list[ImpactEvent]] = {}
     for hit in impacts(model, solution):
-        lost.setdefault(hit.t, []).append(hit.result.energy_loss)
-    found = []
-    for part in solution.parts:
-        left = lost.get(part.reached[0], [])
-        found.append(left.pop(0) if left else 0.0)
-    return found
+        hits.setdefault(hit.t, []).append(hit)
+    modes, found = solution.problem.contact_modes, []
+    for part, stay, after in zip(solution.parts, solution.modes[1:], stays[1:]):
+        t, y = part.reached
+        v, total = y[model.nq :], {"impacts": 0.0, "drives": 0.0}
+        if hits.get(t):
+            result = hits[t].pop(0).result
+            v = result.velocities
+            total = {"impacts": -result.energy_loss, "drives": result.drive_work}
+        held = modes.held.get(stay.mode, Held())
+        loss, work = _put_to_rest(model, held, (y[: model.nq], v, t), after.y[model.nq :, 0])
+        found.append({"impacts": total["impacts"] - loss, "drives": total["drives"] + work})
+    return [*found, {}]
+
+
+def _put_to_rest(
+    model: Model, held: Held, state: tuple[Array, Array, float], after: Array
+) -> tuple[float, float]:
+    """Loss, and work of drives, where held points make v jump to `after`."""
+    rows = held.rows()
+    if not rows or np.array_equal(state[1], after):
+        return 0.0, 0.0
+    q, v, t = state
+    k, system = kinematics_at(model, q, v, t), mechanism_at(model, q, v, None, None, t)
+    R = k.T.reshape(-1, model.nv)[rows]
+    impulses = np.zeros(3 * len(k.gap))
+    impulses[rows] = least_forces(R @ system.spread @ R.T, R @ (after - v))
+    return exchanged(model, system, k, state, after, impulses.reshape(-1, 3))

@@ -13,6 +13,7 @@ own error control (book, Table 11.1). What ends a mode is located as an event:
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,14 +27,14 @@ from ...contact.accelerations import (
     closed_points,
     settle,
 )
-from ...contact.held import Held, HeldMotion, held_motion, onto_contacts
-from ...contact.held_kernel import SLOW
+from ...contact.held import Held, are_shared, onto_contacts
 from ...contact.impacts import collide
-from ...contact.kinematics import ContactKinematics, gaps_at, kinematics_at
+from ...contact.kinematics import ContactKinematics, kinematics_at
 from ...contact.lcp import LCPError
 from ...contact.response import Mechanism, mechanism_at
-from ...contact.workspace import contacts_of
+from ...contact.workspace import SLOW, contacts_of
 from ...dynamics.functions import rate_along
+from .watching import Watch
 
 if TYPE_CHECKING:
     from integrators import IVP, Mode, Transition
@@ -45,28 +46,22 @@ __all__ = ["FREE", "SETTLE", "ContactModes"]
 #: Keys of the mode without contact, and of the instant after infinitely many impacts.
 FREE, SETTLE = "free", "(comes to rest)"
 
-#: What a gap that opens without a speed may fall below zero (m) before it counts as closing.
-TOUCH = 1e-12
-
-#: Rounding of a gap, in parts of the coordinates that it is the difference of: what it may fall
-#: below zero while its rate says that it opens.
-ROUNDING = 2e-15
-
-#: Bounces lower than this (m) are summed to their limit: their times are a geometric series.
+#: Bounces lower than this part of the mechanism's length are summed to their limit: their times are
+#: a geometric series.
 LOWEST_BOUNCE = 1e-10
 
-#: Gaps (m) and speeds (m/s) that count as none where impacts have accumulated: those of the lowest
-#: bounces that are seen, √(2 · 9.81 · 10⁻¹⁰).
+#: Gaps and speeds that count as none where impacts have accumulated: those of the lowest bounces
+#: that are seen, √(2 · 9.81 · 10⁻¹⁰), in parts of the mechanism's length and speed.
 SETTLED_GAP, SETTLED_SPEED = 1e-6, 5e-5
-
-#: Slip (m/s) that is rounding, at right angles to the known direction or where it begins.
-ACROSS = 1e-11
 
 #: Where one point stands, others of the same body that are nearly as slow stand with it.
 NEARLY = 3.0
 
 #: Slip that is slow and turns by more than this, in parts of its acceleration, has no direction.
 TURNING = 1e-6
+
+#: Friction that is taken away where points that share forces give way, to see how they move.
+YIELDING = 1e-6
 
 #: A force below this part of the largest is none, where the point has just been found to lift off.
 NO_FORCE = 1e-9
@@ -98,10 +93,15 @@ class ContactModes:
         self.model, self.free, self.tau, self.f_ext, self.law = model, free, tau, f_ext, law
         self.contacts = contacts_of(model)
         self.held: dict[str, Held] = {FREE: Held()}
-        self._seen: tuple[Any, Any] = (None, None)
-        # What is added to gaps while they are watched: a bounce leaves its surface from exactly
-        # zero; a gap that opens or stays without a speed has some room for rounding.
-        self.room = np.zeros(self.contacts.n)
+        self.watch = Watch(model, self.given_forces)
+        self.none = CLOSED_SPEED * self.contacts.speed
+        self.closed = CLOSED_GAP * self.contacts.length
+        self.slow = SLOW * self.contacts.speed
+
+    def __reduce__(self) -> Any:
+        """Pickle what it is made of, and the modes that are known."""
+        made = (self.model, self.free, self.tau, self.f_ext, self.law)
+        return (type(self), made, {"held": self.held})
 
     # ------------------------------------------------------------------ modes
 
@@ -109,19 +109,21 @@ class ContactModes:
         """Make the mode of a key."""
         from integrators import Mode, Transition
 
+        from .mode import ContactMode
+
         if key == SETTLE:
             at_once = Transition(lambda t, y, *p: -1.0, -1, jump=self._settle, name="at rest")
             return Mode(self.free, at_once)
         held = self.held[key]
         problem = self.free if not held.points else self._problem(held)
-        return Mode(problem, self._transitions(held), zeno=SETTLE)
+        return ContactMode(problem, self._transitions(held), SETTLE, held, self.watch)
 
     def _problem(self, held: Held) -> IVP:
         model, nq = self.model, self.model.nq
 
         def f(t: float, y: Array, p: Any = ()) -> Array:
             q, v = y[:nq], y[nq:]
-            a = self.motion(held, t, y, p).accelerations
+            a = self.watch.motion(held, t, y, p).accelerations
             return np.concatenate([rate_along(model, q, v, t), a])
 
         def project(t: float, y: Array, *p: Any) -> Array:
@@ -132,19 +134,8 @@ class ContactModes:
         nothing: dict[str, Any] = {"jac": None, "manifold": None, "invariants": {}, "review": None}
         return self.free.with_(f=right, project=project, **nothing)
 
-    def motion(self, held: Held, t: float, y: Array, p: Any = ()) -> HeldMotion:
-        """Accelerations and forces in a mode; the last answer is remembered for the events."""
-        asked = (held, float(t), y.tobytes(), tuple(p))
-        if self._seen[0] != asked:
-            self._seen = (asked, self._motion(held, t, y, p))
-        found: HeldMotion = self._seen[1]
-        return found
-
-    def _motion(self, held: Held, t: float, y: Array, p: Any) -> HeldMotion:
-        q, v = y[: self.model.nq], y[self.model.nq :]
-        return held_motion(self.model, held, t, q, v, *self._forces(t, q, v, p))
-
-    def _forces(self, t: float, q: Array, v: Array, p: Any) -> tuple[Any, Any]:
+    def given_forces(self, t: float, q: Array, v: Array, p: Any) -> tuple[Any, Any]:
+        """Joint forces and external forces that are given, or None."""
         tau = None if self.tau is None else self.tau(t, q, v, p)
         return tau, None if self.f_ext is None else self.f_ext(t, q, v, p)
 
@@ -176,82 +167,26 @@ class ContactModes:
                 )
             )
 
+        watch = self.watch
+        if held.shared:
+            add(watch.margin(held), "gives way", held.points[0], "yield")
         row = 0
         for j, (i, state) in enumerate(zip(held.points, held.states)):
-            add(self._force(held, i), "lifts off", i, "lift")
-            if state == "sticks":
-                add(self._cone(held, i), "begins to slide", i, "slide")
+            if not held.shared:
+                add(watch.force(held, i), "lifts off", i, "lift")
+            if state == "sticks" and not held.shared:
+                add(watch.cone(held, i), "begins to slide", i, "slide")
             elif state == "slides" and self.contacts.friction[i] > 0.0:
-                add(self._slip(held, i, held.angles[j]), "stops sliding", i, "stop")
+                add(watch.slip(held, i, held.angles[j]), "stops sliding", i, "stop")
                 slow = i in held.slow
                 what = "speeds up" if slow else "slows down"
-                add(self._turned(i, held.angles[j], slow), what, i, "turn")
-                add(self._slope(held, row), "jams", i, "jam")
+                add(watch.turned(i, held.angles[j], slow), what, i, "turn")
+                add(watch.slope(held, row), "jams", i, "jam")
             row += 3 if state == "sticks" else 1
         for i in map(int, np.flatnonzero(self.contacts.is_rigid)):
             if i not in held.points:
-                add(self._gap(i), "touches", i, "touch")
+                add(watch.gap(i), "touches", i, "touch")
         return found
-
-    def _gap(self, i: int) -> Callable[..., float]:
-        model, nq = self.model, self.model.nq
-
-        def gap(t: float, y: Array, p: Any = ()) -> float:
-            asked = ("gaps", float(t), y.tobytes())
-            if self._seen[0] != asked:
-                gaps, rates = gaps_at(model, y[:nq], y[nq:], t)
-                size = np.maximum(1.0, np.abs(self.contacts.workspace.point).max(axis=1))
-                self._seen = (asked, gaps + np.where(rates > 0.0, ROUNDING * size, 0.0))
-            return float(self._seen[1][i]) + float(self.room[i])
-
-        return gap
-
-    def _force(self, held: Held, i: int) -> Callable[..., float]:
-        return lambda t, y, p=(): float(self.motion(held, t, y, p).forces[i, 0])
-
-    def _slope(self, held: Held, j: int) -> Callable[..., float]:
-        return lambda t, y, p=(): float(self.motion(held, t, y, p).slopes[j])
-
-    def _cone(self, held: Held, i: int) -> Callable[..., float]:
-        mu = float(self.contacts.friction[i])
-
-        def cone(t: float, y: Array, p: Any = ()) -> float:
-            force = self.motion(held, t, y, p).forces[i]
-            return float(mu * force[0] - np.hypot(force[1], force[2]))
-
-        return cone
-
-    def _slip(self, held: Held, i: int, angle: float) -> Callable[..., float]:
-        """Slip along its direction; one that begins does not stop because of rounding."""
-        model, nq = self.model, self.model.nq
-        way = np.array([np.cos(angle), np.sin(angle)])
-
-        def slip(t: float, y: Array, p: Any = ()) -> float:
-            k = kinematics_at(model, y[:nq], y[nq:], t)
-            along = float(way @ k.slip[i])
-            if abs(along) <= ACROSS:
-                a = self.motion(held, t, y, p).accelerations
-                if way @ (k.T[i, 1:] @ a + k.bias[i, 1:]) > 0.0:
-                    return along + ACROSS
-            return along
-
-        return slip
-
-    def _turned(self, i: int, angle: float, slow: bool) -> Callable[..., float]:
-        """Falls below zero where slip passes the limit of slowness in another direction than known.
-
-        Slip that stays in its line need not be told its direction again.
-        """
-        model, nq = self.model, self.model.nq
-        c, s = np.cos(angle), np.sin(angle)
-
-        def turned(t: float, y: Array, p: Any = ()) -> float:
-            x = kinematics_at(model, y[:nq], y[nq:], t).slip[i]
-            speed = float(np.hypot(x[0], x[1]))
-            beyond = 2.0 * SLOW - speed if slow else speed - SLOW
-            return float(max(beyond, ACROSS - abs(c * x[1] - s * x[0])))
-
-        return turned
 
     # ------------------------------------------------------------------ instants
 
@@ -278,16 +213,18 @@ class ContactModes:
                 "the bodies apart grows without limit while it slides (Painlevé); use less "
                 "friction, or a compliant law"
             )
+        if held is not None and held.points:  # located between steps: as accurate as the run is
+            q, v = onto_contacts(model, held, t, model.normalise(q), v)
         k = kinematics_at(model, q, v, t)
-        if hint == "stop" and np.hypot(*k.slip[point]) < SLOW:  # what is left across is no slip
+        if hint == "stop" and np.hypot(*k.slip[point]) < self.slow:  # no slip is left across
             v = onto_contacts(model, Held((point,), ("sticks",), (0.0,)), t, q, v)[1]
             k = kinematics_at(model, q, v, t)
-        closed = self.contacts.is_rigid & (k.gap <= CLOSED_GAP)
+        closed = self.contacts.is_rigid & (k.gap <= self.closed)
         if hint == "touch":
             closed[point] = True
-        if (closed & (k.gap_rate < -CLOSED_SPEED)).any():
+        if (closed & (k.gap_rate < -self.none)).any():
             system = mechanism_at(model, q, v, None, None, t)
-            v = collide(model, system, k, v, closed, self.law).velocities
+            v = collide(model, system, k, (q, v, t), closed, self.law).velocities
             still, end = self._last_bounces(t, q, v, p, closed)
             if still.points:
                 v = onto_contacts(model, still, t, q, v)[1]
@@ -304,16 +241,20 @@ class ContactModes:
         """
         model = self.model
         k = kinematics_at(model, q, v, t)
-        leaving = closed & (k.gap_rate > CLOSED_SPEED) & (self.contacts.restitution < 1.0)
+        leaving = closed & (k.gap_rate > self.none) & (self.contacts.restitution < 1.0)
         if not leaving.any():
             return Held(), 0.0
-        system = mechanism_at(model, q, v, *self._forces(t, q, v, p), t)
-        resting = closed & (k.gap_rate <= CLOSED_SPEED)
+        system = mechanism_at(model, q, v, *self.given_forces(t, q, v, p), t)
+        resting = closed & (k.gap_rate <= self.none)
         a = system.acceleration
         if resting.any():
             a = settle(model, system, k, resting).accelerations
         fall = -(k.T[:, 0] @ a + k.bias[:, 0])
-        small = leaving & (fall > 0.0) & (k.gap_rate**2 < 2.0 * fall * LOWEST_BOUNCE)
+        small = (
+            leaving
+            & (fall > 0.0)
+            & (k.gap_rate**2 < 2.0 * fall * LOWEST_BOUNCE * self.contacts.length)
+        )
         points = tuple(int(i) for i in np.flatnonzero(small))
         last = 2.0 * k.gap_rate / (np.where(fall > 0.0, fall, 1.0))
         last = last / (1.0 - np.where(leaving, self.contacts.restitution, 0.0))
@@ -325,8 +266,8 @@ class ContactModes:
         model, nq = self.model, self.model.nq
         q, v = y[:nq].copy(), y[nq:].copy()
         k = kinematics_at(model, q, v, t)
-        near = self.contacts.is_rigid & (np.abs(k.gap) <= SETTLED_GAP)
-        near &= np.abs(k.gap_rate) <= SETTLED_SPEED
+        near = self.contacts.is_rigid & (np.abs(k.gap) <= SETTLED_GAP * self.contacts.length)
+        near &= np.abs(k.gap_rate) <= SETTLED_SPEED * self.contacts.speed
         points = tuple(int(i) for i in np.flatnonzero(near))
         if not points:
             raise LCPError(
@@ -352,8 +293,8 @@ class ContactModes:
         """Contact states at an instant where no gap is closing any more."""
         model = self.model
         k = kinematics_at(model, q, v, t)
-        resting = closed & (k.gap_rate <= CLOSED_SPEED)
-        system = mechanism_at(model, q, v, *self._forces(t, q, v, p), t)
+        resting = closed & (k.gap_rate <= self.none)
+        system = mechanism_at(model, q, v, *self.given_forces(t, q, v, p), t)
         if hint == "lift" and held is not None:
             without = resting.copy()
             without[point] = False
@@ -365,8 +306,10 @@ class ContactModes:
             if found is not None and found.gap_accelerations[point] >= -1e-6 * size:
                 resting = without
         if not resting.any():
-            return self._entered(FREE, t, q, v)
-        found, standing = self._settled(system, k, resting)
+            return FREE, np.concatenate([q, v])
+        # Where points give way, a little less friction shows the way that they are about to move.
+        friction = self.contacts.friction * (1.0 - YIELDING if hint == "yield" else 1.0)
+        found, standing = self._settled(system, k, resting, friction)
         points, states, angles, touching, slow = [], [], [], [], []
         largest = float(found.forces[:, 0].max(initial=0.0))
         for i in np.flatnonzero(resting):
@@ -380,10 +323,10 @@ class ContactModes:
                 state = "slides"
             if state == "slides":
                 slip = k.slip[i]
-                if np.hypot(*slip) <= 1.5 * SLOW:
+                if np.hypot(*slip) <= 1.5 * self.slow:
                     slow.append(int(i))
                 if (
-                    np.hypot(*slip) <= CLOSED_SPEED or standing[i]
+                    np.hypot(*slip) <= self.none or standing[i]
                 ):  # it begins: against the friction there is
                     slip = -force[1:]
                 if not slip.any():
@@ -396,21 +339,22 @@ class ContactModes:
             tuple(points), tuple(states), tuple(angles), tuple(touching), until, tuple(slow)
         )
         if not points:
-            return self._entered(FREE, t, q, v)
+            return FREE, np.concatenate([q, v])
+        chosen = replace(chosen, shared=are_shared(model, chosen, t, q, v))
         q, onto = onto_contacts(model, chosen, t, q, v)
         sliding = [i for i, state in zip(points, states) if state == "slides"]
         before, after = k.slip[sliding], kinematics_at(model, q, onto, t).slip[sliding]
-        moved, moves = (np.hypot(*slip.T) > CLOSED_SPEED for slip in (before, after))
+        moved, moves = (np.hypot(*slip.T) > self.none for slip in (before, after))
         rough = self.contacts.friction[sliding] > 0.0
         if (rough & moved & ~moves).any():  # others that stick hold it, too: it does not slide
             hint = hint if hint == "lift" else ""
             return self._decided(t, q, onto, p, closed, held, point, hint, until)
         key = self._key(chosen)
         self.held[key] = chosen
-        return self._entered(key, t, q, onto)
+        return key, np.concatenate([q, onto])
 
     def _settled(
-        self, system: Mechanism, k: ContactKinematics, resting: Array
+        self, system: Mechanism, k: ContactKinematics, resting: Array, friction: Array
     ) -> tuple[ContactForces, Array]:
         """Forces at an instant, and the points whose slip is too slow to have a direction.
 
@@ -418,28 +362,20 @@ class ContactModes:
         it, a direction that is told from less than `SLOW` is wrong a moment later, and the law
         with it would chatter at that speed: there the point stands, and forces decide anew.
         """
-        found = settle(self.model, system, k, resting)
+        found = settle(self.model, system, k, resting, friction=friction)
         speed = np.hypot(k.slip[:, 0], k.slip[:, 1])
         pressed = resting & (self.contacts.friction > 0.0) & (found.forces[:, 0] > 0.0)
-        pressed &= speed > CLOSED_SPEED
-        slow = pressed & (speed <= SLOW * (1.0 + TURNING))
+        pressed &= speed > self.none
+        slow = pressed & (speed <= self.slow * (1.0 + TURNING))
         if slow.any():
             rate = k.T[:, 1:] @ found.accelerations + k.bias[:, 1:]
             across = np.abs(k.slip[:, 0] * rate[:, 1] - k.slip[:, 1] * rate[:, 0])
             turning = across > TURNING * speed * np.hypot(rate[:, 0], rate[:, 1])
             slow &= turning
         if slow.any():
-            slow |= pressed & turning & (speed <= NEARLY * SLOW)
-            found = settle(self.model, system, k, resting, standing=slow)
+            slow |= pressed & turning & (speed <= NEARLY * self.slow)
+            found = settle(self.model, system, k, resting, slow, friction)
         return found, slow
-
-    def _entered(self, key: str, t: float, q: Array, v: Array) -> tuple[str, Array]:
-        """Key and state; gaps that are watched from here on start on the open side."""
-        gap, rate = gaps_at(self.model, q, v, t)
-        slow = (gap <= CLOSED_GAP) & (rate <= CLOSED_SPEED)
-        self.room = np.where(gap <= 0.0, -gap, 0.0) + np.where(slow, TOUCH, 0.0)
-        self.room[list(self.held[key].touching)] += CLOSED_GAP
-        return key, np.concatenate([q, v])
 
     def _key(self, held: Held) -> str:
         """Readable name of a set of contact states."""

@@ -41,7 +41,7 @@ class MoreauJean:
     def __init__(self, modes: ContactModes) -> None:
         self.modes = modes
         given = modes.tau is not None or modes.f_ext is not None
-        self.stepper = TimeStepper(modes.model, modes._forces if given else None)
+        self.stepper = TimeStepper(modes.model, modes.given_forces if given else None)
         self.params: Any = ()
         self._state: Array | None = None
         self._allowed = self._liveliest = 0.0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...checks import Array
+from ...contact.accelerations import CLOSED_GAP, CLOSED_SPEED
 from ...contact.impacts import Impact, impact
 from ...contact.kinematics import kinematics_at
 from ...contact.workspace import contacts_of
@@ -97,7 +98,7 @@ def contact_forces(model: Model, solution: Any, shown: Any = None) -> ContactObs
         y = np.ascontiguousarray(states[:, j])
         if key not in (FREE, SETTLE):
             p = modes.free.params if params is None else params
-            parts[j] = modes.motion(modes.held[key], float(t), y, p).forces
+            parts[j] = modes.watch.forces(modes.held[key], float(t), y, p).forces
         k = kinematics_at(model, y[:nq], y[nq:], float(t))
         frames = np.concatenate([k.normal[:, None], k.tangents], axis=1)
         force[j] = np.einsum("nk,nkx->nx", parts[j], frames)
@@ -128,14 +129,15 @@ def impacts(model: Model, solution: Any) -> list[ImpactEvent]:
     if modes is None:
         raise ValueError("impacts: expected a solution of a model with rigid contacts")
     nq, found = model.nq, []
-    names = contacts_of(model).names
+    contacts = contacts_of(model)
     for part in solution.parts:
         if part.reached is None:
             continue
         t, y = part.reached
         k = kinematics_at(model, y[:nq], y[nq:], t)
-        if (k.gap_rate[k.gap <= 1e-8] < -1e-8).any():
+        closed = k.gap <= CLOSED_GAP * contacts.length
+        if (k.gap_rate[closed] < -CLOSED_SPEED * contacts.speed).any():
             result = impact(model, model.normalise(y[:nq]), y[nq:], t=t, law=modes.law)
-            hit = tuple(names[i] for i in np.flatnonzero(result.impulses[:, 0] > 0.0))
+            hit = tuple(contacts.names[i] for i in np.flatnonzero(result.impulses[:, 0] > 0.0))
             found.append(ImpactEvent(float(t), hit, result))
     return found

@@ -52,6 +52,13 @@ class ContactProblem(Hybrid):
             changes = {**changes, "start": start, "y0": y}
         return replace(self, **changes)
 
+    def __reduce__(self) -> Any:
+        """Pickle without the modes that were made; they are made again."""
+        modes = self.contact_modes
+        given = {"params": self.params, "events": self.events, "name": self.name}
+        made = (modes, self.start, self.y0, self.t_span)
+        return (_restored, (type(self), made, {**given, "zeno": self.zeno, "contact_modes": modes}))
+
     @property
     def model(self) -> Model:
         """The model."""
@@ -93,6 +100,10 @@ class ContactProblem(Hybrid):
         )
         method.params = params
         return problem, method
+
+
+def _restored(kind: Any, made: tuple[Any, ...], given: dict[str, Any]) -> Any:
+    return kind(*made, **given)
 
 
 def _forwards(t_span: Any) -> None:

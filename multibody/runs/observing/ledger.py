@@ -7,7 +7,8 @@ With kinetic energy T and potential V (gravity, springs, stops) the mechanism ob
 A drive is a joint that time moves. It forces the velocity σ on its body; its power is fᵀσ with the
 force f that the joint passes on, and λᵀν where it closes a loop. Constraint forces of other loops
 do no work: λᵀ(Kv − ν) is what remains of that where loops are not quite closed. Friction at
-contacts takes fᵀ(slip) all the time, and impacts take what their law says, at instants.
+contacts takes fᵀ(slip) all the time, and impacts take what their law says, at instants; drives work
+against the impulses there.
 
 Powers are evaluated at states of the run and integrated; the balance E(t) − E(0) − W(t) then shows
 the error of the integration, of the quadrature, and anything that is missing in the model.
@@ -29,7 +30,7 @@ from ...dynamics.loops.closed_loop import constrained_accelerations, constraints
 from ...dynamics.loops.forces import loop_forces, point_forces
 from ...dynamics.loops.joints import LoopElement, acting_elements, placed
 from ...dynamics.motion import Kinematics, energy, kinematics, run_forward
-from ..contact.loads import ContactLoad, is_rigid, lost_at_impacts, stays_of
+from ..contact.loads import ContactLoad, exchanged_at_instants, is_rigid, stays_of
 from ..forces import given_external_forces, given_joint_forces
 from .states import is_plain, states_of
 
@@ -182,11 +183,12 @@ def energy_ledger(
     """
     books = _Books(model, tau, f_ext, elements)
     if is_rigid(model):
+        stays = stays_of(model, solution)
         parts = [
             _ledger(_Books(model, tau, f_ext, elements, stay.load), stay.t, stay.y, stay.sol)
-            for stay in stays_of(model, solution)
+            for stay in stays
         ]
-        return _joined(parts, lost_at_impacts(model, solution))
+        return _joined(parts, exchanged_at_instants(model, solution, stays))
     return _ledger(books, *_run(model, solution))
 
 
@@ -219,15 +221,16 @@ def _ledger(
     )
 
 
-def _joined(parts: list[EnergyLedger], lost: list[float]) -> EnergyLedger:
-    """Books of stays in modes one after the other; `lost` has the energy lost after each."""
+def _joined(parts: list[EnergyLedger], jumps: list[dict[str, float]]) -> EnergyLedger:
+    """Books of stays in modes one after the other; `jumps` has the work at the end of each."""
     work: dict[str, list[Array]] = {name: [] for name in ENTRIES}
     so_far = dict.fromkeys(ENTRIES, 0.0)
-    for part, loss in zip(parts, lost):
+    for part, jump in zip(parts, jumps):
         for name in ENTRIES:
             work[name].append(so_far[name] + part.work[name])
             so_far[name] = float(work[name][-1][-1])
-        so_far["impacts"] -= loss
+        for name, work_at_once in jump.items():
+            so_far[name] += work_at_once
 
     def along(entry: str) -> Array:
         return np.concatenate([getattr(part, entry) for part in parts])

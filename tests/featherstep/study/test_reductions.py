@@ -51,6 +51,7 @@ TRUTH = {
     "mean": (Mean("v"), (np.cos(OMEGA * T) - 1.0) / T),
     "event_time": (EventTime("x"), np.pi / 2 / OMEGA),
     "second": (EventTime("x", direction=1, count=2), (3.5 * np.pi) / OMEGA),
+    "event": (EventTime(Event(lambda t, y: y[0], direction=1), count=2), (3.5 * np.pi) / OMEGA),
     "function": (Max(lambda t, y: t * y[0]), None),
     "with p": (Max(lambda t, y, p: p[0] * y[0]), OMEGA),
 }
@@ -75,6 +76,11 @@ def test_reductions_of_an_oscillator(reduced, name):
             options={"xatol": 1e-12},
         ).fun  # fmt: skip
     assert reduced[name] == pytest.approx(truth, abs=3e-8)
+
+
+def test_an_event_with_reset_is_no_mere_time():
+    with pytest.raises(ValueError, match="has a reset"):
+        EventTime(Event(lambda t, y: y[0], reset=lambda t, y: -y))
 
 
 @pytest.mark.parametrize("method", ["DOPRI5", "RK4", "RADAU5", "scipy:RK45", "Taylor"])

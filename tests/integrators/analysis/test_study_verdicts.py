@@ -14,7 +14,9 @@ import pytest
 
 from integrators import catalogue, problems, solve
 from integrators.analysis import convergence
+from integrators.analysis.study.convergence_runs import _calls_for_digits, _doubted
 from integrators.analysis.study.many_digits import ManyDigits, NotAvailable
+from integrators.analysis.study.slopes import estimate_order
 from integrators.methods.taylor import Taylor
 from integrators.problem import IVP
 
@@ -137,3 +139,33 @@ def test_steps_of_many_digits_are_those_of_doubles():
 def test_what_many_digits_cannot_do_is_said(f, why):
     with pytest.raises(NotAvailable, match=why):
         ManyDigits(IVP(f, [1.0], (0.0, 1.0)))
+
+
+def test_no_stiffness_where_a_solution_is_fast_itself():
+    """Near the Moon components of Arenstorf's orbit decay, and others grow, at the same rate."""
+    steps = [17.0652166 / n for n in (2000, 3000, 4000, 6000)]
+    curve = curve_of("arenstorf", "Verner87", steps=steps)
+    assert not curve.estimate.found
+    assert curve.verdict in ("not yet asymptotic", "round-off", "no convergence")
+
+
+def test_stiffness_of_a_differential_algebraic_equation():
+    """By eigenvalues of the pencil (∂f/∂y, M), without the infinite ones."""
+    curve = curve_of("robertson_dae", "Crouzeix3")
+    assert curve.verdict == "stiff"
+    assert "of size 1e+04" in curve.findings[0].evidence
+
+
+def test_an_error_that_has_just_changed_its_sign_is_no_low_order():
+    """Errors of Verner65Eight, of order 6, on the pendulum: slope 5 below h = 0.03."""
+    counts = [128, 152, 181, 215, 256, 304, 362, 431, 512, 609, 724, 861, 1024]
+    errors = [2.1e-7, 5.8e-8, 1.5e-8, 3.8e-9, 8.9e-10, 1.9e-10, 5.6e-11, 2.3e-11, 9.3e-12, 3.8e-12,
+              1.6e-12, 6.5e-13, 2.5e-13]  # fmt: skip
+    estimate = estimate_order([10 / n for n in counts], errors, 7e-13)
+    assert estimate.high < 6
+    assert _calls_for_digits(estimate, 6)
+    assert not _doubted(estimate, 6).found
+    assert not _calls_for_digits(estimate, 5)
+    low = estimate_order([1 / n for n in counts], [n**-5.0 for n in counts], 1024**-5.0)
+    assert not _calls_for_digits(low, 6)  # a straight line that is too low needs no more digits
+    assert _doubted(low, 6) is low

@@ -124,6 +124,7 @@ def test_a_long_run_has_its_kernels_compiled(cold):
     long = """
 from integrators.kernels.tiers import background
 background.ENOUGH_SECONDS = 0.1
+background.PAUSE = 1000.0  # the listener compiles nothing; a slow run would start another
 import numpy as np
 from integrators import solve
 solve(lambda t, y: np.array([y[1], -y[0]]), (0, 100), [1.0, 0.0], rtol=1e-8, method="RK4")

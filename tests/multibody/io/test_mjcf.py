@@ -208,7 +208,7 @@ def test_equalities_are_constraints():
         ("<body><geom type='cone' size='1'/></body>", "expected one of"),
         ("<body><geom size='-1'/></body>", "positive"),
         ("<body><geom size='1 nan'/></body>", "finite"),
-        ("<body><geom type='mesh' mesh='x'/></body>", "<inertial>"),
+        ("<body><geom type='mesh' mesh='x'/></body>", "no mesh 'x'"),
         ("<body><geom class='none' size='1'/></body>", "no class 'none'"),
         ("<body quat='0 0 0 0'/>", "direction"),
         ("<body euler='1 2 3' zaxis='0 0 1'/>", "one orientation"),

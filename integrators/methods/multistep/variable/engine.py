@@ -11,7 +11,7 @@ from ....problem import IVP
 from ....stepping import state as at
 from ....stepping.control import Controller
 from ....stepping.engine import Engine, Options
-from ....stepping.workspace import Multivalue
+from ....stepping.workspace import Multivalue, empty_fields
 from ...runge_kutta.algebra import LARGEST_OWN_LU, JacobianSource, LinearAlgebra
 from .adams import adams_accept, adams_dense, adams_refine, adams_step
 from .bdf import KEPT_MATRIX, bdf_accept, bdf_dense, bdf_refine, bdf_step
@@ -70,7 +70,7 @@ class VariableEngine(Engine):
         n, depth = self.n, self.method.order + 2
         shared["atol"] *= self._share
         return {
-            **_empty(Multivalue.FIELDS, shared),
+            **empty_fields(Multivalue, shared),
             "past": np.zeros((depth, n)),
             "past_t": np.zeros(depth),
             "predicted": np.zeros(n),
@@ -145,13 +145,3 @@ class BDFEngine(VariableEngine):
         arrays["algebra"] = self.algebra.address() if self.algebra else arrays["jac"]
         arrays["solve_stages"] = arrays["jac"]  # there are no stages
         return Multivalue(**shared, **arrays)
-
-
-def _empty(fields: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
-    """Arrays without elements for fields that only others of the family use."""
-    kinds = {"f": np.float64, "i": np.int64, "c": np.complex128}
-    return {
-        name: np.zeros((0,) * int(kind[1]), dtype=kinds[kind[0]])
-        for name, kind in fields.items()
-        if name not in known and isinstance(kind, str) and kind != "a"
-    }

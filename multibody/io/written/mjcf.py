@@ -1,0 +1,184 @@
+"""Models as MJCF: hinges, slides, balls, free bodies; springs, gears and loops of points.
+
+Bodies have one joint each, at their origin. A loop joint that is a ball is a ``connect`` between
+two sites, a hinge two of them along its axis, a weld a ``weld``; springs between points are spatial
+tendons. MuJoCo's equalities are springs where ours are exact.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...algebra.plucker import Plucker
+from ...algebra.quaternions import from_matrix
+from ...checks import Array
+from ...joints import Fixed, Free, Prismatic, Revolute, Spherical
+from ...model import Body, Loop, Model, PointSpring, Solid
+from ...model.rules import STOP_DAMPING, STOP_STIFFNESS
+from ..report import Report
+from .markup import Node, central_of, gear_of, names_of, note_losses, signed_axis, stops
+
+__all__ = ["write_mjcf"]
+
+TYPES = {Revolute: "hinge", Prismatic: "slide", Spherical: "ball", Free: "free", Fixed: ""}
+SCALARS = ("armature", "damping", "stiffness")
+
+
+def write_mjcf(model: Model, report: Report) -> str:
+    """Text of a model as MJCF; what is lost goes into the report."""
+    names = names_of(model, {"worldbody"}, report)
+    root = Node("mujoco", {"model": model.name})
+    root.add("compiler", angle="radian", inertiafromgeom="false", autolimits="true")
+    root.add("option", gravity=model.gravity)
+    assets = root.add("asset")
+    world = root.add("worldbody")
+    nodes = [world]
+    for i, body in enumerate(model.bodies, 1):
+        nodes.append(_body(nodes[body.parent], body, names[i], report))
+    for number, solid in enumerate(model.solids):
+        _geom(nodes[solid.body], solid, f"mesh{number}", assets, names[solid.body], report)
+    note_losses(model, report, {"contacts": "contact", "elements": "element"})
+    equalities, tendons = root.add("equality"), root.add("tendon")
+    for loop in model.loops:
+        _loop(equalities, nodes, loop, report)
+    for spring in model.springs:
+        _spring(tendons, nodes, spring)
+    for constraint in model.constraints:
+        gear = gear_of(constraint, model)
+        if gear is None:
+            report.lost(f"constraint {constraint.name!r}")
+            continue
+        driven, driver, ratio, offset = gear
+        equalities.add(
+            "joint", name=constraint.name, joint1=names[driven], joint2=names[driver],
+            polycoef=(offset, ratio, 0.0, 0.0, 0.0),
+        )  # fmt: skip
+    root.children = [node for node in root.children if node.children or node.attributes]
+    return root.text()
+
+
+def _pose(X: Plucker) -> dict[str, Array]:
+    """Attributes of a frame that X leads to."""
+    found = {}
+    if np.any(X.r):
+        found["pos"] = X.r
+    if not np.array_equal(X.E, np.eye(3)):
+        found["quat"] = from_matrix(X.E.T)
+    return found
+
+
+def _body(parent: Node, body: Body, name: str, report: Report) -> Node:
+    kind = TYPES.get(type(body.joint))
+    if kind is None or (body.reverse and kind in ("ball", "free")):
+        turned = " reversed" if body.reverse else ""
+        raise ValueError(
+            f"body {body.name!r}: MJCF has no{turned} joint like {body.joint!r}; save the model as "
+            "TOML, or build it from hinges, slides, balls and free bodies"
+        )
+    node = parent.add("body", name=name, **_pose(body.placement))
+    if kind == "free":
+        if parent.tag != "worldbody" or _pose(body.placement):
+            raise ValueError(
+                f"body {body.name!r}: in MJCF a free body stands in the world itself; place its "
+                "joint at the base's origin"
+            )
+        node.add("freejoint", name=name)
+        _lose(body, SCALARS, report)
+    elif kind:
+        joint = node.add("joint", name=name, type=kind)
+        if kind != "ball":
+            joint.attributes["axis"] = " ".join(repr(float(x)) for x in signed_axis(body))
+        _forces(joint, body, kind, report)
+    if np.any(body.inertia.array):
+        mass, centre, I = central_of(body)
+        moments = (I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2])
+        node.add("inertial", pos=centre, mass=mass, fullinertia=moments)
+    return node
+
+
+def _lose(body: Body, keys: tuple[str, ...], report: Report) -> None:
+    for key in keys:
+        if np.any(getattr(body, key)):
+            report.lost(f"body {body.name!r}: {key} of its joint")
+
+
+def _forces(joint: Node, body: Body, kind: str, report: Report) -> None:
+    if kind == "ball":
+        _lose(body, ("armature", "stiffness"), report)
+        if len(set(body.damping.tolist())) > 1:
+            report.lost(f"body {body.name!r}: damping that is not the same in all directions")
+        elif body.damping[0]:
+            joint.attributes["damping"] = repr(float(body.damping[0]))
+    else:
+        for key in SCALARS:
+            if value := float(getattr(body, key)[0]):
+                joint.attributes[key] = repr(value)
+        if body.stiffness[0] and body.rest[0]:
+            joint.attributes["springref"] = repr(float(body.rest[0]))
+    range_ = stops(body, (STOP_STIFFNESS, STOP_DAMPING), report)
+    if range_ is not None:
+        joint.attributes["range"] = " ".join(map(repr, range_))
+
+
+def _site(node: Node, name: str, place: Array, quat: Array | None = None) -> str:
+    node.add("site", name=name, pos=place, quat=quat)
+    return name
+
+
+def _loop(equalities: Node, nodes: list[Node], loop: Loop, report: Report) -> None:
+    kind, ends = type(loop.joint), (loop.predecessor, loop.successor)
+    frames = (loop.placement_predecessor, loop.placement_successor)
+    sides = list(zip(("a", "b"), ends, frames))
+    if kind is Fixed:
+        first, second = (
+            _site(nodes[body], f"loop {loop.name} {side}", X.r, from_matrix(X.E.T))
+            for side, body, X in sides
+        )
+        equalities.add("weld", name=loop.name, site1=first, site2=second)
+        return
+    if kind not in (Spherical, Revolute):
+        report.lost(f"loop {loop.name!r}: MJCF has no joint like {loop.joint!r} for it")
+        return
+    points = [np.zeros(3)]
+    if kind is Revolute:  # two points of the axis, a metre apart
+        points.append(np.asarray(loop.joint.axis, dtype=float))
+    for number, point in enumerate(points):
+        name = loop.name if number == 0 else f"{loop.name} (axis)"
+        first, second = (
+            _site(nodes[body], f"loop {name} {side}", X.r + X.E.T @ point)
+            for side, body, X in sides
+        )
+        equalities.add("connect", name=name, site1=first, site2=second)
+
+
+def _spring(tendons: Node, nodes: list[Node], spring: PointSpring) -> None:
+    ends = (("a", spring.body_a, spring.point_a), ("b", spring.body_b, spring.point_b))
+    tendon = tendons.add(
+        "spatial", name=spring.name, stiffness=spring.stiffness, damping=spring.damping,
+        springlength=spring.rest,
+    )  # fmt: skip
+    for side, body, point in ends:
+        tendon.add("site", site=_site(nodes[body], f"spring {spring.name} {side}", point))
+
+
+def _geom(node: Node, solid: Solid, name: str, assets: Node, body: str, report: Report) -> None:
+    size = solid.size
+    sizes = {
+        "box": lambda: [x / 2 for x in size],
+        "sphere": lambda: size,
+        "ellipsoid": lambda: size,
+        "cylinder": lambda: (size[0], size[1] / 2),
+        "capsule": lambda: (size[0], size[1] / 2),
+    }
+    given = {"contype": "0", "conaffinity": "0", **_pose(solid.placement)}
+    if solid.colour:
+        given["rgba"] = np.array(solid.colour)
+    if solid.shape == "mesh":
+        assert solid.faces is not None
+        faces = " ".join(map(str, solid.faces.ravel().tolist()))
+        assets.add("mesh", name=name, vertex=solid.vertices, face=faces)
+        node.add("geom", type="mesh", mesh=name, **given)
+    elif solid.shape in sizes:
+        node.add("geom", type=solid.shape, size=sizes[solid.shape](), **given)
+    else:
+        report.lost(f"body {body!r}: how it looks, a {solid.shape}")
