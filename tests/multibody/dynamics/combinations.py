@@ -239,6 +239,8 @@ if __name__ == "__main__":
             bad += 1
             said = " ".join(str(error).split())[:300]
             sys.stdout.write(f"{seed}: {type(error).__name__}: {said}\n")
+        if (seed + 1) % 50 == 0:
+            sys.stdout.write(f"up to {seed}: {bad} with differences\n")
             sys.stdout.flush()
     count = f"{last - first} mechanisms, {doubtful} next to singular positions"
     sys.stdout.write(f"{count}, {bad} with differences\n")
