@@ -238,6 +238,10 @@ class Solution:
         """Whether the run reached its end, or an event that ends it."""
         return self.status >= 0
 
+    def remark(self, text: str) -> None:
+        """Add a remark to the message."""
+        self._message = f"{self._message}; {text}" if self._message else text
+
     @property
     def message(self) -> str:
         """How the run ended, in words."""
@@ -409,6 +413,11 @@ class Solution:
         for single in ("reached", "zeno"):
             if (point := getattr(self, single)) is not None:
                 arrays[f"{single}_t"], arrays[f"{single}_y"] = map(np.asarray, point)
+        if self.y.dtype == object:
+            raise ValueError(
+                "states with many digits are Python objects, which no file holds; pickle the "
+                "solution, or write solution.y.astype(str)"
+            )
         header: dict[str, Any] = {"status": int(self.status)}
         header |= {name: getattr(self, name) for name in (*COUNTERS, *TEXTS)}
         header["problem"] = str(getattr(self.problem, "name", self.problem or ""))
