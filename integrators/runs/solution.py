@@ -17,6 +17,7 @@ from ..manifold import kept, lost
 from ..notebook_html import solution_table
 from ..stepping.state import Status
 from . import solution_file
+from .exported import as_dataframe, as_xarray, export, names_of
 from .hybrid.modes import ModeInterval, key_of, stays, totals, written, written_key
 from .phases import Phase, named, phases_of, written_phases
 from .quality import Quality
@@ -237,6 +238,10 @@ class Solution:
         """Whether the run reached its end, or an event that ends it."""
         return self.status >= 0
 
+    def remark(self, text: str) -> None:
+        """Add a remark to the message."""
+        self._message = f"{self._message}; {text}" if self._message else text
+
     @property
     def message(self) -> str:
         """How the run ended, in words."""
@@ -344,8 +349,8 @@ class Solution:
     # ------------------------------------------------------------ other containers
 
     def names(self) -> list[str]:
-        """Names of the components, y0, y1, …"""
-        return [f"y{i}" for i in range(self.y.shape[0])]
+        """Names of the components: the problem's ``state_names``, else y0, y1, …"""
+        return names_of(self)
 
     def plot(self, components: Any = None, ax: Any = None, *, steps: bool = False) -> Any:
         """Draw components over time; returns matplotlib's axes.
@@ -372,27 +377,19 @@ class Solution:
         return pictures.solution(self, components, ax, steps=steps)
 
     def to_dataframe(self) -> Any:
-        """Return a pandas DataFrame indexed by t, a column for each component."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise ImportError("to_dataframe needs pandas: pip install pandas") from None
-        return pd.DataFrame(self.y.T, index=pd.Index(self.t, name="t"), columns=self.names())
+        """Return a pandas DataFrame indexed by t, a column for each state; attrs has units."""
+        return as_dataframe(self)
 
     def to_xarray(self) -> Any:
-        """Return an xarray DataArray with dimensions component and t."""
-        try:
-            import xarray as xr
-        except ImportError:
-            raise ImportError("to_xarray needs xarray: pip install xarray") from None
-        attributes = {"method": self.method, "status": self.status.name, "message": self.message}
-        return xr.DataArray(
-            self.y,
-            dims=("component", "t"),
-            coords={"component": self.names(), "t": self.t},
-            name=getattr(self.problem, "name", "") or "y",
-            attrs=attributes,
-        )
+        """Return an xarray DataArray with dimensions component and t, and units beside names."""
+        return as_xarray(self)
+
+    def export(self, path: str | Path) -> Path:
+        """Write times and states as a table, with names and units: .parquet, .nc or .csv.
+
+        Parquet needs pandas and pyarrow, NetCDF xarray (all in the extra ``study``).
+        """
+        return export(self, path)
 
     def save(self, path: str | Path) -> Path:
         """Write everything but the problem's functions to one ``.npz`` file, bit for bit."""
@@ -416,6 +413,11 @@ class Solution:
         for single in ("reached", "zeno"):
             if (point := getattr(self, single)) is not None:
                 arrays[f"{single}_t"], arrays[f"{single}_y"] = map(np.asarray, point)
+        if self.y.dtype == object:
+            raise ValueError(
+                "states with many digits are Python objects, which no file holds; pickle the "
+                "solution, or write solution.y.astype(str)"
+            )
         header: dict[str, Any] = {"status": int(self.status)}
         header |= {name: getattr(self, name) for name in (*COUNTERS, *TEXTS)}
         header["problem"] = str(getattr(self.problem, "name", self.problem or ""))

@@ -36,6 +36,7 @@ from .recursions import unit_quaternions
 from .scheduled import scheduled
 from .slopes import TRACED_BODIES, Slopes
 from .traced import traced_fd, traced_id
+from .units import units_of
 
 if TYPE_CHECKING:
     from integrators import IVP, Solution
@@ -146,8 +147,8 @@ def as_ivp(
         Motions that freedoms are to follow, ``{body or variable: motion}``, with the forces that
         this takes in ``solution.observed.tau`` (``docs/hybrid-dynamics.md``). A motion is a
         function of time that gives positions, written with NumPy; a table ``(times,
-        positions)``, through which a cubic spline is laid; or a spline of SciPy. What `tau` says
-        for these freedoms is not read.
+        positions)``, through which a cubic spline is laid; a spline of SciPy; or a function of
+        (t, q, v) that gives accelerations. What `tau` says for these freedoms is not read.
     params
         What functions for forces receive as p: the parameters of the problem, which
         ``solve(problem, params=…)`` replaces.
@@ -258,7 +259,9 @@ def as_ivp(
     def watch(problem: Any, t: Array, y: Array) -> Any:
         return mechanism_watch(model, *forces_at(tau, f_ext, problem.params))(problem, t, y)
 
-    problem = problem.with_(invariants=invariants, name=model.name, observe=observe, watch=watch)
+    problem = problem.with_(
+        invariants=invariants, name=model.name, observe=observe, watch=watch, units=units_of(model)
+    )
     return scheduled(problem, model)
 
 

@@ -13,11 +13,12 @@ from ...tableau.trees import rooted_trees
 from ..exact.polynomial import power
 from .algebraic import algebraic_stability, an_stability
 from .amplification import StabilityFunction, stability_function
+from .families.additive import additive_report
+from .families.partitioned import partitioned_report
+from .families.rosenbrock import rosenbrock_report
 from .geometric import quadratic_invariants, symmetry, symplecticity
 from .order import FiguresOfMerit, failing_conditions, figures_of_merit, stage_order
 from .oscillation import Dispersion, dispersion
-from .partitioned import partitioned_report
-from .rosenbrock import rosenbrock_report
 from .ssp import ssp_coefficient
 from .stability import (
     a_alpha,
@@ -28,7 +29,7 @@ from .stability import (
     stiff_accuracy,
     strong_a_stability,
 )
-from .verdict import Measure, Verdict, as_halves, as_rosenbrock, as_tableau
+from .verdict import Measure, Verdict, as_additive, as_halves, as_rosenbrock, as_tableau
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -168,7 +169,8 @@ def report(method: Any) -> Any:
     -------
     Report
         ``print`` shows a page of text, ``.figure()`` draws it. For a Rosenbrock method it is a
-        :class:`RosenbrockReport`, for one of y = (q, v) a :class:`PartitionedReport`.
+        :class:`RosenbrockReport`, for one of y = (q, v) a :class:`PartitionedReport`, for an
+        additive method an :class:`AdditiveReport`.
 
     Examples
     --------
@@ -178,6 +180,8 @@ def report(method: Any) -> Any:
     >>> print(page.title)
     RadauIIA2: fully implicit, 2 stages, order 3
     """
+    if as_additive(method) is not None:
+        return additive_report(method)
     if as_halves(method) is not None:
         return partitioned_report(method)
     if as_rosenbrock(method) is not None:
