@@ -155,7 +155,7 @@ if TYPE_CHECKING:
     from .algebra import se2, subspaces
     from .dynamics import factor
     from .dynamics.book import handles, oracles
-    from .pictures import animate, plot
+    from .pictures import animate, plot, sliders
 
 __all__ = [
     "FD",
@@ -406,6 +406,7 @@ __all__ = [
     "separate",
     "simplify",
     "simulate",
+    "sliders",
     "solve_lcp",
     "spatial",
     "sphere",
@@ -428,6 +429,7 @@ _MODULES = {
     "mechanisms": "mechanisms",
     "oracles": "dynamics.book.oracles",
     "plot": "pictures.plot",
+    "sliders": "pictures.sliders",
     "se2": "algebra.se2",
     "subspaces": "algebra.subspaces",
 }

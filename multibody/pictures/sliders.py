@@ -1,0 +1,73 @@
+"""Sliders for notebooks: what a setting does to a mechanism. They need the extra ``notebook``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from integrators import solve
+from integrators.analysis.plot.sliders import slider_panel
+
+from ..runs.ivp import as_ivp
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ..model import Model
+
+__all__ = ["stabilisation"]
+
+SMALLEST = 1e-17  # gap that is drawn, where a logarithm needs one
+
+
+def stabilisation(
+    mechanism: str | Model = "four_bar", q0: Any = None, v0: Any = None, *, t_end: float = 2.0,
+    method: str = "RK4", step: float = 0.01,
+) -> Any:  # fmt: skip
+    """Return a slider for Baumgarte's T_stab: the gap of the loops over time, and without it.
+
+    Parameters
+    ----------
+    mechanism
+        A name of the catalogue, or a model with loops.
+    q0, v0
+        Its start, for a model of one's own.
+    t_end, method, step
+        Until when, by which method, with which step.
+
+    Examples
+    --------
+    >>> panel = stabilisation("four_bar", t_end=0.5)  # doctest: +SKIP
+    """
+    from .. import mechanisms
+
+    if isinstance(mechanism, str):
+        entry = mechanisms.entry(mechanism)
+        model: Any = entry.model()
+        start = entry.start(model)
+    else:
+        model, start = mechanism, (q0, v0)
+    if not model.loops:
+        raise ValueError(f"{model.name or 'the model'} has no loops; Baumgarte's terms close them")
+
+    def drift(**settings: Any) -> tuple[Any, Any]:
+        run = solve(as_ivp(model, *start, (0.0, t_end), **settings), method=method, step=step)
+        return run.t, np.maximum(
+            np.abs(run.observed.drift).reshape(run.t.size, -1).max(1), SMALLEST
+        )
+
+    free = drift(stabilise="index1")
+
+    def draw(T_stab: float) -> Figure:
+        from integrators.analysis.plot.style import COLOURS, LEGEND, QUIET, labelled_axes
+
+        title = f"{model.name}: {method}, h = {step:g} s"
+        ax = labelled_axes(None, title, "t in s", "gap of the loops")
+        ax.set_yscale("log")
+        ax.plot(*free, color=QUIET, linestyle="--", label="no stabilisation")
+        ax.plot(*drift(T_stab=T_stab), color=COLOURS[0], label=f"T_stab = {T_stab:.3g} s")
+        ax.legend(**LEGEND)
+        return ax.figure  # type: ignore[return-value]
+
+    return slider_panel(draw, {"T_stab_log": (step / 2, t_end, 0.1)})
