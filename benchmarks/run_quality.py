@@ -1,18 +1,21 @@
 """Do runs tell when they are wrong? The catalogue by the default methods with three tolerances.
 
-    python benchmarks/run_quality.py [--write] [names ...]
+    python benchmarks/run_quality.py [--write] [--keep FILE] [names ...]
 
 Each run is compared with a reference of ``multibody.compare``. Errors of positions are told in
-units of what was asked: rtol times the size of the mechanism. A run is flagged if ``quality.ok`` is
-false or it failed; runs whose reference is not good enough to judge them are left out. --write
-puts the table into docs/quality.md.
+units of what was asked: rtol times the size of the mechanism, start and end taken together. A run
+is flagged if ``quality.ok`` is false or it failed; runs whose reference is not good enough to judge
+them are left out. --write puts the table into docs/quality.md. --keep adds the runs to a file, one
+line each, from which a later call takes those mechanisms that it has: the whole takes an hour.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import sys
 import warnings
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +26,14 @@ from integrators import solve
 from multibody import as_dae, as_ivp, mechanisms
 
 TOLERANCES = (1e-3, 1e-6, 1e-9)
-TREES = (("", "DOPRI5"), ("", "DOP853"), ("", "RADAU5"))
-LOOPS = (("", "DOP853"), ("projected", "DOP853"), ("index3", "RADAU5"), ("ggl", "RADAU5"))
+TREES = (("", "auto"), ("", "DOPRI5"), ("", "DOP853"), ("", "RADAU5"))
+LOOPS = (
+    ("", "auto"),
+    ("", "DOP853"),
+    ("projected", "DOP853"),
+    ("index3", "RADAU5"),
+    ("ggl", "RADAU5"),
+)
 FAR, NEAR = 100.0, 10.0  # tolerances: an error that must be flagged, and one that need not be
 PAGE = Path(__file__).parent.parent / "docs" / "quality.md"
 START, END = "<!-- table -->\n", "<!-- end of table -->\n"
@@ -50,14 +59,20 @@ def look(name: str) -> list[Looked]:
     measure = Measure.of("points", model)
     study = _Study(what, span, None, measure, _size(what, measure), 1)
     study.find_reference(None, 1e-9 * study.size)
+    size = study.size
+    if study.reference.values is not None:
+        start = measure.values(0.0, what.q0)
+        size = max(
+            size, float(np.linalg.norm(np.ptp([start, study.reference.values], axis=(0, 1))))
+        )
     found = []
-    for formulation, method in LOOPS if model.loops else TREES:
+    for formulation, method in LOOPS if model.bonds else TREES:
+        if formulation:
+            make = {"tau": what.tau, "formulation": formulation}
+            problem = as_dae(model, what.q0, what.v0, span, **make)
+        else:
+            problem = as_ivp(model, what.q0, what.v0, span, what.tau)
         for rtol in TOLERANCES:
-            if formulation:
-                make = {"tau": what.tau, "formulation": formulation}
-                problem = as_dae(model, what.q0, what.v0, span, **make)
-            else:
-                problem = as_ivp(model, what.q0, what.v0, span, what.tau)
             options = {"rtol": rtol, "atol": 1e-3 * rtol, "max_steps": 50_000}
             run = solve(problem, method=method, **options)
             error = np.inf
@@ -65,9 +80,7 @@ def look(name: str) -> list[Looked]:
                 q = run.y[: model.nq, -1]
                 values = measure.values(float(run.t[-1]), q)
                 error = measure.distance(values, study.reference.values)
-            if run.success and not 10 * study.reference.uncertainty <= max(
-                error, rtol * study.size
-            ):
+            if run.success and not 10 * study.reference.uncertainty <= max(error, rtol * size):
                 continue  # nobody knows
             says = run.quality.verdict if run.success else run.message
             found.append(
@@ -75,7 +88,7 @@ def look(name: str) -> list[Looked]:
                     name,
                     f"{formulation or 'as_ivp'} by {method}",
                     rtol,
-                    error / (rtol * study.size),
+                    error / (rtol * size),
                     not run.success or not run.quality.ok,
                     not run.success or bool(run.quality.doubts),
                     says,
@@ -114,17 +127,37 @@ def table(runs: list[Looked]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def kept(file: Path | None) -> dict[str, list[Looked]]:
+    """Runs of earlier calls, by mechanism."""
+    found: dict[str, list[Looked]] = {}
+    if file is not None and file.exists():
+        for line in file.read_text().splitlines():
+            name, runs = json.loads(line)
+            found[name] = [Looked(**run) for run in runs]
+    return found
+
+
 def main() -> None:
     """Run what the command line asks for."""
     warnings.simplefilter("ignore")
-    names = [a for a in sys.argv[1:] if not a.startswith("-")] or mechanisms.names()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--keep", type=Path)
+    parser.add_argument("names", nargs="*")
+    asked = parser.parse_args()
+    known = kept(asked.keep)
     runs = []
-    for name in names:
-        runs += look(name)
-        sys.stderr.write(f"{name}\n")
+    for name in asked.names or mechanisms.names():
+        if name not in known:
+            known[name] = look(name)
+            sys.stderr.write(f"{name}\n")
+            if asked.keep is not None:
+                with asked.keep.open("a") as file:
+                    file.write(json.dumps([name, [asdict(run) for run in known[name]]]) + "\n")
+        runs += known[name]
     text = table(runs)
     sys.stdout.write(text)
-    if "--write" in sys.argv:
+    if asked.write:
         page = PAGE.read_text()
         head, tail = page.partition(START)[0], page.partition(END)[2]
         PAGE.write_text(head + START + text + END + tail)

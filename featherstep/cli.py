@@ -42,7 +42,10 @@ from .study.command import add_study
 __all__ = ["main"]
 
 
-METHOD_KINDS = ["explicit", "implicit", "dirk", "sdirk", "esdirk", "fully-implicit", "rosenbrock"]
+METHOD_KINDS = [
+    *("explicit", "implicit", "dirk", "sdirk", "esdirk", "fully-implicit"),
+    *("rosenbrock", "splitting", "nystrom", "partitioned"),
+]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -369,6 +372,9 @@ def _add_methods(commands: Any, shared: argparse.ArgumentParser) -> None:
               fully-implicit   Gauss, Radau, Lobatto
               implicit         all that are not explicit
               rosenbrock       Rosenbrock and W-methods
+              splitting        symplectic, for separable problems y = (q, v)
+              nystrom          for q'' = g(t, q)
+              partitioned      Lobatto IIIA–IIIB, symplectic for every Hamiltonian
 
             stability: A (A-stable), L (A-stable and R(∞) = 0), B (algebraically stable),
             symplectic.
@@ -448,7 +454,9 @@ def _add_model(commands: Any, shared: argparse.ArgumentParser) -> None:
         help="what to do about data that cannot be: refuse, keep, or mend them",
     )
     parser.add_argument(
-        "--convert", metavar="FILE", help="write the model as .toml, .json, .urdf or .xml (MJCF)"
+        "--convert",
+        metavar="FILE",
+        help="write it as .toml, .json, .urdf, .xml (MJCF) or .fmu (FMI 3)",
     )
     parser.add_argument(
         "--check", action="store_true",

@@ -16,7 +16,8 @@ from integrators.catalogue import Entry, further
 from integrators.docstrings import documentation
 from integrators.problems import Entry as Problem
 from integrators.tableau import MAX_ORDER
-from integrators.tableau.extension import HIGHEST_EXPLICIT, implicit_order
+from integrators.tableau.extension import HIGHEST_EXPLICIT
+from integrators.tableau.implicit_extension import implicit_order
 
 from .citations import authors_and_year, citation
 from .terminal import Screen
@@ -34,6 +35,9 @@ KINDS = {
     "esdirk": ("ESDIRK",),
     "fully-implicit": ("fully implicit",),
     "rosenbrock": ("Rosenbrock",),
+    "splitting": ("splitting",),
+    "nystrom": ("Nyström",),
+    "partitioned": ("partitioned",),
 }
 Scheme = Entry | further.Scheme
 

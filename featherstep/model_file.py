@@ -10,7 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from multibody import AssemblyError, assemble, constraints, load_model, mobility, save_model
+from multibody import (
+    AssemblyError,
+    assemble,
+    constraints,
+    export_fmu,
+    load_model,
+    mobility,
+    save_model,
+)
 from multibody.io import Report
 from multibody.model import Model
 
@@ -43,7 +51,10 @@ def show_model(arguments: argparse.Namespace) -> int:
         raise ValueError(str(error)) from None
     if arguments.convert is not None:
         lost = Report()
-        save_model(model, arguments.convert, report=lost)
+        if arguments.convert.lower().endswith(".fmu"):
+            export_fmu(model, arguments.convert)
+        else:
+            save_model(model, arguments.convert, report=lost)
         sys.stderr.write(f"wrote {arguments.convert}\n")
         for remark in lost.remarks:
             sys.stderr.write(f"  {remark}\n")

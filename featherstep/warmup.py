@@ -24,7 +24,11 @@ from .options import FAILURE, complain, shown_progress
 __all__ = ["all_kernels", "warm_up"]
 
 #: Methods that together need every kernel: a pair, step doubling, each kind of implicit method.
-METHODS = ("DOP853", "RK4", "RADAU5", "RadauVariable", "Gauss2", "SDIRK4", "LobattoIIIA3")
+METHODS = (
+    *("DOP853", "RK4", "RADAU5", "RadauVariable", "Gauss2", "SDIRK4", "LobattoIIIA3"),
+    *("BDF", "Adams", "Rodas5P", "DPRKN6"),
+)
+FIXED = ("StormerVerlet", "LobattoIIIAB3")  # with fixed steps only
 
 
 def warm_up(arguments: argparse.Namespace) -> int:
@@ -82,6 +86,8 @@ def _run_a_bit() -> None:
     for method in (*METHODS, Taylor(4), Taylor("auto")):
         solve(f, method=method, **given)
     solve(f, method=euler, step=0.05, **given)
+    for name in FIXED:
+        solve(f, method=name, step=0.05, **given)
     solve(traced(f, n=2), method="DOP853", **given)
     kinked = traced(lambda t, y: np.array([abs(y[1]), -y[0]]), n=2)
     solve(kinked, method=Taylor(4), **given)

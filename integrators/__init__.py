@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .methods.taylor import Taylor
     from .methods.user import Method
     from .stepwise import Stepwise, stepper
+    from .tableau.partitioned import Nystrom, Partitioned, Splitting
     from .tableau.rosenbrock import Rosenbrock
     from .tracing import Traced, TracingError, traced, where
 
@@ -42,6 +43,8 @@ __all__ = [
     "PI",
     "PID",
     "Adams",
+    "BandedPart",
+    "BlockJacobi",
     "ContinuousExtension",
     "Controller",
     "DenseOutput",
@@ -57,12 +60,15 @@ __all__ = [
     "Mode",
     "Multistep",
     "MuntheKaas",
+    "Nystrom",
     "OrderCondition",
+    "Partitioned",
     "Phase",
     "Predictive",
     "Rosenbrock",
     "Schedule",
     "Solution",
+    "Splitting",
     "Status",
     "Stepwise",
     "Switch",
@@ -92,6 +98,8 @@ _LATER = {
     "DAE": "dae.general",
     "Adams": "methods.multistep.variable",
     "BDF": "methods.multistep.variable",
+    "BandedPart": "methods.linear",
+    "BlockJacobi": "methods.linear",
     "Method": "methods.user",
     "Multistep": "methods.multistep",
     "MuntheKaas": "methods.lie",
@@ -104,7 +112,10 @@ _LATER = {
     "fit": "analysis.study.fit",
     "solve_many": "many",
     "Phase": "runs.phases",
+    "Nystrom": "tableau.partitioned",
+    "Partitioned": "tableau.partitioned",
     "Rosenbrock": "tableau.rosenbrock",
+    "Splitting": "tableau.partitioned",
     "Stepwise": "stepwise",
     "stepper": "stepwise",
     "traced": "tracing",

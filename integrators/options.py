@@ -42,6 +42,7 @@ def run_options(
     dense_output: bool,
     output_times: NDArray[np.float64] | None,
     may_end_early: bool,
+    linear: Any = None,
 ) -> Options:
     """What a method is told of a run; `n` is the number of components with an error."""
     rtol = relative_tolerance(rtol)
@@ -77,6 +78,7 @@ def run_options(
         max_steps=attempts(max_steps, step is not None),
         want_dense=want_dense,
         outputs=NO_TIMES if every_step or output_times is None else output_times,
+        linear=linear,
     )
 
 

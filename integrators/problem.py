@@ -209,6 +209,8 @@ class IVP:
         For tables and plots; ``source`` says where the problem and its references come from.
     state_names
         Names of the components, for plots; y[0], y[1], … if not given.
+    units
+        Units of components by name, for tables.
     manifold
         A :class:`Manifold`, if the solution lives on one; :class:`MuntheKaas` methods solve the
         problem there. All other methods use f.
@@ -260,6 +262,7 @@ class IVP:
     directed: Callable[[int], Mapping[str, Any]] | None = None
     recipe: Recipe | None = None
     schedule: Schedule | None = None
+    units: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not callable(self.f):

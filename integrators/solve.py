@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import IntegrationInterrupted, check_choice, pass_on
 from .hybrid import Hybrid
 from .manifold import Manifold
+from .methods.linear import check_linear, linear_choice
 from .methods.names import bound, chosen_method, method_name
 from .options import (
     SMALLEST_RTOL,
@@ -75,6 +76,9 @@ def solve(
     on_interrupt: str = "raise",
     args: Any = None,
     vectorized: bool = False,
+    linear_solver: str | None = None,
+    preconditioner: Any = "auto",
+    bandwidth: Any = None,
 ) -> Solution:
     """Solve an initial value problem.
 
@@ -92,7 +96,8 @@ def solve(
         SciPy's names work too),
         "RadauVariable", "BDF", "NDF" or "Adams" (multistep with variable order: :class:`BDF`,
         :class:`Adams`), "Rodas5P", "ROS34PW2" and their like (:class:`Rosenbrock`), "Taylor",
-        "RKMK4" and its like for a problem with a manifold
+        "StormerVerlet", "KahanLi8", "DPRKN6" and their like for y = (q, v) (:class:`Splitting`,
+        :class:`Nystrom`, :class:`Partitioned`), "RKMK4" and its like for a problem with a manifold
         (:class:`MuntheKaas`), "AB3", "BDF2" and other multistep methods (:class:`Multistep`) with
         a fixed step, a :class:`Tableau` or the name of a file with one, an object with a
         ``step`` method (:class:`Method`), a ``scipy.integrate.OdeSolver`` class or "scipy:LSODA",
@@ -152,6 +157,18 @@ def solve(
         As in SciPy's ``solve_ivp``: f, jac and events are called as ``f(t, y, *args)``; whether f
         could take several states at once makes no difference here. New programs use ``params``,
         which traced functions know as well.
+    linear_solver
+        How an implicit method solves its linear systems: "dense", "band", "sparse" (LU) or "gmres";
+        by default what is fastest for the size and the pattern of the Jacobian. The pattern is that
+        of ``jac_sparsity``, of a sparse ``jac``, of a traced f; else f is probed for it.
+        ``Solution.linear_solver`` tells what was done; see ``docs/large.md``.
+    preconditioner
+        For "gmres": "ilu" (the default where the pattern is known), "band", None,
+        :class:`BlockJacobi`, :class:`BandedPart`, or a function ``(t, y, gamma)`` that returns a
+        function r → z with (M − γ ∂f/∂y) z ≈ r.
+    bandwidth
+        (lower, upper), the diagonals of the Jacobian below and above the main one that are not
+        zero: in place of ``jac_sparsity``.
 
     Returns
     -------
@@ -170,6 +187,7 @@ def solve(
         raise ValueError(f"check must be 'global' or None, got {check!r}")
     if args is not None:
         problem, jac, events = with_args(args, problem, jac, events, params)
+    linear = linear_choice(linear_solver, preconditioner, bandwidth)
     changes = {
         "params": params,
         "jac": jac,
@@ -186,7 +204,11 @@ def solve(
         """How the run is done, for other runs on its behalf."""
         own = dict(method=method, step=step, rtol=rtol, atol=atol, tstops=tstops, norm=norm)
         steps = dict(controller=controller, max_step=max_step, max_steps=max_steps)
-        return {**own, **steps, **others}
+        systems = {}
+        if linear is not None:
+            systems = dict(linear_solver=linear_solver, bandwidth=bandwidth)
+            systems["preconditioner"] = preconditioner
+        return {**own, **steps, **systems, **others}
 
     def again(factor: float, times: NDArray[np.float64]) -> Solution:
         finer = {
@@ -262,12 +284,14 @@ def solve(
         dense_output,
         output_times,
         may_end_early=len(ivp.events) > 0 or callback is not None,
+        linear=linear,
     )
     if ivp.schedule is not None:
         tstops = [*np.atleast_1d(tstops), *np.ravel(ivp.schedule.times(*ivp.t_span))]
     stops = stops_of(tstops, ivp.t_span)
     first = first_step_length(first_step, ivp.t_span, options)
     engine = bound(chosen, ivp, options)
+    check_linear(linear, engine.linear_solver, method_name(method))
     if ivp.nonnegative.size:
         check_rejects(engine, options, method_name(method))
     run = Run(engine, ivp, output_times, stops, dense_output, callback, progress)

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import IntegrationError
-from .methods.names import bound, chosen_method
+from .methods.linear import check_linear, linear_choice
+from .methods.names import bound, chosen_method, method_name
 from .options import first_step_length, run_options
 from .problem import IVP
 from .runs.consistency import check_consistent
@@ -44,6 +45,9 @@ def stepper(
     max_steps: int | None = None,
     norm: str = "rms",
     controller: Any = None,
+    linear_solver: str | None = None,
+    preconditioner: Any = "auto",
+    bandwidth: Any = None,
     **fields: Any,
 ) -> Stepwise:
     """Start a run that is taken step by step.
@@ -53,7 +57,8 @@ def stepper(
     problem, t_span, y0
         As in :func:`solve`. Events and projections belong to a run as a whole: problems that have
         them are refused.
-    method, step, rtol, atol, first_step, max_step, min_step, max_steps, norm, controller
+    method, step, rtol, atol, first_step, max_step, min_step, max_steps, norm, controller, \
+    linear_solver, preconditioner, bandwidth
         As in :func:`solve`.
     **fields
         Further fields of the problem, such as ``params`` or ``jac``.
@@ -82,14 +87,17 @@ def stepper(
             f"the problem has {has}, which belong to a run as a whole; use solve, or drop them by "
             "problem.with_(events=(), project=None) and do it between the steps (`restart`)"
         )
+    linear = linear_choice(linear_solver, preconditioner, bandwidth)
     chosen = chosen_method(method)
     n = chosen.error_components(ivp) if hasattr(chosen, "error_components") else ivp.n
     options = run_options(
         ivp, n, rtol, atol, step, controller, norm, min_step, max_step, max_steps,
-        dense_output=True, output_times=None, may_end_early=True,
+        dense_output=True, output_times=None, may_end_early=True, linear=linear,
     )  # fmt: skip
     first = first_step_length(first_step, ivp.t_span, options)
-    return Stepwise(ivp, bound(chosen, ivp, options), first)
+    engine = bound(chosen, ivp, options)
+    check_linear(linear, engine.linear_solver, method_name(method))
+    return Stepwise(ivp, engine, first)
 
 
 class Stepwise:

@@ -358,7 +358,7 @@ def add_mechanisms(commands: Any, shared: argparse.ArgumentParser) -> None:
 def _simulate(arguments: argparse.Namespace) -> int:
     _check_outputs(arguments)
     from integrators.analysis.study.runs import resolve
-    from multibody import simulate
+    from multibody import file_events, simulate
     from multibody.pictures import animate
     from multibody.runs.observing.observe import observe
     from multibody.runs.observing.states import states_of
@@ -391,6 +391,8 @@ def _simulate(arguments: argparse.Namespace) -> int:
                     f"baumgarte:T_stab=0.01; got {key!r}"
                 )
         options |= {"stabilise": name, **more}
+    if what.events:
+        options["events"] = file_events(model, what.events, what.tau)
 
     def run(method: Any, record: Any = None) -> Any:
         return simulate(
@@ -409,6 +411,9 @@ def _simulate(arguments: argparse.Namespace) -> int:
         screen.say(f"{model.name}: {what.description}" if what.description else model.name, "bold")
         for line in _summary(solution, seen, label, model):
             screen.say(line)
+        for event, times in zip(what.events, solution.t_events):
+            listed = ", ".join(f"{t:.6g}" for t in times[:8]) + (", …" if len(times) > 8 else "")
+            screen.say(f"{event.name}: {f't = {listed}' if listed else 'never'}")
     write(arguments.csv, lambda: _states_csv(model, solution))
     if arguments.plot is not None:
         from ..problem_study.figure import save

@@ -24,7 +24,7 @@ from integrators.dae.formulations.table import FORMULATIONS, formulation_key
 from multibody.checks import Array, ArrayLike
 from multibody.dynamics.loops.assembly import assemble, consistent_velocity
 from multibody.dynamics.loops.closed_loop import constraints
-from multibody.io import FORMATS, load_model, load_start
+from multibody.io import FORMATS, ModelEvent, load_events, load_model, load_start
 from multibody.mechanisms.registry import Entry, entry
 from multibody.model import Model
 from multibody.runs.dae import as_mechanical, independent_rows
@@ -66,6 +66,8 @@ class Mechanism:
         In words.
     known
         See :class:`~featherstep.mechanism_study.reference.Known`.
+    events
+        That its file has; they act in simulations, and comparisons refuse those that jump or end.
     """
 
     model: Model
@@ -76,6 +78,7 @@ class Mechanism:
     description: str = ""
     source: str = ""
     known: Known = field(default_factory=Known)
+    events: tuple[ModelEvent, ...] = ()
 
 
 def find_mechanism(
@@ -103,6 +106,7 @@ def find_mechanism(
     'four-bar'
     """
     start: tuple[Any, ...] = ()
+    events: tuple[ModelEvent, ...] = ()
     if isinstance(mechanism, Model):
         model = mechanism
     elif isinstance(mechanism, Path) or Path(str(mechanism)).suffix.lower() in MODEL_FILES:
@@ -110,7 +114,7 @@ def find_mechanism(
             raise ValueError(f"there is no model file {str(mechanism)!r}")
         drawn = meshes and Path(str(mechanism)).suffix.lower() in WITH_MESHES
         model = load_model(mechanism, **({"meshes": True} if drawn else {}))  # type: ignore[arg-type]
-        start = load_start(str(mechanism))
+        start, events = load_start(str(mechanism)), load_events(str(mechanism))
     else:
         listed = mechanism if isinstance(mechanism, Entry) else entry(mechanism)
         model = listed.model(**dict(parameters or {}))
@@ -120,7 +124,8 @@ def find_mechanism(
         return Mechanism(model, q0, v0, listed.t_end, tau, listed.description, listed.source, known)
     if parameters:
         raise ValueError("parameters belong to a mechanism of the catalogue; change the model")
-    return started(Mechanism(model, model.neutral(), np.zeros(model.nv)), *start)
+    what = Mechanism(model, model.neutral(), np.zeros(model.nv), events=events)
+    return started(what, *start)
 
 
 def started(what: Mechanism, q: Any = None, v: Any = None, t_end: float | None = None) -> Mechanism:
@@ -205,6 +210,12 @@ def compare(
     """
     what = mechanism if isinstance(mechanism, Mechanism) else find_mechanism(mechanism, parameters)
     model = what.model
+    acts = [event.name for event in what.events if event.terminal or event.scale or event.set]
+    if acts:
+        raise ValueError(
+            f"events change the motion ({', '.join(acts)}), and formulations with multipliers have "
+            "other states than they know: compare the model without its [[events]], or simulate it"
+        )
     given = {
         "q0": None if q0 is None else model.check("q", q0),
         "v0": None if v0 is None else model.check("v", v0),

@@ -1,7 +1,10 @@
 """Schemes that are data as well, but not Butcher tableaux: one file of tables for each family.
 
     rosenbrock  Rosenbrock and W-methods
+    splitting   symplectic splittings of separable problems, compositions of Störmer–Verlet
+    nystrom     Runge–Kutta–Nyström pairs for q'' = g(t, q)
 
+and the symplectic pairs Lobatto IIIA–IIIB with 2 to 4 stages are generated: "LobattoIIIAB3".
 Tables have the keys ``title``, ``reference``, ``order`` and, where they apply, ``embedded_order``,
 ``stability``, ``aliases``, ``let`` as in the catalogue of tableaux; the coefficients are those of
 the class that the family is made of. What is declared is derived by the tests.
@@ -9,6 +12,7 @@ the class that the family is made of. What is declared is derived by the tests.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,8 +20,10 @@ from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
 
+from ..tableau.partitioned import Nystrom, Partitioned, Splitting
 from ..tableau.rosenbrock import Rosenbrock
 from . import _expand, _key
+from .collocation import FAMILIES
 
 __all__ = ["Scheme", "entries", "find", "get", "names"]
 
@@ -63,7 +69,10 @@ def names() -> list[str]:
 
 def find(name: str) -> Scheme | None:
     """Return the scheme with this name or alias; None if there is none."""
-    return _index().get(_key(name))
+    key = _key(name)
+    if key not in _index() and (match := _LOBATTO.fullmatch(key)) is not None:
+        return _lobatto(int(match[1]))
+    return _index().get(key)
 
 
 def get(name: str) -> Any:
@@ -82,11 +91,12 @@ def get(name: str) -> Any:
 
 @cache
 def _entries() -> tuple[Scheme, ...]:
-    return tuple(
+    declared = [
         _declared(family, name, data)
         for family in _FAMILIES
         for name, data in tomllib.loads(_text(family)).items()
-    )
+    ]
+    return (*declared, *(_lobatto(s) for s in (2, 3, 4)))
 
 
 @cache
@@ -114,7 +124,7 @@ def _declared(family: str, name: str, data: dict[str, Any]) -> Scheme:
         order=data["order"],
         embedded_order=data.get("embedded_order"),
         kind=kind,
-        stability=data.get("stability", "–"),
+        stability="symplectic" if family == "splitting" else data.get("stability", "–"),
         aliases=tuple(data.get("aliases", ())),
         declared=data,
         _build=lambda: build(name, data),
@@ -141,10 +151,57 @@ def _rosenbrock(name: str, data: dict[str, Any]) -> Rosenbrock:
     return build(**given, name=name, reference=data["reference"])
 
 
+def _splitting(name: str, data: dict[str, Any]) -> Splitting:
+    read = _reader(data)
+    if "half" in data:
+        return Splitting.composition(read("half"), name, data["reference"], symmetric=True)
+    found = Splitting(read("kicks"), read("drifts"), name, data["reference"])
+    if "digits" in data:  # fractions that stand for decimals
+        found.slack = max(found.slack, 10.0 ** -data["digits"])
+    return found
+
+
+def _nystrom(name: str, data: dict[str, Any]) -> Nystrom:
+    read = _reader(data)
+    keys = ("A", "b", "b_rate", "c", "b_hat", "b_rate_hat")
+    given: dict[str, Any] = {key: read(key) for key in keys if key in data}
+    return Nystrom(**given, name=name, reference=data["reference"])
+
+
+@cache
+def _lobatto(s: int) -> Scheme:
+    """Lobatto IIIA for q, IIIB for v: symplectic and symmetric, of order 2s − 2."""
+    name = f"LobattoIIIAB{s}"
+
+    def build() -> Partitioned:
+        first, second = (FAMILIES[f"LobattoIII{letter}"](s) for letter in "AB")
+        return Partitioned(first.A, second.A, first.b, name, "jay1996")
+
+    return Scheme(
+        name=name,
+        title=f"Lobatto IIIA–IIIB with {s} stages",
+        family="LobattoIIIAB",
+        reference="jay1996",
+        stages=s,
+        order=2 * s - 2,
+        embedded_order=None,
+        kind="partitioned",
+        stability="symplectic",
+        aliases=(),
+        declared={},
+        _build=build,
+    )
+
+
+_LOBATTO = re.compile(r"lobattoiiiab([2-4])")
+
+
 def _weights(data: dict[str, Any]) -> int:
     return len(data.get("m", data.get("b", "")).split())
 
 
 _FAMILIES: dict[str, tuple[str, Callable[..., Any], Callable[[dict[str, Any]], int]]] = {
     "rosenbrock": ("Rosenbrock", _rosenbrock, _weights),
+    "splitting": ("splitting", _splitting, lambda data: _splitting("", data).stages),
+    "nystrom": ("Nyström", _nystrom, _weights),
 }

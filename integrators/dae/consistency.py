@@ -21,7 +21,14 @@ from .options import finite_vector, index_list
 if TYPE_CHECKING:
     from .system import Mechanical
 
-__all__ = ["CONSISTENCY_TOLERANCE", "Consistent", "check_start", "consistent", "projected"]
+__all__ = [
+    "CONSISTENCY_TOLERANCE",
+    "Consistent",
+    "check_start",
+    "consistent",
+    "nearest",
+    "projected",
+]
 
 Array = NDArray[np.float64]
 
@@ -193,6 +200,15 @@ def projected(mechanical: Mechanical, t: float, x: Array, p: Any = None) -> Arra
     q, _, _ = close_position(mechanical, t, x[:nq].copy(), p)
     v, _ = close_velocity(mechanical, t, q, x[nq : nq + nv], p)
     return np.concatenate([q, v, x[nq + nv :]])
+
+
+def nearest(mechanical: Mechanical, t: float, x: Array, p: Any = None) -> Array:
+    """`projected` of a state near the constraints: by a compiled kernel, where there is one."""
+    nq = mechanical.nq
+    ways: Any = mechanical.ways
+    quick = ways.projected if ways.solves else None
+    found = None if quick is None else quick(t, x[:nq], x[nq : nq + mechanical.nv])
+    return projected(mechanical, t, x, p) if found is None else np.concatenate(found)
 
 
 def check_start(mechanical: Mechanical, tolerance: float = CONSISTENCY_TOLERANCE) -> None:

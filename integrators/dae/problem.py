@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..problem import IVP
 from ..runs.quality import samples, watched_invariants
 from ..tracing import GraphTooLargeError, Traced, TracingError
 from .acceleration import SOLVERS
+from .consistency import nearest
 from .review import joined, rank_review
 from .system import Mechanical
 
@@ -75,6 +77,19 @@ class Formulation(IVP):
             return self.bind(self.to_qv)(t, y)
         nq, nv = self.mechanical.nq, self.mechanical.nv
         return y[:nq], y[nq : nq + nv]
+
+    def growing(self, t: Array, y: Array) -> Any:
+        """The ordinary problem in which errors of this one grow, with its states, and how to stay.
+
+        The states are [q; v]; the last is a function that brings one onto the constraints. None
+        where the problem itself is without constraints.
+        """
+        if self.to_qv is not None:
+            return None
+        mechanical = self.mechanical
+        plain = self if self.gains and any(self.gains) else mechanical.formulation("baumgarte")
+        x = np.array(y[: mechanical.nq + mechanical.nv], dtype=float)
+        return plain.with_(params=self.params), x, partial(nearest, mechanical)
 
     def multipliers(self, y: Any) -> Array | None:
         """λ, where it is part of the state."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..stepping.projecting import MOST_CLOSINGS, SETTLED, TOO_LARGE
 from ..tracing import Traced, TracingError, traced, where
-from .consistency import projected
+from .consistency import nearest, projected
 from .problem import full_rank
 from .system import Mechanical
 
@@ -150,10 +150,8 @@ class Projection(TracedProjection):
 
     def _otherwise(self, t: float, y: Array, p: Any) -> Array:
         mechanical, nq, nv = self.mechanical, self.mechanical.nq, self.mechanical.nv
-        ways: Any = mechanical.ways
-        quick = ways.projected if ways.solves and not self.by_rank else None
-        found = None if quick is None else quick(t, y[:nq], y[nq : nq + nv])
-        x = projected(mechanical, t, y[: nq + nv], p) if found is None else np.concatenate(found)
+        bring = projected if self.by_rank else nearest
+        x = bring(mechanical, t, y[: nq + nv], p)
         if not self.multipliers:
             return x
         force = mechanical.acceleration(t, x[:nq], x[nq:], p=p).multipliers

@@ -10,6 +10,7 @@ from ..errors import suggest
 from ..problem import IVP
 from ..stepping.engine import Options, Stepper
 from ..tableau import Tableau
+from ..tableau.partitioned import Nystrom, Partitioned, Splitting
 from ..tableau.rosenbrock import Rosenbrock
 
 __all__ = ["bound", "chosen_method", "method_name", "named_method"]
@@ -52,6 +53,10 @@ def bound(method: Any, ivp: IVP, options: Options) -> Stepper:
         return assimulo_engine(method.split(":", 1)[1], ivp, options)
     if isinstance(method, Tableau):
         return _engine_for()(method, ivp, options)
+    if isinstance(method, Splitting | Nystrom | Partitioned):
+        from .partitioned import engine
+
+        return engine.engine_for(method, ivp, options)
     if isinstance(method, Rosenbrock):
         from .rosenbrock.engine import engine_for
 

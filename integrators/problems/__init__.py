@@ -50,7 +50,13 @@ from integrators.problems.scalar import (
     prothero_robinson,
     square_root,
 )
-from integrators.problems.smooth import order_exponential, order_rational, order_trigonometric
+from integrators.problems.smooth import (
+    order_exponential,
+    order_mechanical,
+    order_rational,
+    order_separable,
+    order_trigonometric,
+)
 
 __all__ = [
     "Entry",
@@ -80,7 +86,9 @@ __all__ = [
     "minus_2ty2",
     "names",
     "order_exponential",
+    "order_mechanical",
     "order_rational",
+    "order_separable",
     "order_trigonometric",
     "oregonator",
     "pendulum",

@@ -9,7 +9,7 @@ import numpy as np
 from integrators.problem import IVP
 from integrators.problems.registry import register
 
-__all__ = ["brusselator_1d"]
+__all__ = ["brusselator_1d", "brusselator_2d", "heat_1d", "heat_2d"]
 
 
 @register("bruss", stiff=True)
@@ -67,4 +67,113 @@ def brusselator_1d(n: int = 100, alpha: float = 0.02, t_end: float = 10.0) -> IV
         jac=jac,
         jac_sparsity=pattern,
         source="E. Hairer and G. Wanner, Solving Ordinary Differential Equations II, IV.10",
+    )
+
+
+def _modes(t: float, decay: Any, shapes: Any) -> Any:
+    """Σ of shapes that each decay at their own rate."""
+    return sum(np.exp(-rate * t) * shape for rate, shape in zip(decay, shapes))
+
+
+@register(stiff=True)
+def heat_1d(n: int = 50, t_end: float = 0.2) -> IVP:
+    """Heat conduction along a rod of n points, cold at its ends; exact for the discrete rod.
+
+    Notes
+    -----
+    u_t = u_xx on 0 < x < 1, u = 0 at the ends, from sin πx + ½ sin 3πx; central differences on
+    xᵢ = i/(n + 1). Discrete sines stay eigenvectors, with the rates (4/Δx²) sin²(kπΔx/2).
+    """
+    if n < 2:
+        raise ValueError(f"n must be at least 2, got {n}")
+    dx = 1 / (n + 1)
+    x = dx * np.arange(1, n + 1)
+    shapes = [np.sin(np.pi * x), 0.5 * np.sin(3 * np.pi * x)]
+    rates = [(2 / dx * np.sin(k * np.pi * dx / 2)) ** 2 for k in (1, 3)]
+    end = np.zeros(1)
+
+    def f(t: Any, u: Any) -> Any:
+        padded = np.concatenate([end, u, end])
+        return (padded[:-2] - 2 * u + padded[2:]) / dx**2
+
+    return IVP(
+        f,
+        sum(shapes),
+        (0.0, t_end),
+        exact=lambda t: _modes(t, rates, shapes),
+        source="exact for the differences: separation of variables",
+    )
+
+
+@register(stiff=True)
+def heat_2d(n: int = 8, t_end: float = 0.1) -> IVP:
+    """Heat conduction in a square of n × n points, cold at its rim; exact for the discrete square.
+
+    Notes
+    -----
+    u_t = Δu on the unit square, u = 0 on the rim, from sin πx sin πy + ½ sin 2πx sin 3πy;
+    five-point differences, row by row.
+    """
+    if n < 2:
+        raise ValueError(f"n must be at least 2, got {n}")
+    dx = 1 / (n + 1)
+    x = dx * np.arange(1, n + 1)
+    waves = [np.sin(k * np.pi * x) for k in (1, 2, 3)]
+    rates = [(2 / dx * np.sin(k * np.pi * dx / 2)) ** 2 for k in (1, 2, 3)]
+    shapes = [np.outer(waves[0], waves[0]).ravel(), 0.5 * np.outer(waves[1], waves[2]).ravel()]
+    side, above = np.zeros((n, 1)), np.zeros((1, n))
+
+    def f(t: Any, y: Any) -> Any:
+        u = y.reshape(n, n)
+        across = np.concatenate([side, u, side], axis=1)
+        along = np.concatenate([above, u, above], axis=0)
+        around = across[:, :-2] + across[:, 2:] + along[:-2] + along[2:]
+        return ((around - 4 * u) / dx**2).ravel()
+
+    return IVP(
+        f,
+        sum(shapes),
+        (0.0, t_end),
+        exact=lambda t: _modes(t, (2 * rates[0], rates[1] + rates[2]), shapes),
+        source="exact for the differences: separation of variables",
+    )
+
+
+@register("bruss_2d", stiff=True)
+def brusselator_2d(n: int = 6, alpha: float = 0.1, t_end: float = 1.0) -> IVP:
+    """Brusselator with diffusion on a torus of n × n points: 2n² equations.
+
+    Notes
+    -----
+    u_t = 1 + u² v − 4.4u + α Δu, v_t = 3.4u − u² v + α Δv on the unit square with periodic
+    ends, from u = 22 y (1 − y)^{3/2}, v = 27 x (1 − x)^{3/2}; xᵢ = i/n. State: all u, then all v.
+    """
+    if n < 3:
+        raise ValueError(f"n must be at least 3, got {n}")
+    x = np.arange(n) / n
+    k = alpha * n**2
+    start = np.stack(
+        [
+            np.broadcast_to(22 * x * (1 - x) ** 1.5, (n, n)),
+            np.broadcast_to((27 * x * (1 - x) ** 1.5)[:, None], (n, n)),
+        ]
+    ).ravel()
+
+    def spread(u: Any) -> Any:
+        around = np.roll(u, 1, 0) + np.roll(u, -1, 0) + np.roll(u, 1, 1) + np.roll(u, -1, 1)
+        return k * (around - 4 * u)
+
+    def f(t: Any, y: Any) -> Any:
+        u, v = y[: n * n].reshape(n, n), y[n * n :].reshape(n, n)
+        r = u * u * v
+        du = 1 + r - 4.4 * u + spread(u)
+        dv = 3.4 * u - r + spread(v)
+        return np.concatenate([du.ravel(), dv.ravel()])
+
+    return IVP(
+        f,
+        start,
+        (0.0, t_end),
+        source="E. Hairer and G. Wanner, Solving Ordinary Differential Equations II, IV.10 "
+        "(without its source term)",
     )

@@ -15,7 +15,13 @@ import numpy as np
 from integrators.problem import IVP
 from integrators.problems.registry import register
 
-__all__ = ["order_exponential", "order_rational", "order_trigonometric"]
+__all__ = [
+    "order_exponential",
+    "order_mechanical",
+    "order_rational",
+    "order_separable",
+    "order_trigonometric",
+]
 
 _MADE = "Manufactured for this library"
 
@@ -119,3 +125,70 @@ def order_exponential(t_end: float = 2.0) -> IVP:
         return np.array([2 + np.sin(t), 2 + np.cos(t), np.exp(-t)])
 
     return IVP(f, [2.0, 3.0, 1.0], (0.0, t_end), jac=jac, exact=exact, source=_MADE)
+
+
+@register("order_4")
+def order_mechanical(t_end: float = 2.0) -> IVP:
+    """Order test for q'' = g(t, q), as y = (q, v): q = (cos t, sin 2t).
+
+    Notes
+    -----
+    With N₁ = sin(q₁ q₂) + q₂/(2 + q₁²) and N₂ = q₁²/(1 + q₂²) − cos(q₁ + q₂) and the solution
+    q*(t), q'' = q*''(t) + N(q) − N(q*(t)).
+    """
+
+    def force(q1: Any, q2: Any) -> tuple[Any, Any]:
+        return (
+            np.sin(q1 * q2) + q2 / (2 + q1 * q1),
+            q1 * q1 / (1 + q2 * q2) - np.cos(q1 + q2),
+        )
+
+    def exact(t: Any) -> Any:
+        return np.array([np.cos(t), np.sin(2 * t), -np.sin(t), 2 * np.cos(2 * t)])
+
+    def f(t: Any, y: Any) -> Any:
+        n1, n2 = force(y[0], y[1])
+        g1, g2 = force(np.cos(t), np.sin(2 * t))
+        return np.array([y[2], y[3], n1 - g1 - np.cos(t), n2 - g2 - 4 * np.sin(2 * t)])
+
+    def jac(t: Any, y: Any) -> Any:
+        q1, q2 = y[0], y[1]
+        c, s = np.cos(q1 * q2), np.sin(q1 + q2)
+        d1, d2 = 2 + q1 * q1, 1 + q2 * q2
+        return np.array(
+            [
+                [0.0, 0.0, 1.0, 0.0],
+                [0.0, 0.0, 0.0, 1.0],
+                [q2 * c - 2 * q1 * q2 / (d1 * d1), q1 * c + 1 / d1, 0.0, 0.0],
+                [2 * q1 / d2 + s, -2 * q1 * q1 * q2 / (d2 * d2) + s, 0.0, 0.0],
+            ]
+        )
+
+    return IVP(f, exact(0.0), (0.0, t_end), jac=jac, exact=exact, source=_MADE)
+
+
+@register("order_5")
+def order_separable(t_end: float = 2.0) -> IVP:
+    """Order test for q' = f(t, v), v' = g(t, q), as y = (q, v): q = 2 + sin t, v = exp(−t/2).
+
+    Notes
+    -----
+    q' = cos t · v² eᵗ and v' = −q² exp(−t/2)/(2 (2 + sin t)²).
+    """
+
+    def f(t: Any, y: Any) -> Any:
+        q, v = y
+        c = 2 + np.sin(t)
+        return np.array([np.cos(t) * v * v * np.exp(t), -q * q * np.exp(-t / 2) / (2 * c * c)])
+
+    def jac(t: Any, y: Any) -> Any:
+        q, v = y
+        c = 2 + np.sin(t)
+        return np.array(
+            [[0.0, 2 * np.cos(t) * v * np.exp(t)], [-q * np.exp(-t / 2) / (c * c), 0.0]]
+        )
+
+    def exact(t: Any) -> Any:
+        return np.array([2 + np.sin(t), np.exp(-t / 2)])
+
+    return IVP(f, [2.0, 1.0], (0.0, t_end), jac=jac, exact=exact, source=_MADE)

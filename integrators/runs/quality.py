@@ -62,6 +62,12 @@ MOST_STEPS, MOST_COMPONENTS, ERRORS = 6000, 60, 4
 #: message waits for hundreds of large ones.
 MOST_SLOW_COMPONENTS = 30
 
+#: Operations of a traced f, times components, up to which its Jacobian is traced for that.
+MOST_TRACED = 100_000
+
+#: Steps at which errors are brought back onto constraints, and how small they are then.
+MOST_STAYED, SMALL = 500, 1e-5
+
 #: Steps are divided into parts h with h |J| at most this, but not too many.
 LONGEST, MOST_PARTS = 1.0, 8
 
@@ -335,12 +341,17 @@ def _reach(g: Callable[..., Any], t: float, y: NDArray[Any]) -> float:
 
 
 def _sensitivity(problem: Any, t: Array, y: Array, steps: int, jumps: bool) -> float | None:
-    jac = getattr(problem, "jac", None)
     every_step = len(t) == steps + 1 and not jumps
-    if not callable(jac) or problem.mass is not None or not every_step or np.iscomplexobj(y):
+    if not every_step or len(t) < 2 or np.iscomplexobj(y) or not np.isfinite(y).all():
+        return None
+    stay: Callable[..., Any] | None = None
+    if hasattr(problem, "growing") and (found := problem.growing(t, y)) is not None:
+        problem, y, stay = found
+    jac = _exact_jacobian(problem)
+    if jac is None or problem.mass is not None:
         return None
     most = MOST_COMPONENTS if hasattr(jac, "machine_code") else MOST_SLOW_COMPONENTS
-    if not (len(t) > 1 and len(y) <= most and np.isfinite(y).all()):
+    if len(y) > most:
         return None
     together = -(-len(t) // (MOST_STEPS // 2))  # of very many steps, some are taken as one
     if together > 1:
@@ -360,14 +371,36 @@ def _sensitivity(problem: Any, t: Array, y: Array, steps: int, jumps: bool) -> f
     B = np.eye(n) + A @ A / 12.0
     flow = np.linalg.solve(B - 0.5 * A, B + 0.5 * A)  # Padé's approximation of exp(A)
     rng = np.random.default_rng(0)
+    every = 1 if stay is None else -(-len(t) // MOST_STAYED)
     delta, step = np.zeros((n, ERRORS)), 0
     for part, is_last in zip(flow, last):
         delta = part @ delta
         if is_last:
             step += 1
-            allowed = np.abs(y[:, step]) + 1e-3 * scale
-            delta += allowed[:, None] * rng.normal(size=(n, ERRORS)) * np.sqrt(together / n)
+            if step % every == 0:
+                x = y[:, step]
+                share = np.sqrt(together * every / n)
+                error = share * (np.abs(x) + 1e-3 * scale)[:, None] * rng.normal(size=(n, ERRORS))
+                delta += error if stay is None else _stayed(problem, stay, t[step], x, error)
     return float(np.median(np.sqrt(np.mean((delta / scale[:, None]) ** 2, axis=0))))
+
+
+def _exact_jacobian(problem: Any) -> Any:
+    """The problem's Jacobian, or that of a right-hand side that was traced."""
+    if callable(jac := getattr(problem, "jac", None)):
+        return jac
+    f: Any = getattr(problem, "f", None)
+    if not hasattr(f, "jacobian") or len(f.graph.ops) * problem.n > MOST_TRACED:
+        return None
+    return f.jacobian()
+
+
+def _stayed(problem: Any, stay: Callable[..., Any], t: float, x: Array, error: Array) -> Array:
+    """Errors that are left when states are brought back onto the constraints."""
+    onto = problem.bind(stay)
+    here = onto(float(t), x)
+    moved = [onto(float(t), x + SMALL * column) for column in error.T]
+    return (np.array(moved) - here).T / SMALL
 
 
 def _between(problem: Any, t: Array, y: Array, parts: Any) -> tuple[Array, Array, Any]:

@@ -463,6 +463,7 @@ class Run:
             zeno=self.zeno,
             error_estimate=engine.estimate,
             dense_order=engine.dense_order,
+            linear_solver=engine.linear_solver,
             problem=self.ivp,
             exception=self.exception,
             phases=getattr(engine, "phases", ()),

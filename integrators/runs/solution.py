@@ -17,6 +17,7 @@ from ..manifold import kept, lost
 from ..notebook_html import solution_table
 from ..stepping.state import Status
 from . import solution_file
+from .exported import as_dataframe, as_xarray, export, names_of
 from .hybrid.modes import ModeInterval, key_of, stays, totals, written, written_key
 from .phases import Phase, named, phases_of, written_phases
 from .quality import Quality
@@ -141,6 +142,8 @@ class Solution:
         ``status >= 0``.
     error_estimate : str
         How local errors were estimated.
+    linear_solver : str
+        How the linear systems of an implicit method were solved, and where the Jacobian came from.
     method, problem
         What was solved, and how. A saved or pickled solution keeps only the problem's name.
     dense_order : int
@@ -186,6 +189,7 @@ class Solution:
         message: str = "",
         h: NDArray[np.float64] | None = None,
         error_estimate: str = "",
+        linear_solver: str = "",
         method: str = "",
         dense_order: int = 0,
         problem: Any = None,
@@ -214,6 +218,7 @@ class Solution:
         self.h = np.zeros(0) if h is None else h
         self.error_estimate, self.method, self.dense_order = error_estimate, method, dense_order
         self.problem, self.exception = problem, exception
+        self.linear_solver = linear_solver
         if reached is None and t.size:
             reached = float(t[-1]), y[:, -1]
         self.reached = reached
@@ -340,8 +345,8 @@ class Solution:
     # ------------------------------------------------------------ other containers
 
     def names(self) -> list[str]:
-        """Names of the components, y0, y1, …"""
-        return [f"y{i}" for i in range(self.y.shape[0])]
+        """Names of the components: the problem's ``state_names``, else y0, y1, …"""
+        return names_of(self)
 
     def plot(self, components: Any = None, ax: Any = None, *, steps: bool = False) -> Any:
         """Draw components over time; returns matplotlib's axes.
@@ -368,27 +373,19 @@ class Solution:
         return pictures.solution(self, components, ax, steps=steps)
 
     def to_dataframe(self) -> Any:
-        """Return a pandas DataFrame indexed by t, a column for each component."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise ImportError("to_dataframe needs pandas: pip install pandas") from None
-        return pd.DataFrame(self.y.T, index=pd.Index(self.t, name="t"), columns=self.names())
+        """Return a pandas DataFrame indexed by t, a column for each state; attrs has units."""
+        return as_dataframe(self)
 
     def to_xarray(self) -> Any:
-        """Return an xarray DataArray with dimensions component and t."""
-        try:
-            import xarray as xr
-        except ImportError:
-            raise ImportError("to_xarray needs xarray: pip install xarray") from None
-        attributes = {"method": self.method, "status": self.status.name, "message": self.message}
-        return xr.DataArray(
-            self.y,
-            dims=("component", "t"),
-            coords={"component": self.names(), "t": self.t},
-            name=getattr(self.problem, "name", "") or "y",
-            attrs=attributes,
-        )
+        """Return an xarray DataArray with dimensions component and t, and units beside names."""
+        return as_xarray(self)
+
+    def export(self, path: str | Path) -> Path:
+        """Write times and states as a table, with names and units: .parquet, .nc or .csv.
+
+        Parquet needs pandas and pyarrow, NetCDF xarray (all in the extra ``study``).
+        """
+        return export(self, path)
 
     def save(self, path: str | Path) -> Path:
         """Write everything but the problem's functions to one ``.npz`` file, bit for bit."""
@@ -424,6 +421,8 @@ class Solution:
         if self.modes:
             header["modes"], arrays["modes_t"] = written(self.modes)
             header["event_names"] = [list(map(written_key, name)) for name in self.event_names]
+        if self.linear_solver:
+            header["linear_solver"] = self.linear_solver
         if self.phases:
             header["phases"] = written_phases(self.phases)
         solution_file.write(path, arrays, header)

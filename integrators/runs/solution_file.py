@@ -43,7 +43,7 @@ _ARRAYS = re.compile(
 _HEADER_KEYS = {"format", "status", "problem", "dense_order", "events", *COUNTERS, *TEXTS}
 #: What only some solutions have.
 _OPTIONAL: dict[str, Any] = {"manifold": False, "ended_by": None, "modes": [], "event_names": []}
-_OPTIONAL["phases"] = []
+_OPTIONAL |= {"phases": [], "linear_solver": ""}
 #: What zipfile, zlib, NumPy and json raise for files that somebody spoiled.
 _DAMAGE = (
     EOFError,
@@ -188,6 +188,8 @@ def _header(arrays: dict[str, Any], path: str | PathLike[str]) -> dict[str, Any]
         raise ValueError(f"a header whose status is {header['status']!r:.60}")
     if not isinstance(further["manifold"], bool):
         raise ValueError(f"a header whose manifold is {further['manifold']!r:.60}")
+    if not isinstance(further["linear_solver"], str):
+        raise ValueError(f"a header whose linear_solver is {further['linear_solver']!r:.60}")
     ended_by, names = further["ended_by"], further["event_names"]
     if ended_by is not None and not (type(ended_by) is int and 0 <= ended_by < header["events"]):
         raise ValueError(f"a header whose ended_by is {ended_by!r:.60}")

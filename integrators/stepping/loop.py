@@ -7,7 +7,8 @@ output times, events, projections, callbacks, statistics.
 A method takes part with four kernels, each called as kernel(w, t, h) and each through its
 address, so that the loop is compiled once for all methods: ``attempt`` computes y_new and the
 error estimate, ``accepted`` is told of success, ``dense`` fills Q for the last accepted step,
-``refine`` may improve an estimate that came out too large (and returns 1 if it did).
+``refine`` may improve an estimate that came out too large, or say that one is too small for what
+happens inside the step (and returns 1 if it did).
 """
 
 from __future__ import annotations
@@ -182,8 +183,14 @@ def adaptive_step(w):
         error = np.inf
         if status == OK:
             error = measured_error(w, h)
-            if error >= 1.0 and np.isfinite(error) and invoke(w, w.refine, t, h) == 1:
-                error = measured_error(w, h)
+            doubtful = error >= 1.0 or w.inside_weight > 0.0
+            if doubtful and np.isfinite(error):
+                w.norm = error
+                refined = invoke(w, w.refine, t, h)
+                if refined == FUNCTION_RAISED:
+                    return FUNCTION_RAISED
+                if refined == 1:
+                    error = measured_error(w, h)
             if not (np.isfinite(error) and all_finite(w.y_new)):
                 status = NONFINITE
         if status == FUNCTION_RAISED:

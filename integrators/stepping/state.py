@@ -81,6 +81,8 @@ class State(Record):
     extra_stages: int  # stages that only dense output needs
     extra_is_slope: int  # 1: the first extra stage is the slope at the end of the step
 
+    second_order: int  # 1: the halves of y are q and q'
+
     # Variable order.
     variable_order: int  # 1: the order may change from step to step
     order_wish: int  # +1 or -1: a higher or lower order would serve better
@@ -132,6 +134,11 @@ class State(Record):
     end_block: int  # which one filters the slope at the end, if that is looked at; else -1
     dense_block: int  # which one solves for further stages for dense output …
     dense_weight: float  # … and their γ
+    inside_block: int  # which one solves for the defect inside a step …
+    inside_node: float  # … and where that is looked at, as a fraction of the step …
+    inside_weight: float  # … with such a weight; 0: not at all
+    inside_time: float  # where a step was last refused because of it …
+    inside_refused: float  # … and the norm of the defect there
 
 
 ESTIMATE_NONE, ESTIMATE_EMBEDDED, ESTIMATE_TWO, ESTIMATE_DOUBLING = range(4)

@@ -40,6 +40,7 @@ class Options:
         max_steps: int,
         want_dense: bool,
         outputs: Array,
+        linear: Any = None,
     ) -> None:
         self.rtol = rtol
         self.atol = atol
@@ -51,6 +52,7 @@ class Options:
         self.max_steps = max_steps
         self.want_dense = want_dense
         self.outputs = outputs  # the only times where dense output is needed; empty: everywhere
+        self.linear = linear  # how linear systems are solved, a LinearChoice; None: as is best
 
     @property
     def fixed(self) -> bool:
@@ -108,6 +110,8 @@ class Stepper(ABC):
         Order of the interpolants.
     keeps_bounds
         Whether steps that make a non-negative component negative are rejected.
+    linear_solver
+        How linear systems are solved, in words; empty for methods that solve none.
     failure
         What a solver from elsewhere said of its own failure.
     move
@@ -120,6 +124,7 @@ class Stepper(ABC):
     look: bool = True
     unprojected: bool = True
     keeps_bounds: bool = False
+    linear_solver: str = ""
     move: Callable[..., NDArray[Any]] = staticmethod(operator.add)
 
     def __init__(self, problem: IVP, options: Options) -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "Multivalue",
     "Series",
     "Steps",
+    "TwoHalves",
     "empty_fields",
 ]
 
@@ -112,6 +113,8 @@ class Implicit(Workspace, begins_as=Steps):
         "extra_A": "f2",  # … weights of their states …
         "extra_start": "f2",  # … and of first guesses of their increments
         "plain_P": "f2",  # dense output without them
+        "inside_value": "f1",  # weights of increments in the state where the defect is looked at …
+        "inside_slope": "f1",  # … and in h times its slope; see runge_kutta.inside
         "W_last": "f2",  # increments of the previous step …
         "lagrange": "f2",  # … and the polynomials ℓⱼ(θ) through them, coefficients of θᵏ
         "predictor": "f2",  # DIRK: weights of earlier stages where a stage's iteration starts
@@ -168,6 +171,20 @@ class LinearlyImplicit(Workspace, begins_as=Steps):
         "d": "f1",  # … and of ∂f/∂t
         "slope": "f1",  # f at a stage
         "repeats": "i1",  # 1 for a stage whose f is that of the stage before
+    }
+
+
+class TwoHalves(Workspace, begins_as=Steps):
+    """Arrays of a method that treats the halves of y = (q, v) differently."""
+
+    FIELDS: ClassVar[dict[str, Any]] = {
+        **SHARED,
+        **TABLEAU,
+        "drift": "f1",  # lengths of drifts; those of kicks are b
+        "A_second": "f2",  # coefficients of v; those of q are A …
+        "b_second": "f1",  # … and so on
+        "e_second": "f1",
+        "slope": "f1",  # the last f that a kick or a stage has used
     }
 
 
@@ -257,6 +274,7 @@ class Lanes(Workspace):
         "again": "a",
         "further": "a",
         "newton_tolerances": "f1",  # by run, or one for all
+        "inside_weights": "f1",
         "newton": "f2",  # the next are views of it
         "prepared": "f2",
         "iterated": "f2",

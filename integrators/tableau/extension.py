@@ -21,8 +21,8 @@ tableau makes of stage values, and have expansions ψ of their own, which ask fo
 
     Σᵢ bᵢ(θ) ψᵢ(τ) = θᵏ          for every rooted tree τ of k + 1 ≤ q + 1 vertices.
 
-These are met as well where the method is stiffly accurate, or as many of them as can be, low orders
-first. Where it is not, its steps themselves leave z = G(t, y), and there is nothing to meet.
+These are met as well where a stiffly accurate method allows it with weights of moderate size. Else
+the states of some more implicit stages, in which z = G(t, y) whatever u is, take the place of u.
 
 Where every stage is of order η, subtrees of up to η vertices may be replaced by as many leaves
 (the simplifying assumption C(η)); the conditions of order 12 of Radau IIA are then a few dozen.
@@ -44,24 +44,24 @@ from .tableau import ContinuousExtension, Tableau
 
 __all__ = [
     "Extension",
+    "Search",
+    "Trees",
     "dense_extension",
     "doubled_extension",
     "explicit_extension",
     "hermite_extension",
-    "implicit_extension",
-    "implicit_order",
+    "in_legendre",
     "in_powers",
+    "two_half_steps",
+    "values_and_slopes",
 ]
 
 Array = NDArray[np.float64]
 
 HIGHEST_EXPLICIT = 9  # there are 486 trees up to this order, 1205 up to the next
-HIGHEST_IMPLICIT = 12  # takes 23 further stages beside the seven of Radau IIA
 CANDIDATES = np.arange(1, 41) / 40  # nodes of further rows: never outside the step
-LARGEST_WEIGHTS = 40  # sums larger than this come with large errors, whatever the order
 SOLVED = 1e-11  # residual of order conditions that hold; 1e-6 and more where they do not
 MOST_FURTHER = 30  # slopes or stages
-LAGS = 4  # by up to this much less, the order of stiff components may lag behind
 DEPENDENT = 1e-11  # what is smaller than this is rounding error
 
 
@@ -106,17 +106,6 @@ def dense_extension(tableau: Tableau) -> ContinuousExtension:
     return replace(own, P=np.ascontiguousarray(P))
 
 
-def implicit_order(tableau: Tableau) -> int:
-    """Order of the dense output that goes with an implicit tableau.
-
-    From order 9 on (10 for those that spend no stages on stiff components) the last order would
-    take as many stages as all others together, and is not missed.
-    """
-    order = max(1, tableau.order)
-    last = 8 if tableau.is_stiffly_accurate else 9
-    return order if order <= last else min(order - 1, HIGHEST_IMPLICIT)
-
-
 @cache
 def explicit_extension(tableau: Tableau, order: int) -> ContinuousExtension:
     """Dense output of an explicit tableau, with P in the basis of :class:`Extension`.
@@ -130,14 +119,14 @@ def explicit_extension(tableau: Tableau, order: int) -> ContinuousExtension:
     6
     """
     A, b, c = tableau.arrays
-    trees = _Trees(order, 1)
+    trees = Trees(order, 1)
     rows = trees.of_stages(A, c)
     nodes, extra = [], []
     if not tableau.fsal:
         rows = np.vstack([rows, np.ones(len(trees))])
         nodes, extra = [1.0], [tuple(b)]
     gain = len(rows)
-    found = _Search(trees, np.vstack([rows, trees.gained]), gain, (0, gain - 1)).grow(order)
+    found = Search(trees, np.vstack([rows, trees.gained]), gain, (0, gain - 1)).grow(order)
     stages = np.append(b, np.zeros(gain - len(b)))  # Δ is this combination of the others
 
     def without_gain(weights: Array) -> Array:
@@ -154,10 +143,10 @@ def explicit_extension(tableau: Tableau, order: int) -> ContinuousExtension:
 @cache
 def hermite_extension(order: int) -> Extension:
     """Dense output of any method from three rows: Δ and the slopes at both ends."""
-    trees = _Trees(max(3, order), 1)
+    trees = Trees(max(3, order), 1)
     start = np.where(trees.orders == 1, 1.0, 0.0)
     rows = np.vstack([trees.gained, start, np.ones(len(trees))])
-    return _Search(trees, rows, 0, (1, 2)).grow(order)
+    return Search(trees, rows, 0, (1, 2)).grow(order)
 
 
 @cache
@@ -169,50 +158,17 @@ def doubled_extension(tableau: Tableau, order: int) -> Extension:
     """
     A, b, c = tableau.arrays
     s = tableau.stages
-    trees = _Trees(max(3, order), 1)
-    stages = trees.of_stages(*_two_half_steps(A, b, c))
+    trees = Trees(max(3, order), 1)
+    stages = trees.of_stages(*two_half_steps(A, b, c))
     rows = np.vstack([trees.gained, stages[0], np.ones(len(trees)), stages[s + 1 :]])
-    return _Search(trees, rows, 0, (1, 2)).grow(order)
+    return Search(trees, rows, 0, (1, 2)).grow(order)
 
 
-def _two_half_steps(A: Array, b: Array, c: Array) -> tuple[Array, Array]:
+def two_half_steps(A: Array, b: Array, c: Array) -> tuple[Array, Array]:
     """A and c of two half steps taken as one step of twice as many stages."""
     s = len(b)
     both = np.block([[A / 2, np.zeros((s, s))], [np.tile(b / 2, (s, 1)), A / 2]])
     return both, np.concatenate([c / 2, (1 + c) / 2])
-
-
-@cache
-def implicit_extension(
-    tableau: Tableau, order: int, gamma: float, halved: bool = False, further: bool = True
-) -> Extension:
-    """Dense output of an implicit tableau from its stages, Δ, and further implicit stages.
-
-    With ``halved``, the stages are those of the second of two half steps, and stand for half of
-    their slopes; those of the first follow behind Δ. Without ``further`` there are no further
-    stages, and the order is what these rows have.
-    """
-    A, b, c = tableau.arrays
-    s, stage_order = tableau.stages, tableau.simplifying_assumptions()[1]
-    trees = _Trees(order + 1, max(1, stage_order))
-    if halved:
-        A, c = _two_half_steps(A, b, c)
-    rows = trees.of_stages(A, c)
-    stiff = trees.of_stiff_stages(A, rows) if tableau.is_stiffly_accurate else None
-    if stage_order < 1:  # c is not the row sums of A: the stages are of no use
-        rows, stiff = 0.0 * rows, None
-    if halved:
-        rows = np.vstack([rows[s:] / 2, trees.gained, rows[:s] / 2])
-        if stiff is not None:
-            stiff = np.vstack([stiff[s:] / 2, trees.beyond_one, stiff[:s] / 2])
-    else:
-        rows = np.vstack([rows, trees.gained])
-        stiff = None if stiff is None else np.vstack([stiff, trees.beyond_one])
-    for lag in range(LAGS if stiff is not None and order < 10 else 0):
-        found = _Search(trees, rows, s, (), gamma, stiff, lag).grow(order, further)
-        if found.order == order and np.abs(found.weights).sum(axis=0).max() < LARGEST_WEIGHTS:
-            return found
-    return _Search(trees, rows, s, (), gamma).grow(order, further)
 
 
 @cache
@@ -228,7 +184,7 @@ def in_powers(degree: int) -> Array:
 # -------------------------------------------------------------------- trees
 
 
-class _Trees:
+class Trees:
     """Rooted trees of up to ``order`` vertices without subtrees of 2 to ``stage_order`` vertices.
 
     A tree is a number of leaves and a tuple of other children. A slope at time c, at the state
@@ -307,7 +263,7 @@ class _Trees:
 # -------------------------------------------------------------------- the search
 
 
-class _Search:
+class Search:
     """Weights of given order, and more rows as long as there are none.
 
     u(θ) meets the step: it is a polynomial through what is known at the ends, θΔ or, with the
@@ -324,22 +280,18 @@ class _Search:
     gamma
         Share of the slope in the state of a further row; 0 for explicit methods.
     stiff
-        ψ of the rows, if stiff components are to be looked at …
-    lag
-        … and by how much their order may be lower.
+        ψ of the rows, if stiff components are to be looked at.
     """
 
     def __init__(
         self,
-        trees: _Trees,
+        trees: Trees,
         rows: Array,
         gain: int,
         ends: Sequence[int],
         gamma: float = 0.0,
         stiff: Array | None = None,
-        lag: int = 0,
     ) -> None:
-        self.lag = lag
         self.trees, self.rows, self.gamma, self.stiff = trees, rows, gamma, stiff
         theta = Polynomial([0.0, 1.0])
         if ends:
@@ -406,7 +358,7 @@ class _Search:
             rest = Polynomial([0.0] * k + [1.0 / k])
             for row, polynomial in self.at_ends.items():
                 rest = rest - self.rows[row, self.trees.upto[k - 1]] * polynomial
-            right[k] = _in_legendre((rest // self.inside)(POINTS), order - self.lowest)
+            right[k] = in_legendre((rest // self.inside)(POINTS), order - self.lowest)
         equations = self._conditions(self.rows, self.stiff, order).T
         trees = self.trees
         right_sides = right[trees.orders[: trees.upto[order]]]
@@ -425,7 +377,7 @@ class _Search:
 
     def _stiff_trees(self, order: int) -> slice:
         """Trees whose ψ is looked at for this order."""
-        return slice(0, self.trees.upto[max(1, order + 1 - self.lag)])
+        return slice(0, self.trees.upto[order + 1])
 
     def _most_useful(self, candidates: Array, order: int) -> int | None:
         """Which new row brings the conditions of this order nearest to a solution, if one does."""
@@ -453,17 +405,21 @@ class _Search:
 
     def _expanded(self, g: Array) -> Array:
         """Coefficients of b(θ)/θ in Legendre's polynomials."""
-        return _in_legendre(self._weights(g, POINTS) / POINTS, self.lowest + g.shape[1])
+        return in_legendre(self._weights(g, POINTS) / POINTS, self.lowest + g.shape[1])
 
     def _at(self, g: Array, theta: Array) -> tuple[Array, Array]:
         """Weights of u and of u' at some θ, shape (thetas, rows)."""
-        expanded = self._expanded(g)
-        values, rising = _legendre(theta, expanded.shape[1]), _rising(theta, expanded.shape[1])
-        return (expanded @ (theta * values)).T, (expanded @ (values + theta * rising)).T
+        return values_and_slopes(self._expanded(g), theta)
 
 
 _gauss, _weights = legendre.leggauss(24)  # exact far beyond the degrees that occur
 POINTS = (_gauss + 1) / 2
+
+
+def values_and_slopes(weights: Array, theta: Array) -> tuple[Array, Array]:
+    """Weights of u and of u' at some θ, shape (thetas, rows), from those of an extension."""
+    values, rising = _legendre(theta, weights.shape[1]), _rising(theta, weights.shape[1])
+    return (weights @ (theta * values)).T, (weights @ (values + theta * rising)).T
 
 
 def _legendre(theta: Array, count: int) -> Array:
@@ -481,7 +437,7 @@ def _rising(theta: Array, count: int) -> Array:
     return rising
 
 
-def _in_legendre(values: Array, count: int) -> Array:
+def in_legendre(values: Array, count: int) -> Array:
     """Coefficients of a polynomial with these values at POINTS, the last axis."""
     projected: Array = (values * _weights / 2) @ _legendre(POINTS, count).T
     return projected * (2 * np.arange(count) + 1)

@@ -30,9 +30,9 @@ from .extension import (
     MOST_FURTHER,
     POINTS,
     Extension,
-    _in_legendre,
     _legendre,
     _rising,
+    in_legendre,
 )
 from .rosenbrock import CONSTRAINED, MATRIX, WITH_MATRIX, F, G, Rosenbrock, exact_weight
 
@@ -152,7 +152,7 @@ class _Search:
         right = np.zeros((order + 1, order - 1))
         for n in range(2, order + 1):
             rest = (theta**n - theta) // (theta * (1 - theta))
-            right[n] = _in_legendre(rest(POINTS), order - 1)
+            right[n] = in_legendre(rest(POINTS), order - 1)
         scale, target = self._scale(wanted)
         return (self.rows[:, wanted] / scale).T, target[:, None] * right[self.orders[wanted]]
 
@@ -183,7 +183,7 @@ class _Search:
         """Coefficients of b(θ)/θ in Legendre's polynomials."""
         values = (1 - POINTS) * (g @ _legendre(POINTS, g.shape[1]))
         values[: len(self.m)] += self.m[:, None]
-        return _in_legendre(values, 1 + g.shape[1])
+        return in_legendre(values, 1 + g.shape[1])
 
     def _at(self, g: Array, theta: Array) -> tuple[Array, Array]:
         """Weights of u and of u' at some θ."""

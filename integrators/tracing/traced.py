@@ -121,8 +121,14 @@ class Traced(Function):
                 arguments.append(input_array(g, 1 + n, (k,)))
             nodes, shape = output_nodes(g, run(self.function, arguments), self.name)
             if shape != (m,) and not (m == 1 and shape in ((), (1, 1))):
+                remedy = ""
+                if self._outputs is None and len(shape) < 2:
+                    remedy = (
+                        "; for what is no right-hand side, such as an event function, say how many "
+                        f"values it returns: traced(f, n={n}, outputs={shape[0] if shape else 1})"
+                    )
                 raise ValueError(
-                    f"{self.name} returned shape {shape} for {n} states; expected ({m},)"
+                    f"{self.name} returned shape {shape} for {n} states; expected ({m},){remedy}"
                 )
             return Program.from_graph(g, nodes, names)
 

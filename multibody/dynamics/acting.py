@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from integrators.kernels import OnWorkspace
+from integrators.tracing import TracingError
 
 from ..checks import Array, exact_array
-from ..elements import NamedElement
+from ..elements import Element, NamedElement
 from ..elements.signals import value_of
 from ..model.rules import FROM_DYNAMICS
 from .kinematics import forward
@@ -148,6 +149,19 @@ class Here:
             return JointNow(q, v)
         i = self._body(name, base=False)
         return JointNow(scene.q[scene.model.q_index[i - 1]], scene.v[scene.model.v_index[i - 1]])
+
+    def axis(self, name: str | int) -> tuple[Any, bool]:
+        """Axis of a joint of one freedom, in base axes, and whether the joint slides along it."""
+        model = self._scene.model
+        if (l := self._scene.loop_number(name)) is not None:
+            loop = model.loops[l]
+            joint, i, turn = loop.joint, loop.successor, loop.placement_successor.E.T
+        else:
+            i = self._body(name, base=False)
+            joint, turn = model.bodies[i - 1].joint, np.eye(3)
+        if joint.nv != 1 or joint.kind not in ("revolute", "prismatic"):
+            self._wrong(f"the joint {name!r} is no hinge and no slide, which have one axis")
+        return self.frame(i).R @ turn @ np.asarray(joint.axis), joint.kind == "prismatic"
 
     def frame(self, body: str | int, point: Any = (0.0, 0.0, 0.0)) -> FrameNow:
         """Frame of a body, moved to a point given in its coordinates."""
@@ -343,6 +357,11 @@ class _Scene:
         return self._loops[l]
 
 
+#: What solves for elements that feel reactions together with these: ``loops.carried``, which knows
+#: both, enters it.
+CARRY: list[Any] = []
+
+
 class _Last(threading.local):
     key: Any = None
     acted: Any = None
@@ -364,6 +383,7 @@ def acting(model: Model, t: Any, q: Any, v: Any) -> Acted:
     scene = _Scene(model, t, q, v)
     parts = scene.parts
     sizes: dict[str, int] = {}
+    carried: list[tuple[Here, Element]] = []
     table, at, z_at = scene.numbers, 0, model.nq - model.n_states
     for named in model.elements:
         element = named.element
@@ -375,6 +395,15 @@ def acting(model: Model, t: Any, q: Any, v: Any) -> Acted:
             here._wrong(f"has states ({', '.join(element.states)}), but says no here.rates(…)")
         parts[named.name], sizes[named.name] = here._part, n
         at, z_at = at + count, z_at + n
+        if bound.carried_by is not None:
+            carried.append((here, bound))
+    if carried:
+        if symbolic:
+            raise TracingError(
+                f"element {carried[0][0]._named.name!r} feels a reaction, which is solved for with "
+                "numbers at every instant; leave traced=None or False"
+            )
+        CARRY[0](model, t, q, v, carried, parts)
     acted = Acted(model.nv, model.n_bodies, parts, sizes)
     if last is not None:
         last.key, last.acted = key, acted

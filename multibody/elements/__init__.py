@@ -3,13 +3,14 @@
 from .base import ELEMENTS, Element, ForceLaw, NamedElement, element_kind
 from .controllers import PID, FirstOrderFilter, Sampled, SampledLaw, SampledPID
 from .drives import DCMotor, HydraulicCylinder
-from .friction import BristleFriction, Friction, RollingResistance
+from .friction import BearingFriction, BristleFriction, Friction, RollingResistance
 from .signals import Table, Wave
 from .springs import Bushing, JointSpring, PointForce, SpringLaw, Suspension
 
 __all__ = [
     "ELEMENTS",
     "PID",
+    "BearingFriction",
     "BristleFriction",
     "Bushing",
     "DCMotor",

@@ -75,6 +75,17 @@ class Element:
 
     kind: ClassVar[str] = ""
     states: tuple[str, ...] = ()
+    #: Joint whose reaction the element feels, by the name of a body or a loop; see `felt`.
+    carried_by: str | None = None
+
+    def felt(self, wrench: Any, here: Any) -> Any:
+        """Of an element that feels a reaction: by what number ≥ 0 its action is multiplied.
+
+        `wrench` is the reaction (couple, force) in the joint `carried_by`, in base coordinates.
+        ``act`` then says what the element does for a load of one. What it does changes the
+        reaction: the two are solved for together.
+        """
+        raise TypeError(f"{type(self).__name__}: an element that feels a reaction needs felt(…)")
 
     def act(self, here: Any) -> None:
         """Read the motion from `here`, and push."""

@@ -15,7 +15,7 @@ import numpy as np
 from ..checks import has_symbols, real_scalar
 from .base import Element, element_kind
 
-__all__ = ["BristleFriction", "Friction", "RollingResistance"]
+__all__ = ["BearingFriction", "BristleFriction", "Friction", "RollingResistance"]
 
 
 def _positive(element: Any, *names: str, zero: bool = True) -> None:
@@ -90,6 +90,73 @@ class Friction(Element):
 
 @element_kind
 @dataclass(frozen=True, eq=False)
+class BearingFriction(Element):
+    """Dry friction that grows with what the joint carries: μ times the bearing's reaction.
+
+    In a hinge the torque is μ (r F_radial + r_a |F_axial|), in a slide the force is μ F_normal.
+    The friction changes the reaction in turn; both are solved for together at every instant. A
+    mechanism that friction would lock (μ so large that there is no solution) ends the run.
+
+    Parameters
+    ----------
+    joint
+        Body whose joint it is, or loop: a joint of one freedom about or along its z axis or
+        another one of its frame.
+    coefficient
+        μ.
+    radius, axial_radius
+        r and r_a, of the pin and of the collar, in m; without meaning in a slide.
+    slip_speed
+        The sign of the velocity is smoothed over it, as in :class:`Friction`.
+
+    Examples
+    --------
+    A shaft that runs out: the pin carries its weight, so that it slows down evenly.
+
+    >>> from multibody import BearingFriction, Inertia, ModelBuilder, Revolute, simulate
+    >>> b = ModelBuilder(gravity=(0, 0, -10.0), name="flywheel")
+    >>> _ = b.add_body("wheel", 0, Revolute("y"), inertia=Inertia(2.0, I_com=0.5))
+    >>> b.add_element("pin", BearingFriction("wheel", coefficient=0.1, radius=0.05))
+    >>> run = simulate(b.build(), [0.0], [1.0], T=2.0)
+    >>> f"{run.y[1, -1]:.6f}"  # 1 − μ r m g t / I
+    '0.600000'
+    """
+
+    joint: str
+    coefficient: float
+    radius: float = 1.0
+    axial_radius: float = 0.0
+    slip_speed: float = 1e-3
+
+    kind: ClassVar[str] = "bearing_friction"
+
+    def __post_init__(self) -> None:
+        _positive(self, "coefficient", "radius", "axial_radius")
+        _positive(self, "slip_speed", zero=False)
+
+    @property
+    def carried_by(self) -> str:  # type: ignore[override]
+        """The joint itself."""
+        return self.joint
+
+    def felt(self, wrench: Any, here: Any) -> Any:
+        """μ times the reaction across the joint's axis."""
+        axis, slides = here.axis(self.joint)
+        force = wrench[3:]
+        along = force @ axis
+        across = np.sqrt(max(force @ force - along * along, 0.0))
+        if slides:
+            return self.coefficient * across
+        return self.coefficient * (self.radius * across + self.axial_radius * abs(along))
+
+    def act(self, here: Any) -> None:
+        """Push against the motion, for a load of one."""
+        _, v = here.joint(self.joint)
+        here.push_joint(self.joint, -np.tanh(v[0] / self.slip_speed))
+
+
+@element_kind
+@dataclass(frozen=True, eq=False)
 class BristleFriction(Element):
     """Friction with bristles that bend before they slip, with their bending as a state.
 
@@ -149,7 +216,8 @@ class RollingResistance(Element):
     arm
         f in m: how far the load's point of attack lies ahead of the contact.
     load
-        N, the force that presses the body on the ground.
+        N, the force that presses the body on the ground; or the name of the joint whose reaction
+        that is, of a rolling loop, say.
     normal
         Of the ground, in base axes.
     slip_speed
@@ -158,21 +226,34 @@ class RollingResistance(Element):
 
     body: str
     arm: float
-    load: float
+    load: float | str
     normal: Any = (0.0, 0.0, 1.0)
     slip_speed: float = 1e-3
 
     kind: ClassVar[str] = "rolling_resistance"
 
     def __post_init__(self) -> None:
-        _positive(self, "arm", "load")
+        _positive(self, "arm", *(() if isinstance(self.load, str) else ("load",)))
         _positive(self, "slip_speed", zero=False)
+
+    @property
+    def carried_by(self) -> str | None:  # type: ignore[override]
+        """The joint that carries the load, if that is not a number."""
+        return self.load if isinstance(self.load, str) else None
+
+    def felt(self, wrench: Any, here: Any) -> Any:
+        """The reaction along the ground's normal."""
+        return abs(wrench[3:] @ self._upwards())
+
+    def _upwards(self) -> Any:
+        n = np.asarray(self.normal)
+        return n / np.sqrt(n @ n)
 
     def act(self, here: Any) -> None:
         """Turn against the rolling."""
         omega = here.frame(self.body).omega
-        n = np.asarray(self.normal)
-        n = n / np.sqrt(n @ n)
+        n = self._upwards()
+        load = 1.0 if isinstance(self.load, str) else self.load
         rolling = omega - n * (n @ omega)
         size = np.sqrt(rolling @ rolling + self.slip_speed * self.slip_speed)
-        here.push(self.body, couple=-self.arm * self.load * rolling / size)
+        here.push(self.body, couple=-self.arm * load * rolling / size)

@@ -7,6 +7,7 @@
   left out of them.
 """
 
+from .events import ModelEvent, load_events
 from .formats import FORMATS, Format, dumps, load_model, loads, save_model
 from .report import Report
 from .source import ModelFileError
@@ -15,10 +16,12 @@ from .start import ModelStart, load_start, named_values
 __all__ = [
     "FORMATS",
     "Format",
+    "ModelEvent",
     "ModelFileError",
     "ModelStart",
     "Report",
     "dumps",
+    "load_events",
     "load_model",
     "load_start",
     "loads",

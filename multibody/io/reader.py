@@ -24,10 +24,10 @@ __all__ = ["FORMAT", "format_of", "model_of", "read_model"]
 #: Version of the schema.
 FORMAT = 1
 
-#: Keys of a file; "start" is read by ``start``.
+#: Keys of a file; "start" and "events" are read by files of these names.
 KEYS = (
     *("format", "name", "units", "gravity", "bodies", "joints", "loops", "springs", "contacts"),
-    *("gears", "elements", "solids", "start"),
+    *("gears", "elements", "solids", "start", "events"),
 )
 
 LOOP = ("predecessor", "successor", "joint", "placement_predecessor", "placement_successor")

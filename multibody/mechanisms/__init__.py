@@ -37,6 +37,7 @@ from .machines import (
     light_cart_pole,
     rubbing_slider_crank,
     servo_arm,
+    seven_link_biped,
 )
 from .parallel import delta_robot, stewart_platform
 from .pendulums import cart_pole, double_pendulum, n_pendulum, pendulum, spherical_pendulum
@@ -44,7 +45,7 @@ from .registry import Entry, entries, entry, get, names, register
 from .robots import PUMA560, PUMA560_POSES, lightweight_arm, puma560, serial_arm
 from .spatial_linkages import bricard, spatial_slider_crank
 from .trees import planar_tree, random_tree
-from .vehicles import bicycle, half_car, quarter_car
+from .vehicles import bicycle, car_axis, half_car, quarter_car
 
 __all__ = [
     "ANDREWS",
@@ -60,6 +61,7 @@ __all__ = [
     "bowling_ball",
     "box_stack",
     "bricard",
+    "car_axis",
     "cart_pole",
     "compass_walker",
     "delta_robot",
@@ -98,6 +100,7 @@ __all__ = [
     "scissor",
     "serial_arm",
     "servo_arm",
+    "seven_link_biped",
     "slider_crank",
     "sliding_ladder",
     "spatial_slider_crank",

@@ -1,4 +1,4 @@
-"""Machines with drives: a servo arm, a slider-crank with friction, a platform on six servo legs."""
+"""Machines with drives: servo arm, slider-crank with friction, platform on servo legs, biped."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..checks import Array, one_of
 from ..elements import PID, DCMotor, Friction, NamedElement, Table
-from ..joints import Revolute
+from ..joints import Fixed, Revolute
 from ..model import Model
 from ..model.builder import ModelBuilder
 from ..model.shapes import rod
@@ -16,7 +17,25 @@ from .parallel import stewart_platform, stewart_position
 from .pendulums import cart_pole
 from .registry import entry, register
 
-__all__ = ["held_stewart_platform", "light_cart_pole", "rubbing_slider_crank", "servo_arm"]
+__all__ = [
+    "held_stewart_platform",
+    "light_cart_pole",
+    "rubbing_slider_crank",
+    "servo_arm",
+    "seven_link_biped",
+]
+
+#: Joints of the biped, from the left ankle to the right one, and how far each turns if both knees
+#: stand forward by an angle of one.
+BIPED = {
+    "left shank": 1.0,
+    "left thigh": -2.0,
+    "trunk": 1.0,
+    "right thigh": -1.0,
+    "right shank": 2.0,
+    "right foot": -1.0,
+}
+START_BEND = 0.1  # rad: stretched knees would be a singular position
 
 
 @register(
@@ -145,3 +164,75 @@ def light_cart_pole(cart_mass: float = 1e-3, pole_mass: float = 1.0, length: flo
     2
     """
     return replace(cart_pole(cart_mass, pole_mass, length), name="light cart-pole")
+
+
+def biped_position(model: Model) -> Array:
+    """The biped with its knees a little bent."""
+    angles = {body.name: BIPED.get(body.name, 0.0) * START_BEND for body in model.bodies}
+    q = model.neutral()
+    for body, place in zip(model.bodies, model.q_index):
+        q[place] = angles[body.name]
+    return q
+
+
+@register(
+    q0=biped_position,
+    t_end=2.5,
+    source="standing, the feet carry the weight; lengths and masses in round numbers of a person",
+)
+def seven_link_biped(
+    thigh: float = 0.45,
+    shank: float = 0.45,
+    trunk: float = 0.6,
+    bend: float = 0.5,
+    kp: float = 4000.0,
+    kd: float = 200.0,
+    support: str = "double",
+    gravity: float = 9.81,
+) -> Model:
+    """Biped of seven links, a trunk and twice thigh, shank and foot, that bends its knees.
+
+    The left foot stands firmly on the ground. With the right one on it, too, legs and ground are a
+    loop, and six servos move three freedoms.
+
+    Parameters
+    ----------
+    thigh, shank, trunk
+        Lengths, in m.
+    bend
+        Angle (rad) by which the shanks lean between 1 and 1.3 s; 0.1 before 0.3 and after 2 s.
+    kp, kd
+        Gains of the servos, in N m/rad and N m s/rad.
+    support
+        "double", or "single": then the right leg is free to swing.
+    gravity
+        In m/s².
+
+    Examples
+    --------
+    >>> from multibody import mobility
+    >>> model = seven_link_biped()
+    >>> mobility(model, biped_position(model)).mobility
+    3
+    """
+    one_of(support, "support", ("double", "single"))
+    ankle, hip = 0.08, 0.1  # height, and half the distance between the legs
+    foot = rod((-0.08, 0, -ankle), (0.18, 0, -ankle), mass=1.0)
+    b = ModelBuilder(gravity=(0, 0, -gravity), name="seven-link biped")
+    b.add_body("left foot", 0, Fixed(), (0, hip, ankle), foot)
+    for name, parent, place, end, mass in (
+        ("left shank", "left foot", (0, 0, 0), (0, 0, shank), 4.0),
+        ("left thigh", "left shank", (0, 0, shank), (0, 0, thigh), 8.0),
+        ("trunk", "left thigh", (0, 0, thigh), (0, 0, trunk), 35.0),
+        ("right thigh", "trunk", (0, -2 * hip, 0), (0, 0, -thigh), 8.0),
+        ("right shank", "right thigh", (0, 0, -thigh), (0, 0, -shank), 4.0),
+    ):
+        b.add_body(name, parent, Revolute("y"), place, rod((0, 0, 0), end, mass=mass))
+    b.add_body("right foot", "right shank", Revolute("y"), (0, 0, -shank), foot)
+    if support == "double":
+        b.add_loop("ground", 0, "right foot", Fixed(), (0, -hip, ankle))
+    way = np.array([START_BEND, bend, bend, START_BEND])
+    for name, share in BIPED.items():
+        target = Table([0.3, 1.0, 1.3, 2.0], share * way, kind="spline")
+        b.add_element(f"{name} servo", PID(name, target, kp, 0.0, kd))
+    return b.build()

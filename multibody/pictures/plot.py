@@ -34,6 +34,7 @@ from integrators.analysis.plot.style import (
 from ..checks import Array, ArrayLike, one_of
 from ..runs.observing.states import states_of
 from ..runs.simulate import energies, positions
+from ..runs.units import kinds_of_positions, kinds_of_velocities
 from .skeleton import Skeleton, axes_of_view, skeleton, view_of
 
 if TYPE_CHECKING:
@@ -48,16 +49,6 @@ LOOP = "#F0E442"  # joints that close loops: Okabe and Ito's yellow, which no bo
 
 #: Colour of contact forces.
 FORCE = "#c8102e"
-#: Kinds of variables by the first part of their names in the joints.
-POSITIONS = {
-    "angles (rad)": ("angle", "bend"),
-    "shifts (m)": ("shift", "x", "y", "z", "p"),
-    "directions": ("u",),
-}
-VELOCITIES = {
-    "angular velocities (rad/s)": ("omega", *POSITIONS["angles (rad)"]),
-    "velocities (m/s)": ("v", *POSITIONS["shifts (m)"]),
-}
 SMALLEST_DRIFT = 1e-17  # drawn in place of zero, which has no logarithm
 
 
@@ -98,37 +89,12 @@ def coordinates(
     ax = new_axes(ax)
     for k, i in enumerate(chosen):
         ax.plot(times, rows[i], label=plain(names[i]), lw=1.6, ls=_dashes(k), **_colour(k))
-    kinds = _kinds_of_velocities(model) if velocities else _kinds_of_positions(model)
+    kinds = kinds_of_velocities(model) if velocities else kinds_of_positions(model)
     kinds = kinds + ["own states"] * model.n_states
     drawn = dict.fromkeys(kinds[i] for i in chosen)  # a set that keeps its order
     _label(ax, model.name, ", ".join(drawn))
     _legend(ax, len(chosen))
     return ax
-
-
-def _kinds_of_positions(model: Model) -> list[str]:
-    """What each position variable is, with its unit."""
-    kinds = []
-    for body in model.bodies:
-        names = list(body.joint.coordinates)
-        if names[:4] == ["w", "x", "y", "z"]:
-            kinds += ["unit quaternions"] * 4
-            names = names[4:]
-        kinds += [_kind(name, POSITIONS) for name in names]
-    return kinds
-
-
-def _kinds_of_velocities(model: Model) -> list[str]:
-    """What each velocity variable is, with its unit."""
-    return [_kind(name, VELOCITIES) for body in model.bodies for name in body.joint.speeds]
-
-
-def _kind(name: str, kinds: Mapping[str, Sequence[str]]) -> str:
-    """Kind of a joint's variable by its name; a user's joint may have names of its own."""
-    for kind, starts in kinds.items():
-        if name.split("_")[0] in starts:
-            return kind
-    return "other variables"
 
 
 def _chosen(

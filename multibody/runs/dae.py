@@ -36,6 +36,7 @@ from .recursions import Recursions, unit_quaternions
 from .scheduled import scheduled
 from .singularities.review import loop_review
 from .slopes import TRACED_BODIES, Slopes
+from .units import units_of
 
 if TYPE_CHECKING:
     from integrators.dae import Formulation, Mechanical
@@ -282,7 +283,7 @@ def as_dae(
         return mechanism_watch(model, *forces, split_states)(problem, t, y)
 
     review = problem.review if motion is None else motion.review(problem.review)
-    return scheduled(problem.with_(watch=watch, review=review), model)
+    return scheduled(problem.with_(watch=watch, review=review, units=units_of(model)), model)
 
 
 def closed_problem(

@@ -11,6 +11,7 @@ import numpy as np
 from ..checks import Array, ArrayLike, real_array
 from ..dynamics.acting import acting
 from ..dynamics.loading import ForcesLike
+from ..dynamics.loops import carried as carried  # solves for elements that feel reactions
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -233,6 +234,13 @@ def force_laws(
 
     The parameters are those of functions for forces, or else constant joint forces.
     """
+    feels = [e.name for e in model.elements if e.element.carried_by is not None]
+    if feels and not (tau is None and f_ext is None):
+        raise ValueError(
+            f"element {feels[0]!r} feels the reaction in a joint, and knows of forces in the model "
+            "only: make elements of tau, f_ext and prescribed motions (JointSpring, PointForce, "
+            "ForceLaw, PID)"
+        )
     tau_law, constant = joint_force_law(model, tau)
     outer = external_force_law(model, f_ext)
     law = outer

@@ -36,6 +36,7 @@ from .recursions import unit_quaternions
 from .scheduled import scheduled
 from .slopes import TRACED_BODIES, Slopes
 from .traced import traced_fd, traced_id
+from .units import units_of
 
 if TYPE_CHECKING:
     from integrators import IVP, Solution
@@ -258,7 +259,9 @@ def as_ivp(
     def watch(problem: Any, t: Array, y: Array) -> Any:
         return mechanism_watch(model, *forces_at(tau, f_ext, problem.params))(problem, t, y)
 
-    problem = problem.with_(invariants=invariants, name=model.name, observe=observe, watch=watch)
+    problem = problem.with_(
+        invariants=invariants, name=model.name, observe=observe, watch=watch, units=units_of(model)
+    )
     return scheduled(problem, model)
 
 

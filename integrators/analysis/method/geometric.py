@@ -26,8 +26,9 @@ from ...tableau import Tableau
 from ...tableau.exact import DIGITS, Number, parse, to_decimal, uncertainty
 from ..exact.arithmetic import minus, plus, times, total
 from .algebraic import nonlinear_matrix
+from .partitioned import symmetry_of, symplecticity_of
 from .reducibility import irreducible
-from .verdict import Verdict, as_tableau
+from .verdict import Verdict, as_halves, as_tableau
 
 __all__ = ["adjoint", "compose", "quadratic_invariants", "symmetry", "symplecticity"]
 
@@ -55,6 +56,8 @@ def symplecticity(method: Any) -> Verdict:
     >>> print(symplecticity("Trapezoid"))
     symplectic: no (bᵢaᵢⱼ + bⱼaⱼᵢ − bᵢbⱼ = -0.25 for i = j = 1)
     """
+    if (found := as_halves(method)) is not None:
+        return symplecticity_of(found)
     return _zero_matrix("symplectic", method)
 
 
@@ -114,6 +117,8 @@ def symmetry(method: Any) -> Verdict:
     >>> bool(symmetry("RadauIIA3"))
     False
     """
+    if (found := as_halves(method)) is not None:
+        return symmetry_of(found)
     tableau = irreducible(method)
     other = adjoint(tableau)
     name = "symmetric (time-reversible)"

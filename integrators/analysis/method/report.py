@@ -16,6 +16,7 @@ from .amplification import StabilityFunction, stability_function
 from .geometric import quadratic_invariants, symmetry, symplecticity
 from .order import FiguresOfMerit, failing_conditions, figures_of_merit, stage_order
 from .oscillation import Dispersion, dispersion
+from .partitioned import partitioned_report
 from .rosenbrock import rosenbrock_report
 from .ssp import ssp_coefficient
 from .stability import (
@@ -27,7 +28,7 @@ from .stability import (
     stiff_accuracy,
     strong_a_stability,
 )
-from .verdict import Measure, Verdict, as_rosenbrock, as_tableau
+from .verdict import Measure, Verdict, as_halves, as_rosenbrock, as_tableau
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -167,7 +168,7 @@ def report(method: Any) -> Any:
     -------
     Report
         ``print`` shows a page of text, ``.figure()`` draws it. For a Rosenbrock method it is a
-        :class:`RosenbrockReport`.
+        :class:`RosenbrockReport`, for one of y = (q, v) a :class:`PartitionedReport`.
 
     Examples
     --------
@@ -177,6 +178,8 @@ def report(method: Any) -> Any:
     >>> print(page.title)
     RadauIIA2: fully implicit, 2 stages, order 3
     """
+    if as_halves(method) is not None:
+        return partitioned_report(method)
     if as_rosenbrock(method) is not None:
         return rosenbrock_report(method)
     tableau = as_tableau(method)

@@ -16,9 +16,10 @@ from ...methods.multistep.names import find_multistep
 from ...methods.user.plain_function import is_step_function, tableau_of
 from ...tableau import Tableau
 from ...tableau.exact import Number
+from ...tableau.partitioned import Nystrom, Partitioned, Splitting
 from ...tableau.rosenbrock import Rosenbrock
 
-__all__ = ["Measure", "Verdict", "as_linear", "as_rosenbrock", "as_tableau"]
+__all__ = ["Measure", "Verdict", "as_halves", "as_linear", "as_rosenbrock", "as_tableau"]
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,13 @@ def as_rosenbrock(method: Any) -> Rosenbrock | None:
     return method if isinstance(method, Rosenbrock) else None
 
 
+def as_halves(method: Any) -> Splitting | Nystrom | Partitioned | None:
+    """Return the method for y = (q, v) that a name, or the method itself, stands for; else None."""
+    if isinstance(method, str) and (scheme := further.find(method)) is not None:
+        method = scheme.method
+    return method if isinstance(method, Splitting | Nystrom | Partitioned) else None
+
+
 def as_linear(method: Any) -> Tableau:
     """Return the tableau that does on y' = Ay what a method does, where there is one.
 
@@ -154,6 +162,12 @@ def as_tableau(method: Any) -> Tableau:
             f"{getattr(method, 'name', method) or 'this'} is a multistep method and has no Butcher "
             "tableau and no R(z); analysis.multistep_report, a_alpha, root_locus and "
             "plot.stability_region examine it"
+        )
+    if as_halves(method) is not None:
+        raise TypeError(
+            f"{getattr(method, 'name', method) or 'this'} treats the halves of y = (q, v) "
+            "differently and has no Butcher tableau; analysis.report, symplecticity and symmetry "
+            "examine it"
         )
     if as_rosenbrock(method) is not None:
         raise TypeError(

@@ -170,6 +170,15 @@ def _too_high(array: DerivativeArray, name: str) -> str:
     return ""
 
 
+ELSEWHERE = (0.37, -0.61, 1.13, 0.0)  # times, from that of the start, at which J is looked at
+NEVER_REGULAR = (
+    "it is so at every consistent point that was tried, though not elsewhere: what determines "
+    "them in these equations has a factor that vanishes on all solutions, so that index and "
+    "freedoms are not those of structure(). Write the equations without such factors (in place of "
+    "f + φ·g, where g = 0 is another equation, write f)"
+)
+
+
 def consistent(
     array: DerivativeArray,
     t: float,
@@ -199,12 +208,13 @@ def consistent(
         raise ValueError(_refusal(array, solver, held))
     lost = array.singular(t, X, params)
     if lost is not None:
+        everywhere = _singular_on_solutions(array, t, X, params)
+        advice = NEVER_REGULAR if everywhere else "start elsewhere, or look at these equations"
         raise StructureError(
             f"the system Jacobian is singular at the start (t = {t:g}): the equations "
             f"{array.structure.equation_names(lost.equations)} do not determine the leading "
             f"derivatives of {array.structure.unknown_names(lost.unknowns)} there (smallest "
-            f"singular value {lost.smallest:.1e} of the largest); start elsewhere, or look at "
-            "these equations"
+            f"singular value {lost.smallest:.1e} of the largest); {advice}"
         )
     residuals = array.residuals(t, X, params)
     return Start(
@@ -239,6 +249,24 @@ def nearest(array: DerivativeArray, t: float, X: Array, params: Array, loose: An
     if found is None:
         raise ValueError(_refusal(array, solver, {}))
     return found
+
+
+def _singular_on_solutions(array: DerivativeArray, t: float, X: Array, params: Array) -> bool:
+    """Whether J is singular at other consistent points, too, at other times and values."""
+    rng = np.random.default_rng(16)
+    free = np.arange(array.size)
+    weights = np.full(array.size, NOT_GIVEN)
+    found = 0
+    for shift in ELSEWHERE:
+        around = X + rng.uniform(-1.0, 1.0, X.size) * np.maximum(1.0, np.abs(X))
+        with np.errstate(all="ignore"):
+            other, _ = _Solver(array, t + shift, params, free, weights).solve(around, [])
+            if other is None:
+                continue
+            if array.singular(t + shift, other, params) is None:
+                return False
+        found += 1
+    return found >= 2
 
 
 def _refusal(array: DerivativeArray, solver: _Solver, held: Mapping[int, float]) -> str:

@@ -88,13 +88,15 @@ class LaneCode:
         smallest = np.finfo(float).tiny
         if self.newton is None:
             atols = np.maximum(atols, smallest)
-            return {"rtols": rtols, "atols": atols, "newton_tolerances": np.zeros(1)}
+            none = np.zeros(1)
+            return dict(rtols=rtols, atols=atols, newton_tolerances=none, inside_weights=none)
         engine = self.newton.engine
         used = np.array([engine.rtol_used(float(rtol)) for rtol in rtols])
         factors = np.divide(used, rtols, out=np.ones_like(used), where=rtols > 0)[:, None]
         newton = np.array([engine.newton_tolerance(float(rtol)) for rtol in used])
         atols = np.maximum(atols * factors, smallest)
-        return {"rtols": used, "atols": atols, "newton_tolerances": newton}
+        inside = np.array([engine.inside_weight(*both) for both in zip(rtols.tolist(), used)])
+        return dict(rtols=used, atols=atols, newton_tolerances=newton, inside_weights=inside)
 
     def workspace(self, constants: list[float], notes: Noted, **shared: Any) -> Lanes:
         """Return the arrays of one thread; `constants` are the rows of a lane from T_END on."""

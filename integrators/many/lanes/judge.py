@@ -44,6 +44,7 @@ NAMES = (
     *("T_BASE", "H_FIXED"),  # of fixed steps
     # Of implicit steps: see ``newton``.
     *("NEWTON_STATUS", "NEWTON_FACTOR", "NEWTON_COUNT", "NEWTON_TOLERANCE"),
+    "INSIDE_WEIGHT",
 )
 ROWS = {name: row for row, name in enumerate(NAMES)}
 

@@ -26,6 +26,7 @@ from .newton import implicit_attempt, newton_forgets
 from .rows import (
     H_FIXED,
     IDLE,
+    INSIDE_WEIGHT,
     LANES,
     LOG_BEFORE,
     LOG_LAST,
@@ -171,7 +172,9 @@ def load(w, l, run):
     next_output(w, l, 0)
     w.reset_time[l] = np.nan
     if w.implicit == 1:
-        w.lane[NEWTON_TOLERANCE, l] = w.newton_tolerances[run if w.rtols.shape[0] > 1 else 0]
+        own = run if w.rtols.shape[0] > 1 else 0
+        w.lane[NEWTON_TOLERANCE, l] = w.newton_tolerances[own]
+        w.lane[INSIDE_WEIGHT, l] = w.inside_weights[own]
         newton_forgets(w, l)
 
 

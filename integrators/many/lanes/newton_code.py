@@ -23,7 +23,8 @@ from ...methods.runge_kutta.engine import ImplicitEngine
 from ...methods.runge_kutta.extra_stages import HOPELESS, SLOW
 from ...methods.runge_kutta.implicit import CREDIT, MAX_RATE
 from ...stepping.state import COUPLING_TRANSFORMED, ESTIMATE_EMBEDDED, NEWTON_FAILED, STEP_TOO_SMALL
-from ...tableau.extension import Extension, implicit_extension, implicit_order, in_powers
+from ...tableau.extension import Extension, in_powers
+from ...tableau.implicit_extension import implicit_extension, implicit_order
 from .judge import LARGEST as HUGE
 from .judge import ROWS, Block
 from .small_inverse import inverse
@@ -228,6 +229,23 @@ class _Pieces:
             error = error + state.estimate_weight * h * slope
         return self.rows.matrices(x)[0][state.estimate_block] @ error
 
+    def _judged(self, t: Any, x: Any, q: Any, error: Any) -> Any:
+        """Norm of an estimate or, if larger, of the defect inside, as ``inside.look_inside``."""
+        from ...tracing import where
+
+        W, y, h = self._given(x, q)
+        weights = self._weights(q, y + _combined(self.b, W))
+        norm = self._norm([error], weights)
+        state, inner = self.engine.state, self.engine.inner
+        if inner is None:
+            return norm
+        slope = self._slope(t + inner.node * h, y + _combined(inner.value, W), q)
+        R = self.rows.matrices(x)[0][state.inside_block]
+        gamma = float(self.engine.real_shift[state.inside_block])
+        defect = R @ (gamma * (h * slope - _combined(inner.slope, W)))
+        inside = self._row(q, "INSIDE_WEIGHT") * self._norm([defect - R @ defect], weights)
+        return where(norm < 1.0, np.maximum(norm, inside), norm)
+
     # ------------------------------------------------------------ pieces
 
     def prepare(self) -> Any:
@@ -361,7 +379,7 @@ class _Pieces:
             W, y, _ = self._given(x, q)
             y_new = y + _combined(self.b, W)
             error = self._estimate(x, q, x[self.rows.f0])
-            return np.array([self._norm([error], self._weights(q, y_new)), *y_new])
+            return np.array([self._judged(t, x, q, error), *y_new])
 
         return self._traced(pieces, 1 + self.n)
 
@@ -369,11 +387,11 @@ class _Pieces:
         """Norm of RADAU5's second estimate, which f(t, y + error) takes part in."""
 
         def pieces(t: Any, x: Any, q: Any) -> Any:
-            W, y, _ = self._given(x, q)
+            _, y, _ = self._given(x, q)
             error = self._estimate(x, q, x[self.rows.f0])
             if self.engine.state.estimate_weight != 0.0:
                 error = self._estimate(x, q, self._slope(t, y + error, q))
-            return np.array([self._norm([error], self._weights(q, y + _combined(self.b, W)))])
+            return np.array([self._judged(t, x, q, error)])
 
         return self._traced(pieces, 1)
 

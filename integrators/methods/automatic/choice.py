@@ -8,6 +8,7 @@ and where eigenvalues lie near the imaginary axis, which Radau IIA damps and BDF
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from ..runge_kutta.divided import is_regular
 
 __all__ = [
     "decays",
+    "decays_fast",
+    "dominant",
     "explicit_name",
     "fast_decay",
     "known_eigenvalues",
@@ -36,6 +39,7 @@ LOOSE = 1e-4  # from here on pairs of order 5 are as good as those of order 8
 LOOSE_INSIDE = 1e-6  # … here, if every step needs dense output, which costs order 8 as much again
 TIGHT = 1e-8  # relative tolerances below are for methods of high order
 LARGE = 200  # unknowns beyond which the complex matrices of Radau IIA cost too much
+POWER_ITERATIONS = 7
 SECTOR = 1.2  # |Im λ|/|Re λ| up to which BDF of order 5 is stable (tan 51.8°), nearly
 
 
@@ -104,6 +108,36 @@ def known_eigenvalues(
     if not (np.isfinite(bound) and bound > least):
         return None
     return np.linalg.eigvals(J)
+
+
+def dominant(
+    slope: Callable[[float, Any], Any], t: float, y: NDArray[Any], small: NDArray[Any]
+) -> tuple[float, float]:
+    """Modulus of the largest eigenvalue of ∂f/∂y, nearly, and its real part.
+
+    By the power method with differences of f over `small`; POWER_ITERATIONS + 1 evaluations. It
+    begins with signs that no grid has, so that all of its waves are there.
+    """
+    base = np.asarray(slope(t, y))
+    direction = np.where(np.cos(np.arange(y.size, dtype=float) ** 2) > 0, 1.0, -1.0)
+    radius = real = 0.0
+    for _ in range(POWER_ITERATIONS):
+        change = (np.asarray(slope(t, y + small * direction)) - base) / small
+        if not np.all(np.isfinite(change)):
+            break
+        square = float(np.vdot(direction, direction).real)
+        radius = float(np.linalg.norm(change)) / np.sqrt(square)
+        real = float(np.vdot(direction, change).real) / square
+        largest = np.abs(change).max()
+        if largest == 0.0:
+            break
+        direction = change / largest
+    return radius, real
+
+
+def decays_fast(radius: float, real: float, length: float, rtol: float) -> bool:
+    """The same as `decays`, by the largest eigenvalue alone."""
+    return real < -0.5 * radius and radius * length > fast_decay(rtol)
 
 
 def fast_decay(rtol: float) -> float:

@@ -21,10 +21,14 @@ from ...runs.phases import Phase
 from ...stepping import state as at
 from ...stepping.engine import Engine, Options, Stepper, Take
 from ...stepping.state import State
+from ..runge_kutta.algebra import LARGEST_OWN_LU
 from ..runge_kutta.stability_limit import real_boundary
 from ..runge_kutta.switching import Ladder
 from .choice import (
+    POWER_ITERATIONS,
     decays,
+    decays_fast,
+    dominant,
     explicit_name,
     fast_decay,
     known_eigenvalues,
@@ -48,7 +52,7 @@ PATIENCE = {EXPLICIT: 6, STIFF: 25}  # steps in a row before a change is conside
 MILD, MILD_ONE_STEP = {"BDF": 0.1}, 1.0
 LONG = 100  # a transient that lasts so many steps is none
 LEAST_LEFT, FEW_JACOBIANS = 60, 3  # evaluations of f that a stiff method needs, at the least
-POWER_ITERATIONS = 6
+MOST_DIFFERENCES = 60  # for a Jacobian of a large f: its pattern is found, or it is not formed
 CONFIRMED = 0.5  # of the boundary of stability
 
 
@@ -57,6 +61,12 @@ def bound_by_name(name: str, problem: IVP, options: Options) -> Stepper:
     from ..names import bound, chosen_method
 
     return bound(chosen_method(name), problem, options)
+
+
+def _increments(y: NDArray[Any], options: Options) -> Array:
+    """Changes of the components by which differences of f are taken."""
+    size = np.maximum(np.abs(y), options.atol / max(options.rtol, 1e-12))
+    return np.asarray(np.sqrt(np.finfo(float).eps) * np.maximum(size, 1e-12))
 
 
 @cache
@@ -79,10 +89,28 @@ class AutomaticEngine(Ladder):
         eigenvalues = known_eigenvalues(problem, t, problem.y0, least)
         if eigenvalues is not None and decays(eigenvalues, t, t_end, options.rtol):
             first, self.names[STIFF] = STIFF, stiff_name(problem, options, eigenvalues)
+        looked = self._look_at_large(problem, options)
+        if looked is not None and decays_fast(*looked, abs(t_end - t), options.rtol):
+            first, self.names[STIFF] = STIFF, stiff_name(problem, options)
         super().__init__([EXPLICIT, STIFF], first, problem, options)  # type: ignore[list-item, arg-type]
         self.boundary = _boundary(self.names[EXPLICIT])
         self._watch_stiffness()
         self.began = problem.t_span[0], self.engine.statistics()
+        self._state.nfev += 0 if looked is None else POWER_ITERATIONS + 1
+
+    def _look_at_large(self, problem: IVP, options: Options) -> tuple[float, float] | None:
+        """Modulus and real part of the largest eigenvalue at the start of a large problem.
+
+        For grids it tells how stiff they are; steps would have to try.
+        """
+        plain = problem.mass is None and problem.y0.dtype.kind != "c" and problem.manifold is None
+        if not plain or problem.n <= LARGEST_OWN_LU:
+            return None
+        small = _increments(problem.y0, options)
+        try:
+            return dominant(problem.bind(problem.f), problem.t_span[0], problem.y0, small)
+        except Exception:  # whoever steps will meet it, too, and say so
+            return None
 
     def _make(self, rung: Any) -> Any:
         # Implicit methods change tolerances, so they are given their own.
@@ -150,6 +178,7 @@ class AutomaticEngine(Ladder):
         left = abs(problem.t_span[1] - self.t) / h * stages
         known = problem.jac is not None or hasattr(problem.f, "jacobian")
         by_differences = 0 if known or problem.jac_sparsity is not None else problem.n
+        by_differences = min(by_differences, MOST_DIFFERENCES)
         return left > LEAST_LEFT + FEW_JACOBIANS * by_differences
 
     def _change(self, to: str, eigenvalues: NDArray[Any] | None) -> None:
@@ -193,28 +222,13 @@ class AutomaticEngine(Ladder):
         return np.linalg.eigvals(J) if np.all(np.isfinite(J)) else None
 
     def _increments(self, y: NDArray[Any]) -> Array:
-        size = np.maximum(np.abs(y), self.options.atol / max(self.options.rtol, 1e-12))
-        return np.sqrt(np.finfo(float).eps) * np.maximum(size, 1e-12)
+        return _increments(y, self.options)
 
     def _radius(self) -> float:
-        """Spectral radius by some steps of the power method, with differences of f."""
-        t, y = self.t, self.y
-        base, small = self.slope(t, y), self._increments(y)
+        """Spectral radius, nearly."""
         if self.problem.mass is not None:
             return np.inf  # f is not the derivative: believe the kernels
-        direction = np.where(np.arange(y.size) % 2, 1.0, -1.0) + 0.1 * np.cos(np.arange(y.size))
-        radius = 0.0
-        for _ in range(POWER_ITERATIONS):
-            change = self.slope(t, y + small * direction) - base
-            if not np.all(np.isfinite(change)):
-                break
-            change = change / small
-            radius = float(np.linalg.norm(change) / np.linalg.norm(direction))
-            largest = np.abs(change).max()
-            if largest == 0.0:
-                break
-            direction = change / largest
-        return radius
+        return dominant(self.slope, self.t, self.y, self._increments(self.y))[0]
 
     # ------------------------------------------------------------ what a run asks
 

@@ -39,6 +39,7 @@ Array = NDArray[np.float64]
 MOST_ITERATIONS = 30
 SETTLED = 1e-13  # fixed steps: Newton goes on until changes are rounding, relative to the state
 SETTLED_ADAPTIVE = 1e-3  # adaptive steps: relative to the tolerance
+ROUNDING = 1e-14  # … and relative to positions: what no further change would improve
 STILL_THE_SAME = 1e-9  # a state so near to the end of the last step continues it
 DIFFERENCE = float(np.sqrt(np.finfo(float).eps))
 SINGULAR = 1e-13  # dependent constraints: relative singular values below are dropped
@@ -260,6 +261,9 @@ class GeneralizedAlphaStep(ConstrainedStep):
             small = small and pulled <= 1e-9 * max(np.abs(force).max(), 1.0)
             return bool(small or (size > 0.5 * before and sped <= 1e-8 * max(1, np.abs(v).max())))
         atol, rtol = float(np.min(self.options.atol)), self.options.rtol
+        # In a very short step rounding of positions, over h², is all that is left of changes.
+        if np.isfinite(before) and moved <= ROUNDING * max(np.abs(q).max(), 1e-3):
+            return True
         small = moved <= SETTLED_ADAPTIVE * (atol + rtol * np.abs(q).max())
         return bool(small and sped <= SETTLED_ADAPTIVE * (atol + rtol * np.abs(v).max()))
 

@@ -54,7 +54,7 @@ def engine_for(method: Rosenbrock, problem: IVP, options: Options) -> Engine:
             f"{name} does not damp errors of algebraic components (|R(∞)| = "
             f"{abs(method.at_infinity):.3g}), which a singular mass matrix has; use Rodas5P"
         )
-    parts = (id(problem.jac), id(problem.mass), id(problem.jac_sparsity))
+    parts = (id(problem.jac), id(problem.mass), id(problem.jac_sparsity), options.linear)
     return RosenbrockEngine.reused(
         (method, *parts), problem, options, lambda: RosenbrockEngine(method, problem, options)
     )
@@ -96,6 +96,11 @@ class RosenbrockEngine(Engine):
             state.extra_stages = len(self.extension.nodes)
             self.dense_order = self.extension.order
             self.degree = self.extension.weights.shape[1]
+
+    @property
+    def linear_solver(self) -> str:  # type: ignore[override]
+        """How linear systems are solved, in words."""
+        return "dense LU" if self.algebra is None else self.algebra.description
 
     def _kernels(self) -> tuple[Any, ...]:
         return LinearlyImplicit, rosenbrock_step, rosenbrock_accept, rosenbrock_dense, nothing

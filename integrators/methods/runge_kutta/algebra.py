@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...kernels.pointers import SingularMatrixError
+from ..linear.choice import LinearChoice, best_kind, check_preconditioner
+from ..linear.direct import BandLU, DenseLU, SparseLU
+from ..linear.pattern import Pattern, band_pattern, column_groups
+from ..linear.probing import found_pattern
+from ..linear.projected import Directional, KrylovSolver
 from .implicit import TASK_FACTOR, TASK_JACOBIAN, TASK_MASS, TASK_SOLVE_COMPLEX, TASK_SOLVE_REAL
 
 if TYPE_CHECKING:
@@ -20,13 +24,22 @@ Array = NDArray[np.float64]
 
 LARGEST_OWN_LU = 40  # above this dimension LAPACK is faster than our kernel
 DIFFERENCE = float(np.sqrt(np.finfo(float).eps))
-# A traced f whose Jacobian has fewer entries than this part of all is solved with sparse matrices;
-# above, LAPACK is faster.
-SPARSE = 0.1
+LOOK_AGAIN = 10  # Jacobians between two looks whether a pattern that was found still holds
+SEEN = 0.02  # relative difference of J·v from one of f that a wrong pattern makes, at the least
 
 
 class JacobianSource:
-    """∂f/∂y of a problem: the user's function or constant, tracing, or finite differences."""
+    """∂f/∂y of a problem: the user's function or constant, tracing, or finite differences.
+
+    Attributes
+    ----------
+    pattern
+        Where it may be different from zero, if that is known and worth knowing.
+    kind
+        How systems with it are solved: "dense", "band", "sparse" or "gmres".
+    is_sparse
+        Whether even a small system is left to :class:`LinearAlgebra`.
+    """
 
     def __init__(self, engine: ImplicitEngine) -> None:
         self.engine = engine
@@ -34,30 +47,93 @@ class JacobianSource:
         jac = problem.jac
         self.constant: Any = None
         self.function: Any = None
+        self.choice: LinearChoice = engine.options.linear or LinearChoice()
+        self.is_asked = engine.options.linear is not None
         if callable(jac):
             self.function = problem.bind(jac)
         elif jac is not None:
             self.constant = jac if _is_sparse(jac) else np.asarray(jac)
             engine.state.constant_jacobian = 1
             self._check(self.constant)
-        sparsity = problem.jac_sparsity
-        self.groups: list[NDArray[np.int64]] | None = None
-        self.pattern: Any = None
-        if sparsity is not None:
-            from scipy.sparse import csc_matrix
-
-            self.pattern = csc_matrix(sparsity).astype(bool)
-            self._check(self.pattern)
+        self.pattern: Pattern | None = None
+        self.is_found = False  # by probing, which can err
+        self.evaluations = 0
+        self.seen_as = ""  # where the pattern comes from
+        if problem.jac_sparsity is not None:
             if engine.complex:
                 raise ValueError("jac_sparsity is for real problems; give jac for a complex one")
-            self.groups = column_groups(self.pattern)
+            self._check(problem.jac_sparsity)
+            self.pattern, self.seen_as = Pattern(problem.jac_sparsity), "given"
+        elif self.choice.bandwidth is not None and not engine.complex:
+            self.pattern, self.seen_as = band_pattern(engine.n, *self.choice.bandwidth), "given"
+        first = self._first_value()
         self.directions = self._traced_directions()
-        self.is_sparse = self.pattern is not None or _is_sparse(jac) or _is_sparse(problem.mass)
-        if self.function is not None and not self.is_sparse:
-            t0 = problem.t_span[0]
-            first = self.function(t0, problem.y0.copy())
-            self._check(first)
-            self.is_sparse = _is_sparse(first)
+        if self.pattern is None and not engine.complex:
+            self._look_for_pattern(first)
+        self._choose_kind(first)
+
+    def _first_value(self) -> Any:
+        """The user's Jacobian at the start, to see what it is."""
+        if self.function is None:
+            return self.constant
+        problem = self.engine.problem
+        first = self.function(problem.t_span[0], problem.y0.copy())
+        self._check(first)
+        return first
+
+    def _look_for_pattern(self, first: Any) -> None:
+        """The pattern of a Jacobian that is returned sparse, or of a large f, traced or not."""
+        engine = self.engine
+        if _is_sparse(first):
+            self.pattern, self.seen_as = Pattern(first), "jac"
+        if self.pattern is not None or first is not None or self.choice.kind == "dense":
+            return
+        if engine.n <= LARGEST_OWN_LU and not self.is_asked:
+            return
+        if engine.state.f_native == 1:
+            from ...tracing.calculus.dependence import dependence
+
+            traced: Any = engine.problem.f
+            self.pattern, self.seen_as = Pattern(dependence(traced.graph, 1, engine.n)), "traced"
+            return
+        t0, f = engine.problem.t_span[0], engine.problem.bind(engine.problem.f)
+
+        def slope(y: Array) -> Any:
+            engine.state.nfev += 1
+            return f(t0, y)
+
+        self.pattern = found_pattern(slope, engine.problem.y0)
+        self.is_found, self.seen_as = self.pattern is not None, "found"
+
+    def _choose_kind(self, first: Any) -> None:
+        """How systems with M − γJ are solved."""
+        engine, kind, mass = self.engine, self.choice.kind, self.engine.problem.mass
+        if kind != "auto" and (engine.complex or engine.is_fully_coupled) and kind != "dense":
+            what = "complex states" if engine.complex else "a tableau whose stages stay coupled"
+            raise ValueError(f"linear_solver={kind!r} does not serve {what}; leave it out")
+        small = engine.n <= LARGEST_OWN_LU
+        if kind == "auto":
+            kind = "dense"
+            if not (small or engine.complex or engine.is_fully_coupled):
+                both = self.pattern
+                if both is not None and mass is not None:
+                    both = Pattern(abs(both.matrix(np.ones(both.nnz))) + abs(_sparse(mass)))
+                constrained = mass is not None and not np.all(_sparse(mass).diagonal())
+                kind = best_kind(engine.n, both, first is None, constrained)
+        if kind in ("band", "sparse") and self.pattern is None:
+            if first is None and self.choice.kind != "auto":
+                raise ValueError(
+                    f"linear_solver={kind!r} needs to know where the Jacobian vanishes, and "
+                    "looking at f did not show it; give jac_sparsity, a sparse jac, "
+                    "bandwidth=(lower, upper), or trace f"
+                )
+            self.pattern, self.seen_as = Pattern(_sparse(first)), "jac"
+        if kind == "gmres":
+            check_preconditioner(self.choice.preconditioner, engine.n, self.pattern is not None)
+        self.kind = kind
+        self.is_sparse = kind != "dense"
+        if kind == "dense" and not (small and self.seen_as == "given"):
+            self.pattern = None  # of no use
 
     def _traced_directions(self) -> Any:
         """Exact J·v of a traced f that is large or sparse, as a function of (t, y, v).
@@ -69,17 +145,11 @@ class JacobianSource:
         problem, f = engine.problem, engine.problem.f
         if problem.jac is not None or engine.state.f_native == 0 or engine.is_fully_coupled:
             return None
-        sparse = self.pattern is not None or _is_sparse(problem.mass)
-        if engine.n <= LARGEST_OWN_LU and not sparse:
+        if engine.n <= LARGEST_OWN_LU and not (self.is_asked or self.pattern is not None):
             return None
         from ...tracing import GraphTooLargeError
-        from ...tracing.calculus.dependence import dependence
 
         traced: Any = f
-        if self.pattern is None:
-            pattern = dependence(traced.graph, 1, engine.n)
-            if pattern.nnz <= SPARSE * engine.n**2:
-                self.pattern, self.groups = pattern, column_groups(pattern)
         try:
             product = traced.jvp()
             product.machine_code()
@@ -88,6 +158,21 @@ class JacobianSource:
         if traced.k == 0:
             return product
         return lambda t, y, v: product(t, y, v, engine.problem.params)
+
+    @property
+    def description(self) -> str:
+        """How it is evaluated, in words."""
+        if self.constant is not None:
+            return "constant"
+        if self.function is not None:
+            return "by jac"
+        exact = self.directions is not None
+        what = "exact products" if exact else "differences of f"
+        if self.kind == "gmres" and self.pattern is None:
+            return f"never formed, {what} instead"
+        if self.pattern is None:
+            return f"by {self.engine.n} {what}"
+        return f"by {len(self.pattern.groups)} {what}, pattern {self.seen_as}"
 
     def _check(self, matrix: Any) -> None:
         n = self.engine.problem.n
@@ -120,30 +205,48 @@ class JacobianSource:
             if algebra is not None:
                 algebra.use(matrix)
             else:
-                J[:] = matrix
+                J[:] = _dense(matrix)
 
         return engine.trampoline(evaluate)
 
     def evaluate(self, t: float) -> Any:
-        """Jacobian at (t, engine.x), real, dense or sparse."""
+        """Jacobian at (t, engine.x), real: dense, sparse, or a :class:`Directional`."""
         x, _ = self.engine.buffer_views()
         if self.constant is not None:
             matrix = self.constant
         elif self.function is not None:
             matrix = self.function(t, x.copy())
             self._check(matrix)
+        elif self.kind == "gmres" and self.pattern is None:
+            return Directional(self._products(t))
         elif self.directions is not None:
             return self._exact_columns(t)
         else:
             return self._differences(t)
         if self.is_sparse and not self.engine.complex:
-            from scipy.sparse import csc_matrix
-
-            return csc_matrix(matrix)
+            return _sparse(matrix)
         dense = np.atleast_2d(_dense(matrix))
         if not np.all(np.isfinite(dense)):
             raise ValueError(f"jac returned NaN or infinity at t = {t:.9g}")
         return self._real(dense)
+
+    def _products(self, t: float) -> Callable[[Array], Array]:
+        """v → J·v at (t, engine.x)."""
+        x = self.engine.x.copy()
+        if self.directions is not None:
+            return lambda v: self.directions(t, x, v)
+        base = self._raw_rhs(t, x)
+        unit = self.engine.typical_size()
+        size = np.maximum(np.abs(x), np.where(unit > 0, unit, 1.0))
+
+        def product(v: Array) -> Array:
+            length = float(np.sqrt(np.mean((v / size) ** 2)))
+            if length == 0.0:
+                return np.zeros_like(v)
+            small = DIFFERENCE / length
+            return (self._raw_rhs(t, x + small * v) - base) / small
+
+        return product
 
     def _real(self, matrix: NDArray[Any]) -> Array:
         """Real form of a complex-linear map: each entry becomes a 2×2 block."""
@@ -189,7 +292,10 @@ class JacobianSource:
         floor = np.maximum(engine.typical_size(), 1e-6 * np.max(np.abs(x), initial=0.0))
         increments = DIFFERENCE * np.maximum(np.abs(x), np.where(floor > 0, floor, 1.0))
         increments = (x + increments) - x  # exactly representable
-        return self._assembled(lambda j: self._column(t, x, base, j, increments), increments)
+        J = self._assembled(lambda j: self._column(t, x, base, j, increments), increments)
+        if self._holds(J, t, x, base, increments):
+            return J
+        return self._without_pattern(t)
 
     def _assembled(
         self, column: Callable[[NDArray[np.int64]], Array], lengths: Array | None = None
@@ -202,16 +308,27 @@ class JacobianSource:
             for j in range(n):
                 J[:, j] = column(np.array([j])) / lengths[j]
             return J
-        from scipy.sparse import csc_matrix
-
         data = np.empty(pattern.nnz)
-        assert self.groups is not None
-        for group in self.groups:
-            change = column(group)
-            for j in group:
-                places = slice(pattern.indptr[j], pattern.indptr[j + 1])
-                data[places] = change[pattern.indices[places]] / lengths[j]
-        return csc_matrix((data, pattern.indices, pattern.indptr), shape=pattern.shape)
+        for group, (places, rows) in zip(pattern.groups, pattern.entries):
+            data[places] = column(group)[rows]
+        data /= lengths[pattern.columns]
+        return pattern.matrix(data)
+
+    def _holds(self, J: Any, t: float, x: Array, base: Array, increments: Array) -> bool:
+        """Whether J·v agrees with a difference of f, for a pattern that was found by probing."""
+        self.evaluations += 1
+        if not self.is_found or self.evaluations % LOOK_AGAIN != 1:
+            return True
+        signs = np.where(np.cos(np.arange(x.size) ** 2 + self.evaluations) > 0, 1.0, -1.0)
+        v = signs * increments
+        change, linear = self._raw_rhs(t, x + v) - base, J @ v
+        size = abs(J) @ np.abs(v)
+        wrong = np.abs(change - linear) > SEEN * (size + np.abs(change)) + _noise(base)
+        # Curvature makes differences, too; a wrong pattern is wrong in both directions.
+        if not wrong.any():
+            return True
+        back = base - self._raw_rhs(t, x - v)
+        return not np.any(wrong & (np.abs(back - linear) > SEEN * (size + np.abs(back))))
 
     def _column(
         self, t: float, x: Array, base: Array, columns: NDArray[np.int64], increments: Array
@@ -231,6 +348,11 @@ class JacobianSource:
             )
         return change
 
+    def _without_pattern(self, t: float) -> Any:
+        """The pattern that was found is wrong: go on without."""
+        self.pattern, self.is_found = None, False
+        return Directional(self._products(t)) if self.kind == "gmres" else self._differences(t)
+
     def _raw_rhs(self, t: float, x: Array) -> Array:
         return self.engine.to_real(self.engine.slope(t, self.engine.from_real(x)))
 
@@ -241,26 +363,39 @@ class LinearAlgebra:
     def __init__(self, engine: ImplicitEngine, arrays: dict[str, Any]) -> None:
         self.engine = engine
         self.arrays = arrays
-        self.J: Any = None
-        self.sparse = engine.jacobian.is_sparse
-        mass = engine.problem.mass
-        n = engine.n
-        if self.sparse:
-            from scipy.sparse import csc_matrix, identity
-
-            self.M = identity(n, format="csc") if mass is None else csc_matrix(mass)
+        source, n, mass = engine.jacobian, engine.n, engine.problem.mass
+        self._J: Any = None
+        self.system: Any
+        if source.kind == "band":
+            self.system = BandLU(mass, n, reorder=source.choice.bandwidth is None)
+        elif source.kind == "sparse":
+            self.system = SparseLU(mass, n)
+        elif source.kind == "gmres":
+            self.system = KrylovSolver(mass, n, self, source.choice.preconditioner)
         else:
-            self.M = np.eye(n) if mass is None else engine.jacobian.dense_mass()
+            self.system = DenseLU(None if mass is None else source.dense_mass(), n)
         self.real: list[Any] = []
         self.complex: list[Any] = []
 
+    @property
+    def description(self) -> str:
+        """How systems are solved and where the Jacobian comes from, in words."""
+        return f"{self.system.name}; Jacobian {self.engine.jacobian.description}"
+
+    @property
+    def J(self) -> Any:
+        """The Jacobian."""
+        return self._J
+
+    @J.setter
+    def J(self, J: Any) -> None:
+        self.use(J)
+
     def use(self, J: Any) -> None:
         """Take a new Jacobian, in the form that the solves need."""
-        if self.sparse and not _is_sparse(J):
-            from scipy.sparse import csc_matrix
-
-            J = csc_matrix(J)
-        self.J = J
+        self._J = J
+        if J is not None:
+            self.system.use(J)
 
     def address(self) -> int:
         """Address of the callback; the task comes in place of the time."""
@@ -270,7 +405,7 @@ class LinearAlgebra:
             if task == TASK_FACTOR:
                 self._factor()
             elif task == TASK_MASS:
-                engine.dx[:] = self.M @ engine.x
+                engine.dx[:] = self.system.times_mass(engine.x)
             elif task == TASK_JACOBIAN:
                 engine.dx[:] = self.J @ engine.x
             elif task >= TASK_SOLVE_COMPLEX:
@@ -284,58 +419,42 @@ class LinearAlgebra:
 
     def _factor(self) -> None:
         h = float(self.engine.state.h_factored)
-        self.real = [self._solver(h * shift) for shift in self.arrays["real_shift"]]
-        self.complex = [self._solver(h * shift) for shift in self.arrays["complex_shift"]]
+        solver = self.system.solver
+        self.real = [solver(h * shift) for shift in self.arrays["real_shift"]]
+        self.complex = [solver(h * shift) for shift in self.arrays["complex_shift"]]
 
-    def _solver(self, shift: Any) -> Any:
-        matrix = self.M - shift * self.J
-        if self.sparse:
-            from scipy.sparse.linalg import splu
+    # ------------------------------------------------------------ what GMRES asks of the run
 
-            try:
-                return splu(matrix.tocsc()).solve
-            except RuntimeError as error:  # SuperLU: exactly singular
-                raise SingularMatrixError(str(error)) from None
-        from scipy.linalg import lapack, lu_solve
+    def weights(self) -> Array:
+        """Tolerance of each component; its size, with fixed steps."""
+        engine = self.engine
+        sizes = np.abs(engine.w.y)
+        if engine.options.fixed:
+            return np.maximum(sizes, 1e-8 * sizes.max(initial=0.0) + np.finfo(float).tiny)
+        return np.asarray(engine.w.atol + float(engine.state.rtol) * sizes)
 
-        (getrf,) = lapack.get_lapack_funcs(("getrf",), (matrix,))
-        *factors, info = getrf(matrix)
-        if info != 0 or not np.all(np.isfinite(factors[0])):
-            raise SingularMatrixError("a pivot is zero")
-        return lambda rhs: lu_solve(factors, rhs, check_finite=False)
+    def limit(self) -> float:
+        """How far Newton's iteration goes, in tolerances; 0 for fixed steps."""
+        return 0.0 if self.engine.options.fixed else float(self.engine.state.newton_tolerance)
+
+    def where(self) -> tuple[float, Array]:
+        """Time and state of the run."""
+        return self.engine.t, self.engine.y
 
 
-def column_groups(pattern: Any) -> list[NDArray[np.int64]]:
-    """Group columns that share no row, greedily: one evaluation of f serves a whole group.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy.sparse import csc_matrix
-    >>> tridiagonal = np.tri(100, k=1) - np.tri(100, k=-2)
-    >>> len(column_groups(csc_matrix(tridiagonal)))
-    3
-    """
-    n = pattern.shape[1]
-    groups: list[list[int]] = []
-    taken: list[NDArray[np.bool_]] = []
-    for j in range(n):
-        rows = pattern.indices[pattern.indptr[j] : pattern.indptr[j + 1]]
-        for group, used in zip(groups, taken):
-            if not used[rows].any():
-                group.append(j)
-                used[rows] = True
-                break
-        else:
-            used = np.zeros(pattern.shape[0], dtype=bool)
-            used[rows] = True
-            groups.append([j])
-            taken.append(used)
-    return [np.array(group) for group in groups]
+def _noise(base: Array) -> Array:
+    """Rounding errors that differences of f may have, at the least."""
+    return 1e-10 * (np.abs(base) + np.abs(base).max(initial=0.0))
 
 
 def _is_sparse(matrix: Any) -> bool:
     return hasattr(matrix, "tocsc")
+
+
+def _sparse(matrix: Any) -> Any:
+    from scipy.sparse import csc_matrix
+
+    return csc_matrix(matrix)
 
 
 def _dense(matrix: Any) -> NDArray[Any]:

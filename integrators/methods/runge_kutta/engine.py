@@ -20,10 +20,9 @@ from ...tableau.extension import (
     Extension,
     dense_extension,
     doubled_extension,
-    implicit_extension,
-    implicit_order,
     in_powers,
 )
+from ...tableau.implicit_extension import implicit_extension, implicit_order, inner_check
 from ..user.step import nothing
 from .algebra import LARGEST_OWN_LU, JacobianSource, LinearAlgebra
 from .coupled import coupled_accept, newton_coupled
@@ -32,7 +31,8 @@ from .divided import check_damping, divided_by_mass, has_explicit_stage, is_regu
 from .explicit import explicit_accept, explicit_dense, explicit_step
 from .extra_stages import implicit_dense
 from .fused import LARGEST_AROUND, fused_step, fused_step_function, inputs_size
-from .implicit import implicit_refine, implicit_step
+from .implicit import implicit_step
+from .inside import implicit_refine
 from .predictor import extrapolation_weights, stage_predictor
 from .stability_limit import end_stage, real_boundary
 from .surprise import checked_accept, checked_step
@@ -85,7 +85,7 @@ def engine_for(tableau: Tableau, problem: IVP, options: Options) -> Engine:
                 f"need a stiffly accurate method of stage order 2 (its stage order is "
                 f"{stage_order}); use RADAU5"
             )
-    parts = (id(problem.jac), id(problem.mass), id(problem.jac_sparsity))
+    parts = (id(problem.jac), id(problem.mass), id(problem.jac_sparsity), options.linear)
     return ImplicitEngine.reused(
         (tableau, id(tableau.dense), options.rtol, *parts),
         problem,
@@ -250,6 +250,11 @@ class ImplicitEngine(Engine):
         self.state.rtol = self._rtol_used
 
     @property
+    def linear_solver(self) -> str:  # type: ignore[override]
+        """How linear systems are solved, in words."""
+        return "dense LU" if self.algebra is None else self.algebra.description
+
+    @property
     def is_fully_coupled(self) -> bool:
         """Whether Newton's equations of all stages are solved as one system."""
         return bool(self.state.coupling == at.COUPLING_FULL)
@@ -272,6 +277,7 @@ class ImplicitEngine(Engine):
             self._choose_estimate(b, c)
         self._look_at_end()
         self._choose_dense(c)
+        self._look_inside()
         self._set_newton()
 
     # ------------------------------------------------------------ linear systems
@@ -495,6 +501,31 @@ class ImplicitEngine(Engine):
             return
         self.state.end_block = self._filter_block()
 
+    def _look_inside(self) -> None:
+        """Have the defect inside steps looked at."""
+        state, tableau = self.state, self.tableau
+        found = None if self.options.fixed else inner_check(tableau)
+        self.inner = found
+        state.inside_weight = 0.0
+        if found is None:
+            return
+        state.inside_block, state.inside_node = self._filter_block(), found.node
+        state.inside_weight = self.inside_weight(self.options.rtol, state.rtol)
+
+    def inside_weight(self, asked: float, used: float) -> float:
+        """Weight of a defect for the rtol that was asked for and the one that is used.
+
+        Dense output is of higher order than the polynomial that is looked at, so that more of a
+        defect is allowed than of an error (as RADAU5 allows more of its estimate).
+        """
+        if self.inner is None:
+            return 0.0
+        if asked <= 0.0:
+            return 1.0
+        order = self.inner.order
+        power = (order + 1) / (max(order, implicit_order(self.tableau)) + 1)
+        return float(used / max(asked, asked**power))
+
     def _kernels(self) -> tuple[Any, ...]:
         diagonal = self.state.coupling == at.COUPLING_DIAGONAL
         step, accept = implicit_step, diagonal_accept if diagonal else coupled_accept
@@ -520,6 +551,8 @@ class ImplicitEngine(Engine):
             J=np.zeros((own, own)),
             M=np.zeros((own, own)),
             **self._dense_tables(shared),
+            inside_value=np.zeros(s) if self.inner is None else self.inner.value,
+            inside_slope=np.zeros(s) if self.inner is None else self.inner.slope,
             W_last=np.zeros((s, n)),
             lagrange=np.ascontiguousarray(self.lagrange),
             predictor=stage_predictor(c) if tableau.is_dirk else np.zeros((0, 0)),

@@ -383,19 +383,3 @@ def keep_jacobian(w):
     worn = w.newton_rate > allowed or w.jacobian_age >= OLDEST_JACOBIAN
     if worn and w.constant_jacobian == 0:
         w.have_jacobian = 0
-
-
-@kernel
-def implicit_refine(w, t, h):
-    """RADAU5's second estimate, on the first step and after a rejection; 1 if it was made.
-
-    Not with a Jacobian from elsewhere: filtered twice by the stiffness of a contact, even a wrong
-    bounce of a body that still flies looks harmless.
-    """
-    if w.jacobian_current == 0 and w.constant_jacobian == 0:
-        return 0
-    if w.estimate_kind != ESTIMATE_EMBEDDED or w.estimate_weight == 0.0:
-        return 0
-    if w.nsteps > 0 and w.last_rejected == 0:
-        return 0
-    return 1 if estimate_error(w, t, h, True) == OK else 0

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...problem import IVP
 from ...stepping.engine import Engine, Options
-from ...tableau.extension import HIGHEST_IMPLICIT
+from ...tableau.implicit_extension import HIGHEST_IMPLICIT
 from .engine import ImplicitEngine
 from .switching import Ladder
 

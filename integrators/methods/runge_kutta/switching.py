@@ -135,6 +135,12 @@ class Ladder(Stepper):
         """Magnitude proposed for the next step."""
         return self.engine.h
 
+    @property
+    def linear_solver(self) -> str:  # type: ignore[override]
+        """How linear systems are solved, in words: of the last engine that solves any."""
+        told = [engine.linear_solver for engine in self.engines.values() if engine.linear_solver]
+        return self.engine.linear_solver or (told[-1] if told else "")
+
     def slope(self, t: float, y: NDArray[Any]) -> NDArray[Any]:
         """f(t, y), counted; raises what f raises."""
         return self.engine.slope(t, y)

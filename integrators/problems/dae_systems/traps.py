@@ -10,7 +10,7 @@ from integrators.dae.general import DAE
 
 from .case import Case, register
 
-__all__ = ["cancelling_pair", "free_multiplier", "hidden_constraint"]
+__all__ = ["cancelling_pair", "combined_chain", "free_multiplier", "hidden_constraint"]
 
 
 @register
@@ -27,6 +27,35 @@ def cancelling_pair() -> Case:
         1,
         "derivatives that occur in one combination only",
         fixed={"x": 0.5},
+        converted=True,
+    )
+
+
+@register
+def combined_chain() -> Case:
+    """a = sin t, b = ȧ, c = ḃ, e = ċ, each equation a sum of all: index 4 that looks like index 1.
+
+    Every derivative stands in every equation, so that the pattern counts three freedoms where
+    there is none, and every one of its diagonals gives a matrix that is singular.
+    """
+    weights = ((2, 1, 0, -2), (-1, -3, -3, -3), (-2, 2, 1, 3), (0, 1, 3, 2))
+
+    def F(t: Any, y: Any, d: Any) -> Any:
+        a, b, c, e = y
+        plain = [a - np.sin(t), d(a) - b, d(b) - c, d(c) - e]
+        return [sum(w * f for w, f in zip(row, plain)) for row in weights]
+
+    t_end = 3.0
+    return Case(
+        DAE(F, ["a", "b", "c", "e"], name="combined_chain"),
+        (0.0, t_end),
+        4,
+        0,
+        "derivatives of a known function, and a regular matrix",
+        reference=(
+            t_end,
+            dict(zip("abce", (np.sin(t_end), np.cos(t_end), -np.sin(t_end), -np.cos(t_end)))),
+        ),
         converted=True,
     )
 

@@ -258,10 +258,10 @@ class JointLoad(Quantity):
         """Raise if there is no such joint."""
         if seen.model is None:
             raise ValueError(f"{self.kind}({self.name!r}): expected a mechanism")
-        parts = seen.model.loops if self.kind == "loop_force" else seen.model.bodies
-        known = [part.name for part in parts]
+        loops, bodies = ([x.name for x in part] for part in (seen.model.loops, seen.model.bodies))
+        known = loops if self.kind == "loop_force" else bodies + loops
         if self.name not in known:
-            what = "loop" if self.kind == "loop_force" else "body"
+            what = "loop" if self.kind == "loop_force" else "body or loop"
             raise ValueError(
                 f"{self.kind}: there is no {what} {self.name!r}; there are "
                 f"{', '.join(known) or 'none'}{suggest(self.name, known)}"
@@ -270,7 +270,7 @@ class JointLoad(Quantity):
     def along(self, seen: Seen, t: Array, y: Array) -> Array:
         """Values at times t, in joint coordinates."""
         found = seen.once("reactions", t, y, lambda: seen.reactions(t, y))
-        loop = self.kind == "loop_force"
+        loop = self.kind == "loop_force" or self.name not in found.bodies
         wrench = (found.loops if loop else found.bodies)[self.name]
         sure = found.determined["loop" if loop else "body", self.name].astype(bool)
         if self.component == "wrench":

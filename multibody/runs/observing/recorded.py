@@ -151,9 +151,9 @@ def loop_force(loop: str, component: str = "force") -> Quantity:
     return JointLoad("loop_force", loop, _component(component))
 
 
-def reaction(body: str, component: str = "force") -> Quantity:
-    """Load of the joint that carries a body, as :func:`loop_force` for joints of the tree."""
-    return JointLoad("reaction", body, _component(component))
+def reaction(joint: str, component: str = "force") -> Quantity:
+    """Load of the joint that carries a body, or of a loop joint, by the name of body or loop."""
+    return JointLoad("reaction", joint, _component(component))
 
 
 def _component(name: str) -> str:

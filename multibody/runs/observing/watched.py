@@ -18,7 +18,7 @@ from integrators.runs.quality import samples, watched_invariants
 
 from ...checks import Array
 from ...dynamics.loops.closed_loop import constraints
-from ...dynamics.motion import energy
+from ...dynamics.motion import energy, kinematics
 from .ledger import energy_ledger
 
 if TYPE_CHECKING:
@@ -31,6 +31,11 @@ MOST_BOOKED = 400
 
 #: Rates of gaps may be larger than gaps: many formulations keep positions only.
 RATES = 5.0
+
+#: A mechanism that never moves with less than this part of its largest kinetic energy goes on and
+#: on: a wrong energy is a wrong speed, and a run is ahead, or behind, by more and more. What that
+#: may be is larger than what the energy may be wrong by.
+ON_AND_ON, AHEAD = 0.01, 5.0
 
 #: Quadrature errors that do not count as drift; their estimate is no bound.
 QUADRATURE = 4.0
@@ -76,7 +81,7 @@ def mechanism_watch(
             q, v = states(problem, t[some], y[:, some])
         found = _loops(model, t[some], q, v) if model.bonds else {}
         if conservative:
-            found["energy"] = _energy(model, t[some], q, v)
+            found |= _energy(model, t[some], q, v)
         elif every and len(t) > 2:
             forces = problem.params if isinstance(tau, list | tuple | np.ndarray) else tau
             forces = tau if np.size(forces) == 0 else forces
@@ -103,11 +108,33 @@ def _loops(model: Model, t: Array, q: Array, v: Array) -> dict[str, Any]:
     }
 
 
-def _energy(model: Model, t: Array, q: Array, v: Array) -> Any:
+def _energy(model: Model, t: Array, q: Array, v: Array) -> dict[str, Any]:
+    """The energy, and how far the run is ahead by what is wrong with it."""
     along = [energy(model, x, u, t=float(s)) for s, x, u in zip(t, q.T, v.T)]
-    potential = float(np.ptp([e.potential for e in along]))
-    moving = max(max(e.kinetic for e in along), potential, TINY)
-    return t, np.array([e.total for e in along]), moving, 1.0
+    kinetic, total = (np.array([getattr(e, part) for e in along]) for part in ("kinetic", "total"))
+    most = float(kinetic.max())
+    moving = max(most, float(np.ptp([e.potential for e in along])), TINY)
+    found = {"energy": (t, total, moving, 1.0)}
+    if most > 0.0 and kinetic.min() > ON_AND_ON * most:
+        rate = (total - total[0]) / (2.0 * kinetic)  # of the speed, in parts of it
+        early = np.append(0.0, np.cumsum(0.5 * (rate[1:] + rate[:-1]) * np.diff(t)))
+        mass = max(sum(body.inertia.mass for body in model.bodies), TINY)
+        ahead = early * np.sqrt(2.0 * kinetic / mass)
+        size = _size(model, q[:, 0], float(t[0]))
+        found["the place along the path"] = t, ahead, size, AHEAD
+    return found
+
+
+def _size(model: Model, q: Array, t: float) -> float:
+    """Diagonal of the box around all bodies: their origins, and radii of gyration."""
+    poses = kinematics(model, model.normalise(q), t=t).poses[1:]
+    places = [pose.p for pose in poses]
+    for pose, inertia in zip(poses, (body.inertia for body in model.bodies)):
+        if inertia.mass > 0.0:
+            centre = pose.p + pose.R @ inertia.centre
+            radius = np.sqrt(max(np.trace(inertia.central), 0.0) / (2.0 * inertia.mass))
+            places += [centre - radius, centre + radius]
+    return max(float(np.linalg.norm(np.ptp(places, axis=0))), TINY)
 
 
 def _balance(model: Model, t: Array, q: Array, v: Array, tau: Any, f_ext: Any) -> Any:

@@ -176,6 +176,32 @@ def test_runs_of_other_packages_that_passed_in_silence(name, formulation, method
     assert not run.quality.ok
 
 
+@pytest.mark.parametrize(("formulation", "method"), [("index3", "RADAU5"), ("projected", "DOP853")])
+def test_a_wrong_energy_is_a_wrong_place(formulation, method):
+    """0.04 m and 0.03 m off, with an energy that is kept to six tolerances and closed loops."""
+    problem = mechanism("n_four_bar", formulation)
+    run = solve(problem, method=method, rtol=1e-4, atol=1e-7)
+    assert run.success
+    assert not run.quality.ok
+    assert "the place along the path drifted" in run.message
+    assert run.quality.sensitivity < 1e4  # with errors that tear the loops it would be 7e8
+    ahead = next(w for w in run.quality.watches if w.name == "the place along the path")
+    exact = solve(problem, method="DOP853", rtol=1e-10) if method == "DOP853" else None
+    if exact is not None:
+        off = np.abs(run.y[0, -1] - exact.y[0, -1])
+        assert 0.3 < ahead.relative / off < 5.0
+
+
+def test_errors_grow_on_constraints_as_they_do_without():
+    """Sensitivity of a system with multipliers is that of its motion, not of torn constraints."""
+    growth = {}
+    for formulation, method in (("ggl", "RADAU5"), ("projected", "DOP853"), (None, "DOP853")):
+        problem = mechanism("spatial_slider_crank", formulation, t_end=2.0)
+        growth[formulation] = solve(problem, method=method, rtol=1e-5, atol=1e-8).quality
+    found = [quality.sensitivity for quality in growth.values()]
+    assert max(found) < 10.0 * min(found)
+
+
 def test_cvode_projected_on_the_spatial_slider_crank():
     pytest.importorskip("assimulo")
     problem = mechanism("spatial_slider_crank", "projected", t_end=2.0)
@@ -209,6 +235,7 @@ def test_momentum_is_watched():
     bad = solve(mechanism("satellite"), method="Euler", step=0.01).quality
     assert [w.name for w in good.watches] == [
         "energy",
+        "the place along the path",
         "momentum h_y",
         "momentum p_x",
         "momentum p_z",

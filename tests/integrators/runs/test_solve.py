@@ -321,6 +321,33 @@ def test_dataframe_and_xarray():
     assert float(array.sel(component="y0")[-1]) == solution.y[0, -1]
 
 
+def test_tables_have_names_and_units(tmp_path):
+    pd, xr = pytest.importorskip("pandas"), pytest.importorskip("xarray")
+    pytest.importorskip("pyarrow")
+    names, units = ("arm.angle", "d(arm.angle)"), {"arm.angle": "rad", "d(arm.angle)": "rad/s"}
+    problem = IVP(oscillator, [1.0, 0.0], (0, 1), state_names=names, units=units, name="arm")
+    solution = solve(problem)
+    assert solution.names() == list(names)
+    array = solution.to_xarray()
+    assert str(array.sel(component="d(arm.angle)").unit.values) == "rad/s"
+    assert solution.to_dataframe().attrs["units"] == units
+    frame = pd.read_parquet(solution.export(tmp_path / "run.parquet"))
+    assert np.array_equal(frame["arm.angle"], solution.y[0])
+    assert np.array_equal(frame.index, solution.t)
+    assert frame.attrs["units"] == units
+    with xr.open_dataset(solution.export(tmp_path / "run.nc"), engine="scipy") as data:
+        assert np.array_equal(data["d(arm.angle)"], solution.y[1])
+        assert data["arm.angle"].attrs["units"] == "rad"
+        assert data.attrs["method"] == solution.method
+    table = pd.read_csv(solution.export(tmp_path / "run.csv"), index_col="t")
+    assert np.array_equal(table["arm.angle"], solution.y[0])
+    with pytest.raises(ValueError, match=r"ends in \.parquet"):
+        solution.export(tmp_path / "run.xlsx")
+    twins = solve(problem.with_(state_names=("a", "a")))
+    with pytest.raises(ValueError, match="two states are called 'a'"):
+        twins.export(tmp_path / "run.csv")
+
+
 # ---------------------------------------------------------------- traced right-hand sides
 
 

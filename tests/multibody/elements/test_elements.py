@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from scipy.linalg import expm
+from scipy.optimize import brentq
 
 import multibody as mb
 from integrators import solve, solve_many
@@ -162,6 +163,59 @@ def test_bristles_bend_and_then_slip():
     assert abs(held[2]) < 1e-5
     pulled = mb.as_ivp(model, [0.0], [0.0], (0, 1), tau=lambda t, q, v: np.array([3.5]))
     assert solve(pulled, method="RADAU5", rtol=1e-8, atol=1e-12).y[2, -1] > 0.3
+
+
+def test_a_bearing_rubs_as_much_as_it_carries():
+    """A falling rod: its pin's reaction and its acceleration from Newton's equations by hand."""
+    mass, mu, radius, angle, speed = 2.0, 0.3, 0.1, 0.7, 1.3
+    b = mb.ModelBuilder(name="rod")
+    b.add_body("rod", 0, mb.Revolute("y"), inertia=mb.rod((0, 0, 0), (0, 0, -1), mass=mass))
+    b.add_element("pin", mb.BearingFriction("rod", mu, radius))
+    weight = np.array([0.0, 0.0, -9.81 * mass])
+    centre = np.array([-0.5 * np.sin(angle), 0.0, -0.5 * np.cos(angle)])
+    omega = np.array([0.0, speed, 0.0])
+
+    def torque_left(a):
+        moving = np.cross([0.0, a, 0.0], centre) + np.cross(omega, np.cross(omega, centre))
+        reaction = mass * moving - weight
+        rubs = mu * radius * np.linalg.norm(reaction)
+        return mass / 3.0 * a - np.cross(centre, weight)[1] + rubs
+
+    found = mb.FD_x(b.build(), [angle, speed])[1]
+    assert found == pytest.approx(brentq(torque_left, -50.0, 50.0, xtol=1e-14), rel=1e-12)
+
+
+def test_bearings_of_a_loop_keep_the_books_and_agree_among_formulations():
+    entry = mb.mechanisms.entry("slider_crank")
+    guide = NamedElement("guide", mb.BearingFriction("slider", 0.2))
+    pin = NamedElement("pin", mb.BearingFriction("pin", 0.1, 0.02))
+    model = replace(entry.model(), elements=(guide, pin))
+    start = entry.start(model)
+    first = mb.as_ivp(model, *start, (0.0, 0.02), traced=False)
+    second = mb.as_dae(model, *start, (0.0, 0.02), formulation="projected", traced=False)
+    runs = [solve(p, method="DOPRI5", rtol=1e-8, atol=1e-10) for p in (first, second)]
+    assert np.abs(runs[0].y[:, -1] - runs[1].y[:, -1]).max() < 1e-6
+    ledger = mb.energy_ledger(model, runs[0])
+    assert ledger.work["elements"][-1] < -1e-6
+    assert np.abs(ledger.balance).max() < 1e-7
+    with pytest.raises(ValueError, match="'guide' feels the reaction"):
+        mb.as_ivp(model, *start, (0.0, 1.0), tau=[1.0, 0.0, 0.0])
+
+
+def test_a_wheel_rolls_out_under_what_it_carries():
+    """A disc upright on the ground: m v̇ (1 + ½) = −f m g/r, whatever its mass."""
+    radius, arm, mass = 0.5, 0.01, 3.0
+    b = mb.ModelBuilder(name="disc")
+    disc = mb.Inertia(mass, (0, 0, 0), mass * radius**2 * np.array([0.25, 0.5, 0.25]))
+    b.add_body("disc", 0, mb.Free(), inertia=disc)
+    b.add_loop("ground", 0, "disc", mb.RollingDisc(radius))
+    b.add_element("tyre", mb.RollingResistance("disc", arm, "ground"))
+    model = b.build()
+    q = model.neutral()
+    q[6] = radius
+    v = np.array([0.0, 2.0 / radius, 0.0, 2.0, 0.0, 0.0])
+    a = mb.FD_x(model, np.concatenate([q, v]))[model.nq :]
+    assert a[3] == pytest.approx(-arm * 9.81 / radius / 1.5, rel=1e-5)  # slip_speed is smoothed
 
 
 def test_dry_friction_sticks_exactly():

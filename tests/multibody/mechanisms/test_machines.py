@@ -11,6 +11,7 @@ from scipy.optimize import brentq
 
 import multibody as mb
 from integrators import solve
+from integrators.problems.dae_systems import system
 from multibody import mechanisms
 from multibody.io import dumps, load_start, loads, named_values
 from multibody.mechanisms.vehicles import bicycle_speed
@@ -162,6 +163,35 @@ def test_held_platform_is_lifted_and_held():
     height = mb.positions(model, run, "platform")[2]
     assert abs(height.min() - 1.0) < 0.05  # it does not fall
     assert 0.03 < height[-1] - 1.0 < 0.1
+
+
+def test_car_axis_of_the_test_set():
+    entry = mb.mechanisms.entry("car_axis")
+    model = entry.model()
+    run = mb.simulate(model, *entry.start(model), T=3.0, rtol=1e-11, atol=1e-13, fps=None)
+    left = mb.positions(model, run, "left")[::2, -1]
+    right = mb.positions(model, run, "axle", (1, 0, 0))[::2, -1]
+    known = system("car_axis").reference[1]
+    found = dict(zip(("xl", "yl", "xr", "yr"), [*left, *right]))
+    assert all(abs(found[name] - known[name]) < 1e-9 for name in found)
+
+
+def test_biped_bends_its_knees_and_the_feet_carry_it():
+    entry = mb.mechanisms.entry("seven_link_biped")
+    model = entry.model()
+    want = {"hip": mb.point("trunk"), "right": mb.reaction("ground", "fz")}
+    want |= {"left": mb.reaction("left foot", "fz")}
+    run = mb.simulate(model, *entry.start(model), T=2.5, rtol=1e-6, fps=20, record=want)
+    assert run.success
+    hip, carried = run.recorded["hip"][2], run.recorded["right"] + run.recorded["left"]
+    stretched, bent = 0.08 + 0.9 * np.cos(0.1), 0.08 + 0.9 * np.cos(0.5)
+    assert hip[0] == pytest.approx(stretched)
+    assert hip.min() == pytest.approx(bent, abs=0.02)
+    assert hip[-1] == pytest.approx(stretched, abs=0.02)
+    weight = 9.81 * sum(body.inertia.mass for body in model.bodies)
+    assert carried[-1] == pytest.approx(weight, rel=0.02)  # nearly at rest
+    alone = mb.mechanisms.seven_link_biped(support="single")
+    assert (len(alone.loops), alone.nv) == (0, 6)
 
 
 def test_friction_takes_the_energy_that_is_lost():

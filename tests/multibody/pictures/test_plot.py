@@ -26,6 +26,7 @@ from multibody import (
 )
 from multibody.pictures import animate, plot
 from multibody.pictures.skeleton import skeleton, view_of
+from multibody.runs.units import kinds_of_positions, kinds_of_velocities
 from tests.multibody.joint_samples import SAMPLES
 
 
@@ -91,10 +92,10 @@ def test_units_of_joint_variables(kind):
         model = SimpleNamespace(bodies=[SimpleNamespace(joint=joint)])
         S = joint.motion(joint.neutral(), np.zeros(joint.nv)).S.reshape(6, joint.nv)
         turns = np.abs(S[:3]).max(axis=0)
-        assert plot._kinds_of_velocities(model) == [
+        assert kinds_of_velocities(model) == [
             "angular velocities (rad/s)" if turn > 0.0 else "velocities (m/s)" for turn in turns
         ]
-        positions_are = plot._kinds_of_positions(model)
+        positions_are = kinds_of_positions(model)
         assert len(positions_are) == joint.nq
         if joint.rate_is_velocity:
             assert positions_are == ["angles (rad)" if x > 0.0 else "shifts (m)" for x in turns]

@@ -125,7 +125,7 @@ def test_records_of_simulate_and_mistakes():
     for wrong, match in (
         ({"x": mb.output("pid", "v")}, "no output 'v'"),
         ({"x": mb.output("pud")}, "no element 'pud'"),
-        ({"x": mb.reaction("hand")}, "no body 'hand'"),
+        ({"x": mb.reaction("hand")}, "no body or loop 'hand'"),
         ({"x": "hand"}, "no state 'hand'"),
         ({"x": {"points": "arm"}}, "expected one of"),
     ):

@@ -165,6 +165,7 @@ def _improved(
         _without_cancelled(equations, parameters)
         or _combined(equations, found, jacobian, numeric, parameters)
         or _substituted(equations, sigma, found, jacobian, numeric, parameters)
+        or _combined_in_part(equations, found, jacobian, numeric, parameters, lost)
     )
     if better is None:
         # Of several exponentials the steepest may have drowned the others: look at small values.
@@ -301,15 +302,72 @@ def _combined(
     parameters: Sequence[float] | None,
 ) -> tuple[Equations, Conversion] | None:
     """Replace an equation by a linear combination, if the conditions hold."""
+    everything = list(range(equations.n))
+    return _combination_of(equations, found, jacobian, numeric, parameters, everything, everything)
+
+
+def _combined_in_part(
+    equations: Equations,
+    found: Offsets,
+    jacobian: SystemJacobian,
+    numeric: Array,
+    parameters: Sequence[float] | None,
+    lost: Singularity | None,
+) -> tuple[Equations, Conversion] | None:
+    """Combine the equations of a singular diagonal block, where others need not take part.
+
+    Leading derivatives of unknowns outside the block stay, so that this brings less than a
+    combination of all; but its coefficients may be constants where those of all are not.
+    """
+    if lost is None or not 1 < len(lost.equations) < equations.n:
+        return None
+    rows, columns = list(lost.equations), list(lost.unknowns)
+    step = _combination_of(equations, found, jacobian, numeric, parameters, rows, columns)
+    if step is None:
+        return None
+    better = offsets(signature(step[0]))
+    return None if better is not None and better.value >= found.value else step
+
+
+def _part(jacobian: SystemJacobian, rows: Sequence[int], columns: Sequence[int]) -> SystemJacobian:
+    """Return the entries of some rows and columns, which are numbered anew."""
+    row, column = ({x: k for k, x in enumerate(places)} for places in (rows, columns))
+    entries = zip(jacobian.rows.tolist(), jacobian.columns.tolist(), jacobian.program.outputs)
+    inside = [(row[i], column[j], o) for i, j, o in entries if i in row and j in column]
+    program = jacobian.program
+    other = object.__new__(SystemJacobian)
+    other.equations, other.n = jacobian.equations, len(rows)
+    other.rows, other.columns = np.array([e[0] for e in inside]), np.array([e[1] for e in inside])
+    outputs = tuple(e[2] for e in inside)
+    other.program = Program(program.ops, program.args, program.inputs, outputs, (len(outputs),))
+    return other
+
+
+def _combination_of(
+    equations: Equations,
+    found: Offsets,
+    jacobian: SystemJacobian,
+    numeric: Array,
+    parameters: Sequence[float] | None,
+    rows: Sequence[int],
+    columns: Sequence[int],
+) -> tuple[Equations, Conversion] | None:
+    """Replace one of some equations by their combination without leading derivatives."""
     builder = Builder(equations.n, equations.parameters)
+    here = np.ix_(rows, columns)
     points = sample_points(jacobian.program, parameters, len(SIZES), sizes=SIZES)
-    values = [jacobian.dense(np.array(jacobian.program.evaluate(x), dtype=float)) for x in points]
+    values = [
+        jacobian.dense(np.array(jacobian.program.evaluate(x), dtype=float))[here] for x in points
+    ]
     constant = constant_null_vector(values)
     if constant is not None:
         nodes = {i: builder.graph.const(x) for i, x in constant.items()}
-    u = _null_vector(builder, jacobian, numeric) if constant is None else _NullVector(nodes)
+        u: _NullVector | None = _NullVector(nodes)
+    else:
+        u = _null_vector(builder, _part(jacobian, rows, columns), numeric[here])
     if u is None:
         return None
+    u.nodes = {rows[i]: node for i, node in u.nodes.items()}
     if constant is None:
         builder, u.nodes = simplified(builder, u.nodes, parameters)
     lowest = min(int(found.c[i]) for i in u.nodes)
@@ -330,7 +388,7 @@ def _combined(
     text = _combination(equations, u, found, lowest, g)
     residuals[replaced] = total
     new = builder.finish(residuals, equations.unknowns, equations.names)
-    leading = {(j, int(found.d[j]) - lowest) for j in range(equations.n)}
+    leading = {(j, int(found.d[j]) - lowest) for j in columns}
     new = pruned(new, {replaced: leading}, parameters)
     more = cancelled(single(new.program, replaced), new.symbols, parameters)
     new = pruned(new, {replaced: more}, parameters) if more else new

@@ -24,6 +24,9 @@ Array = NDArray[np.float64]
 
 MOVED = 1e-4  # a start given to so many digits is meant to be consistent, and made so
 LOST = 1e-5  # so small a part of its smallest singular value at the start makes J nearly singular
+MISSED = 100.0  # such a multiple of rtol is worth a word
+SAMPLES_COMPLETED = 8  # states that are compared with consistent ones after a run
+TINY = 1e-300
 LARGEST_REVIEW = 200  # unknowns of a system whose Jacobian is looked at after a run
 
 
@@ -218,10 +221,40 @@ def watch(problem: Any, t: Array, y: Array) -> Mapping[str, Any]:
 
 
 def review(problem: Any, t: Array, y: Array, rtol: float | None) -> tuple[None, str] | None:
+    """Tell where J came near to a singular one, and of unknowns that miss hidden constraints."""
+    if problem.array.n > LARGEST_REVIEW or len(t) < 2:
+        return None
+    return _nearly_singular(problem, t, y) or _inaccurate(problem, t, y, rtol)
+
+
+def _inaccurate(problem: Any, t: Array, y: Array, rtol: float | None) -> tuple[None, str] | None:
+    """Tell by how much unknowns of index 2 and 3 miss what the hidden constraints say of them.
+
+    As given, methods find them to lower order and cannot control their errors.
+    """
+    if problem.index is None or rtol is None or rtol <= 0:
+        return None
+    some = np.unique(np.append([1], np.linspace(1, len(t) - 1, SAMPLES_COMPLETED).astype(int)))
+    try:
+        consistent = np.array([problem.complete(float(t[k]), y[:, k]) for k in some]).T
+    except (ValueError, np.linalg.LinAlgError):
+        return None
+    missed = np.abs(consistent - y[:, some]).max(axis=1)
+    size = np.maximum(np.abs(consistent).max(axis=1), np.abs(y[:, some]).max(axis=1))
+    missed = np.where(problem.index > 1, missed, 0.0)
+    worst = int(np.argmax(missed / np.maximum(size, TINY)))
+    if missed[worst] <= MISSED * rtol * max(1.0, size[worst]):
+        return None
+    return None, (
+        f"solved as given, {problem.state_names[worst]} has index {problem.index[worst]} and is "
+        f"off by about {missed[worst]:.1e}: problem.complete(t, y) makes a state satisfy the "
+        "hidden constraints, and the roads 'dummy', 'underlying' and 'taylor' do so themselves"
+    )
+
+
+def _nearly_singular(problem: Any, t: Array, y: Array) -> tuple[None, str] | None:
     """Tell where the system Jacobian came near to a singular one along a run."""
     array = problem.array
-    if array.n > LARGEST_REVIEW or len(t) < 2:
-        return None
     values = []
     some = np.union1d(samples(t), [len(t) - 1])
     for k in some:
@@ -318,23 +351,36 @@ class Completed:
         return Completed(self.array, self.held, self.state, params)
 
     def outdated(self, before: Array, after: Array) -> list[int]:
-        """Places of derivatives that a jump left alone, next to unknowns that it changed.
+        """Places that a jump left alone next to some that it changed, and that mean the same.
 
-        With ẋ = u, a jump of u is meant for ẋ as well, whose old value says nothing any more.
+        With ẋ = u, a jump of u is meant for ẋ as well, whose old value says nothing any more; and
+        a jump of ẋ alone is meant for u.
         """
         array = self.array
         keys = [array.keys[place] for place in self.held]
-        same = (before == after)[: self.held.size]
-        jumped = {-array.d[j] for (j, order), kept in zip(keys, same) if order == 0 and not kept}
-        return [
-            int(place)
-            for place, (j, order), kept in zip(self.held, keys, same)
-            if order > 0 and kept and order - array.d[j] in jumped
-        ]
+        same = (before == after)[: self.held.size].tolist()
+        jumped: dict[int, set[bool]] = {}  # by stage: whether derivatives, or unknowns, changed
+        for (j, order), kept in zip(keys, same):
+            if not kept:
+                jumped.setdefault(order - array.d[j], set()).add(order > 0)
+        found = []
+        for place, (j, order), kept in zip(self.held, keys, same):
+            changed = jumped.get(order - array.d[j], set())
+            if kept and (False in changed if order > 0 else changed == {True}):
+                found.append(int(place))
+        return found
 
-    def derivatives(self, t: float, y: Any, p: Any = None, loose: Sequence[int] = ()) -> Array:
+    @cached_property
+    def _following(self) -> list[int]:
+        """Places of derivatives: where a state contradicts itself, with ẋ = u say, u counts."""
+        return [int(place) for place in self.held if self.array.keys[place][1] > 0]
+
+    def derivatives(
+        self, t: float, y: Any, p: Any = None, loose: Sequence[int] | None = None
+    ) -> Array:
         """Return all derivatives at the consistent state nearest to y; `loose` ones follow."""
         p = self.params if p is None else p
+        loose = self._following if loose is None else loose
         X = np.zeros(self.array.size)
         X[self.held] = np.asarray(y, dtype=float)[: self.held.size]
         if np.isin(self.array.state_places, self.held).all():
@@ -344,8 +390,13 @@ class Completed:
         free = np.union1d(np.setdiff1d(np.arange(self.array.size), self.held), loose)
         return nearest(self.array, t, X, np.asarray(p, dtype=float), free)
 
-    def __call__(self, t: float, y: Any, p: Any = None, loose: Sequence[int] = ()) -> Array:
-        """Return the consistent state nearest to y; derivatives at `loose` places follow."""
+    def __call__(
+        self, t: float, y: Any, p: Any = None, loose: Sequence[int] | None = None
+    ) -> Array:
+        """Return the consistent state nearest to y; values at `loose` places follow.
+
+        By default these are derivatives, as far as unknowns determine them.
+        """
         p = self.params if p is None else p
         return self.state(t, self.derivatives(t, y, p, loose), p)
 

@@ -107,6 +107,11 @@ class BDFEngine(VariableEngine):
 
     is_fully_coupled = False
 
+    @property
+    def linear_solver(self) -> str:  # type: ignore[override]
+        """How linear systems are solved, in words."""
+        return "dense LU" if self.algebra is None else self.algebra.description
+
     def _setup(self) -> None:
         super()._setup()
         state = self.state
@@ -124,7 +129,8 @@ class BDFEngine(VariableEngine):
         self.jacobian = JacobianSource(self)  # type: ignore[arg-type]
         external = n > LARGEST_OWN_LU or self.jacobian.is_sparse
         self.state.external_algebra = int(external)
-        self.state.matrix_slack = KEPT_MATRIX if external else 1e-9
+        factorises = external and self.jacobian.kind != "gmres"  # which keeps its own
+        self.state.matrix_slack = KEPT_MATRIX if factorises else 1e-9
         own = 0 if external else n
         arrays = self._arrays(shared)
         arrays.update(

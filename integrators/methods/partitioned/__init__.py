@@ -1,0 +1,4 @@
+"""Methods for y = (q, v): symplectic splittings, Nyström pairs, partitioned Runge–Kutta methods.
+
+Imports stepping.
+"""

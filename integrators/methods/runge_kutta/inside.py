@@ -1,0 +1,112 @@
+"""What stiff and algebraic components do inside a step, which its end does not tell.
+
+Stiffly accurate methods find such components from the others, z = G(t, y), at the end of a step of
+any length: an estimate of the error there lets steps grow beyond what a polynomial follows, and
+dense output and events would be wrong by any amount. So the *defect* of the step's own polynomial u
+is looked at in one point c inside it. One iteration of Newton's,
+
+    δ = γ (M − hγJ)⁻¹ (h f(t + ch, u(c)) − M h u'(c)),
+
+leads from u(c) to a state that fits f, and of that the stiff part δ − (M − hγJ)⁻¹ M δ counts;
+the rest is what the estimate at the end is for. (Defects as errors: W. H. Enright, ACM Trans. Math.
+Software 12 (1986).) The point and the polynomial are tables, ``tableau.inner_check``.
+"""
+
+from __future__ import annotations
+
+from ...kernels import kernel
+from ...stepping.dense import combine, copy, evaluate
+from ...stepping.state import ESTIMATE_EMBEDDED, FUNCTION_RAISED, OK
+from .implicit import estimate_error, implicit_norm, solve_real, times_mass
+
+__all__ = ["implicit_refine", "look_inside"]
+
+ROUNDING_FALLS = 0.7  # a defect that falls by less, when steps are halved or so, is rounding error
+
+
+@kernel
+def implicit_refine(w, t, h):
+    """Correct the norm of the estimate; 1 if that was done.
+
+    One that is too large is made again; one that is small enough must be so inside the step, too.
+    """
+    corrected = 0
+    if w.norm >= 1.0:
+        if not second_estimate_is_due(w) or estimate_error(w, t, h, True) != OK:
+            return 0
+        corrected = 1
+    if w.norm < 1.0 and w.inside_weight > 0.0:
+        inside = look_inside(w, t, h)
+        if inside < 0.0:
+            return FUNCTION_RAISED
+        if inside > w.norm and not is_rounding(w, t, inside):
+            w.norm = inside
+            w.norm_known = 1
+            return 1
+    return corrected
+
+
+@kernel
+def is_rounding(w, t, inside):
+    """Whether a defect has not become smaller with the step: what f loses by cancellation.
+
+    Diodes, and what is left of equations after several differentiations, magnify rounding errors
+    by any factor; no step is short enough then, and the estimate at the end must do.
+    """
+    if inside < 1.0:
+        return False
+    again = w.last_rejected == 1 and w.inside_time == t
+    stays = again and inside > ROUNDING_FALLS * w.inside_refused
+    w.inside_time = t
+    w.inside_refused = inside
+    return stays
+
+
+@kernel
+def second_estimate_is_due(w):
+    """Whether RADAU5 makes its estimate again: on the first step and after a rejection.
+
+    Not with a Jacobian from elsewhere: filtered twice by the stiffness of a contact, even a wrong
+    bounce of a body that still flies looks harmless.
+    """
+    if w.jacobian_current == 0 and w.constant_jacobian == 0:
+        return False
+    if w.estimate_kind != ESTIMATE_EMBEDDED or w.estimate_weight == 0.0:
+        return False
+    return w.nsteps == 0 or w.last_rejected == 1
+
+
+@kernel
+def look_inside(w, t, h):
+    """Norm of the stiff part of the defect; negative if f raised an exception.
+
+    After two half steps, the second one is looked at.
+    """
+    n = w.y.shape[0]
+    length = w.h_factored
+    if length == 0.0:
+        return 0.0
+    combine(w.b, w.K, w.stages, w.real_rhs)
+    combine(w.inside_value, w.K, w.stages, w.x)
+    for m in range(n):
+        w.x[m] += w.y_new[m] - w.real_rhs[m]
+    if evaluate(w, t + (h - length) + w.inside_node * length) != OK:
+        return -1.0
+    slope = w.increment[0]
+    combine(w.inside_slope, w.K, w.stages, slope)
+    copy(w.dx, w.residual[0])  # external algebra writes to dx
+    if times_mass(w, slope, w.real_rhs) != OK:
+        return 0.0
+    for m in range(n):
+        w.real_rhs[m] = length * w.residual[0, m] - w.real_rhs[m]
+    if solve_real(w, w.inside_block) != OK:
+        return 0.0
+    defect = slope
+    gamma = w.real_shift[w.inside_block]
+    for m in range(n):
+        defect[m] = gamma * w.real_rhs[m]
+    if times_mass(w, defect, w.real_rhs) != OK or solve_real(w, w.inside_block) != OK:
+        return 0.0
+    for m in range(n):
+        defect[m] -= w.real_rhs[m]
+    return w.inside_weight * implicit_norm(w, defect, length)

@@ -1,0 +1,217 @@
+"""Systems made around known solutions: everywhere, not at the steps alone, is the truth known."""
+
+import re
+
+import numpy as np
+import pytest
+
+from integrators import DAE, Event, Solution, solve, solve_many
+from integrators.dae.general import ROADS, StructureError
+
+TOLERANCE = 1e-8
+ALLOWED = 20 * TOLERANCE  # anywhere in a run
+METHODS = {
+    "dummy": ("RADAU5", "RadauIIA5", "RadauVariable", "SDIRK4", "auto"),
+    "underlying": ("DOPRI853", "RADAU5", "auto", "BS5"),
+    "taylor": ("Taylor", "Taylor(12)"),
+    "given": ("RADAU5", "RadauIIA5", "RadauVariable"),
+}
+
+
+class Made:
+    """n equations that r(t) solves, with r_j(t) = a sin(wt + φ) + b; a seed draws them.
+
+    An unknown is differential, algebraic, or the rate of the one before, which raises the index;
+    all are coupled by terms that vanish on the solution and nowhere else.
+    """
+
+    def __init__(self, seed, highest=3):
+        rng = np.random.default_rng([160, seed])
+        self.n = n = int(rng.integers(3, 6))
+        self.a, self.w = rng.uniform(0.5, 1.0, n), rng.uniform(0.8, 2.0, n)
+        self.phase, self.b = rng.uniform(0, 6, n), rng.uniform(-1, 1, n)
+        self.kinds, run = [], 0
+        for _ in range(n):  # rates of rates of … an algebraic unknown: so many make the index
+            kinds = ["differential", "algebraic", "rate"]
+            before = self.kinds[-1] if self.kinds else ""
+            chained = before in ("algebraic", "rate") and run < highest - 1
+            kind = str(rng.choice(kinds if chained else kinds[:2]))
+            run = run + 1 if kind == "rate" else 0
+            self.kinds.append(kind)
+        for j, kind in enumerate(self.kinds):
+            if kind == "rate":
+                self.a[j], self.w[j] = self.a[j - 1] * self.w[j - 1], self.w[j - 1]
+                self.phase[j], self.b[j] = self.phase[j - 1] + np.pi / 2, 0.0
+        self.couplings = rng.uniform(-0.4, 0.4, (n, n)) * (rng.random((n, n)) < 0.5)
+        self.mixed = np.eye(n)
+        if rng.random() < 0.4:
+            self.mixed = np.eye(n) + np.tril(rng.integers(-2, 3, (n, n)), -1)
+        self.system = DAE(self.equations, [f"y{j}" for j in range(n)], params=[1.0])
+
+    def r(self, j, t):
+        return self.a[j] * np.sin(self.w[j] * t + self.phase[j]) + self.b[j]
+
+    def rate(self, j, t):
+        return self.a[j] * self.w[j] * np.cos(self.w[j] * t + self.phase[j])
+
+    def truth(self, t):
+        return np.array([self.r(j, np.asarray(t, dtype=float)) for j in range(self.n)])
+
+    def equations(self, t, y, d, p):
+        out = []
+        for j, kind in enumerate(self.kinds):
+            off = y[j] - self.r(j, t)
+            if kind == "differential":
+                others = sum(
+                    float(c) * (y[k] - self.r(k, t)) * (1.0 + 0.3 * y[k])
+                    for k, c in enumerate(self.couplings[j])
+                    if c and k != j
+                )
+                out.append(d(y[j]) - self.rate(j, t) + p[0] * off + others)
+            elif kind == "algebraic":
+                # Differential unknowns only: others would change which equation determines what.
+                others = sum(
+                    float(c) * (y[k] - self.r(k, t))
+                    for k, c in enumerate(self.couplings[j])
+                    if c and self.kinds[k] == "differential" and "rate" not in self.kinds[j + 1 :]
+                )
+                out.append(off * (1.0 + 0.2 * off) + others)
+            else:
+                out.append(y[j] - d(y[j - 1]))
+        rows = range(self.n)
+        return [sum(float(self.mixed[i, j]) * out[j] for j in rows) for i in rows]
+
+    def problem(self, road, t_span, **more):
+        known = {f"y{j}": float(self.r(j, t_span[0])) for j in range(self.n)}
+        start = self.system.consistent(t_span[0], guess=known)
+        return self.system.problem(start, t_span, road, **more)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_everywhere_along_a_run(seed, tmp_path):
+    rng = np.random.default_rng([161, seed])
+    road = ROADS[seed % 4]
+    made = Made(seed // 2, highest=2 if road == "given" else 3)
+    method = str(rng.choice(METHODS[road]))
+    t_span = (0.3, 2.8) if rng.random() < 0.7 else (2.0, -0.5)
+    index = made.system.structure().index
+    # As given, unknowns of index 2 and 3 are found to lower order and with errors over h.
+    allowed = ALLOWED if road != "given" or index < 2 else 1e3 * TOLERANCE
+    level = float(made.r(0, 1.234))
+    events = [Event(lambda t, y: y[0] - level)]
+    problem = made.problem(road, t_span, events=events)
+    times = np.linspace(*t_span, 83)
+    options = dict(method=method, rtol=TOLERANCE, atol=TOLERANCE)
+    output = {"t_eval": times} if rng.random() < 0.5 else {"dense_output": True}
+    sol = solve(problem, **options, **output)
+    what = road, method, made.kinds, index, sol.message
+    assert sol.success, what
+    if rng.random() < 0.4:
+        sol = Solution.load(sol.save(tmp_path / "run.npz"))
+    y = sol.y if "t_eval" in output else sol.sol(times)
+    assert np.abs(sol.y[: made.n] - made.truth(sol.t)).max() < allowed, what
+    assert np.abs(y[: made.n] - made.truth(times)).max() < allowed, what
+    assert np.abs(made.r(0, sol.t_events[0]) - level).max(initial=0.0) < allowed, what
+    assert np.min(np.abs(sol.t_events[0] - 1.234)) < 1e-5, what  # none was missed
+    if seed % 6 == 0:
+        many = solve_many(made.problem(road, t_span), params=[[1.0], [0.5]], **options)
+        assert np.abs(many.y[:, : made.n] - made.truth(t_span[1])).max() < allowed, what
+
+
+@pytest.mark.parametrize(("road", "method"), [(r, m) for r in METHODS for m in METHODS[r]])
+def test_a_path_that_nothing_but_time_determines(road, method):
+    """x = sin t, u = ẋ, v' = −v + u − cos t: steps of any length end on it."""
+    system = DAE(
+        lambda t, y, d: [y[0] - np.sin(t), y[1] - d(y[0]), d(y[2]) + y[2] - y[1] + np.cos(t)],
+        names="x u v",
+    )
+    problem = system.problem(system.consistent(0.0, {"v": 0.0}), (0.0, 10.0), road)
+    times = np.linspace(0, 10, 301)
+    sol = solve(problem, method=method, rtol=TOLERANCE, atol=TOLERANCE, t_eval=times)
+    error = np.abs(sol.y[:3] - [np.sin(times), np.cos(times), 0 * times]).max(axis=1)
+    allowed = [ALLOWED, 200 * TOLERANCE if road == "given" else ALLOWED, ALLOWED]
+    assert sol.success
+    assert (error < allowed).all()
+
+
+def chain(t, y, d):
+    return [y[0] - np.sin(t), *(d(y[i]) - y[i + 1] + 0.1 * y[i] ** 2 for i in range(len(y) - 1))]
+
+
+def test_combined_chains_keep_their_index():
+    """The last one needs a combination of two equations of a block, in which others stay."""
+    matrices = [
+        [[2, 1, 0, -2], [-1, -3, -3, -3], [-2, 2, 1, 3], [0, 1, 3, 2]],
+        [[1, 1, -2, -1], [2, 1, 0, -1], [2, -1, -1, 3], [-2, -2, 1, 1]],
+        [[1, -1, 0, -2, 2], [1, 1, 0, 1, 0], [0, -2, -1, 0, 0], [0, -1, 0, 1, 0], [0, 0, 0, 0, -1]],
+    ]
+    for M in matrices:
+        n = len(M)
+
+        def combined(t, y, d, M=M):
+            f = chain(t, y, d)
+            return [sum(float(m) * x for m, x in zip(row, f)) for row in M]
+
+        system = DAE(combined, [f"x{i}" for i in range(n)])
+        assert (system.structure().index, system.structure().freedoms) == (n, 0)
+        problem = system.problem(system.consistent(0.3), (0.3, 2.0), "taylor")
+        sol = solve(problem, method="Taylor", rtol=1e-10, atol=1e-10)
+        assert sol.y[0] == pytest.approx(np.sin(sol.t), abs=1e-9)
+        assert sol.y[1] == pytest.approx(np.cos(sol.t) + 0.1 * np.sin(sol.t) ** 2, abs=1e-9)
+
+
+def test_a_factor_that_vanishes_on_all_solutions_is_told():
+    """cos e · (ȧ − b) tells nothing of e where ȧ = b: another start would not help."""
+
+    def hidden(t, y, d):
+        a, b, c, e = y
+        f = [a - np.sin(t), d(a) - b, d(b) - c, d(c) - e]
+        return [f[0] + f[2] + np.cos(e) * f[1], f[1], f[2] - f[1] - 2 * f[0], f[3]]
+
+    with pytest.raises(StructureError, match=r"singular at the start.* f0 .*vanishes on all"):
+        DAE(hidden, names="a b c e").consistent(0.3)
+
+
+def test_what_is_less_accurate_as_given_is_told():
+    system = DAE(
+        lambda t, y, d: [y[0] - np.sin(3 * t), d(y[0]) - y[1], d(y[1]) - y[2]], names="a b e"
+    )
+    problem = system.problem(system.consistent(0.0), (0.0, 6.0), "given")
+    sol = solve(problem, method="RADAU5", rtol=TOLERANCE, atol=TOLERANCE)
+    error = np.abs(sol.y[2] + 9 * np.sin(3 * sol.t)).max()
+    told = re.search(r"e has index 3 and is off by about ([0-9.e-]+):", sol.message)
+    assert error > 1e-6
+    assert 0.1 * error < float(told[1]) < 10 * error
+    assert problem.complete(sol.t[-1], sol.y[:, -1])[:3] == pytest.approx(
+        [np.sin(18.0), 3 * np.cos(18.0), -9 * np.sin(18.0)], abs=1e-9
+    )
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_a_state_that_contradicts_itself(road):
+    """With ẋ = u, turned velocities u and w count, and old ẋ and ż follow; or the other way."""
+
+    def swing(t, y, d):
+        x, z, u, w, lam = y
+        return [d(x) - u, d(z) - w, d(u) + lam * x, d(w) + lam * z + 9.81, x**2 + z**2 - 1]
+
+    system = DAE(swing, names="x z u w lam")
+    start = system.consistent(0.0, {"x": 0.6, "u": 0.4}, {"z": -0.8})
+    problem = system.problem(start, (0.0, 1.0), road)
+    names = list(problem.state_names)
+    turned = problem.y0.copy()
+    turned[2:4] *= -1
+    found = problem.all_derivatives(0.0, problem.complete(0.0, turned))
+    assert [found[x] for x in ("u", "w", "x'", "z'")] == pytest.approx([-0.4, -0.3, -0.4, -0.3])
+    if "x'" in names:
+        rates = [names.index("x'"), names.index("z'")]
+
+        def turn(t, y):
+            y = y.copy()
+            y[rates] *= -1
+            return y
+
+        bounce = Event(lambda t, y: t - 0.1, reset=turn)
+        sol = solve(problem.with_(events=[bounce]), method=METHODS[road][0], rtol=1e-9)
+        after = sol.y[:4, np.flatnonzero(sol.t == sol.t_events[0][0])]
+        assert after[2:, -1] == pytest.approx(-after[2:, 0], abs=1e-7)
