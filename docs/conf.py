@@ -38,7 +38,6 @@ nb_execution_excludepatterns = ["*.md"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # types stand in the tables of parameters
 autodoc_default_options = {"members": True, "show-inheritance": True}
-autodoc_preserve_defaults = True
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True

@@ -14,15 +14,13 @@ from ..runs.ivp import as_ivp
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..model import Model
-
 __all__ = ["stabilisation"]
 
 SMALLEST = 1e-17  # gap that is drawn, where a logarithm needs one
 
 
 def stabilisation(
-    mechanism: str | Model = "four_bar", q0: Any = None, v0: Any = None, *, t_end: float = 2.0,
+    mechanism: Any, q0: Any = None, v0: Any = None, *, t_end: float = 2.0,
     method: str = "RK4", step: float = 0.01,
 ) -> Any:  # fmt: skip
     """Return a slider for Baumgarte's T_stab: the gap of the loops over time, and without it.
@@ -30,7 +28,7 @@ def stabilisation(
     Parameters
     ----------
     mechanism
-        A name of the catalogue, or a model with loops.
+        An entry of the catalogue, ``mechanisms.entry("four_bar")``, or a model with loops.
     q0, v0
         Its start, for a model of one's own.
     t_end, method, step
@@ -38,14 +36,13 @@ def stabilisation(
 
     Examples
     --------
-    >>> panel = stabilisation("four_bar", t_end=0.5)  # doctest: +SKIP
+    >>> from multibody import mechanisms
+    >>> four_bar = mechanisms.entry("four_bar")
+    >>> panel = stabilisation(four_bar, t_end=0.5)  # doctest: +SKIP
     """
-    from .. import mechanisms
-
-    if isinstance(mechanism, str):
-        entry = mechanisms.entry(mechanism)
-        model: Any = entry.model()
-        start = entry.start(model)
+    if hasattr(mechanism, "start"):
+        model = mechanism.model()
+        start = mechanism.start(model)
     else:
         model, start = mechanism, (q0, v0)
     if not model.loops:

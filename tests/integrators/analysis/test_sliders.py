@@ -23,7 +23,7 @@ def parts(panel):
         (lambda: plot.step_slider("logistic", ["ExplicitEuler", "RK4"]), {"h": 1.0}),
         (lambda: plot.stability_slider(["ExplicitEuler", "Gauss2"]),
          {"h": 1.0, "frequency": 4.0, "growth": -1.0, "method": "Gauss2"}),
-        (lambda: sliders.stabilisation("four_bar", t_end=0.1), {"T_stab": 0.02}),
+        (lambda: sliders.stabilisation(mechanisms.entry("four_bar"), t_end=0.1), {"T_stab": 0.02}),
     ],
     ids=["step", "stability", "stabilisation"],
 )  # fmt: skip
