@@ -34,14 +34,14 @@ SECTIONS = {
     ),
     "Sources": ("sources", "coverage", "errata"),
 }  # fmt: skip
-ELSEWHERE = ("index", "front")  # a map of the repository; the first page itself
+ELSEWHERE = ("index",)  # a map of the repository, which stands with the project
 FROM_THE_ROOT = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "SECURITY.md")
 
 
 def assemble(source: Path, extra: Path, quick: bool) -> None:
     """Lay out what Sphinx reads as the repository is laid out, so that its links hold."""
     shutil.copytree(
-        HERE, source / "docs", ignore=shutil.ignore_patterns("_build", "*.py[co]", "front.md")
+        HERE, source / "docs", ignore=shutil.ignore_patterns("_build", "*.py[co]", "front_page.txt")
     )
     shutil.copytree(ROOT / "notebooks", source / "notebooks",
                     ignore=shutil.ignore_patterns(".ipynb_checkpoints"))  # fmt: skip
@@ -75,7 +75,7 @@ def front_page(reference: list[str], labs: list[str]) -> str:
         "Project": ["CONTRIBUTING", "CHANGELOG", "SECURITY", "docs/index",
                     *(f"docs/decisions/{name}" for name in decisions)],
     }  # fmt: skip
-    lines = [(HERE / "front.md").read_text(encoding="utf-8")]
+    lines = [(HERE / "front_page.txt").read_text(encoding="utf-8")]
     for title, listed in pages.items():
         body = "\n".join(listed)
         lines.append(f"```{{toctree}}\n:caption: {title}\n:maxdepth: 1\n:hidden:\n\n{body}\n```\n")

@@ -40,16 +40,17 @@ def stabilisation(
     >>> four_bar = mechanisms.entry("four_bar")
     >>> panel = stabilisation(four_bar, t_end=0.5)  # doctest: +SKIP
     """
+    start: Any = (q0, v0)
+    model = mechanism
     if hasattr(mechanism, "start"):
         model = mechanism.model()
         start = mechanism.start(model)
-    else:
-        model, start = mechanism, (q0, v0)
     if not model.loops:
         raise ValueError(f"{model.name or 'the model'} has no loops; Baumgarte's terms close them")
 
     def drift(**settings: Any) -> tuple[Any, Any]:
-        run = solve(as_ivp(model, *start, (0.0, t_end), **settings), method=method, step=step)
+        problem = as_ivp(model, start[0], start[1], (0.0, t_end), **settings)
+        run = solve(problem, method=method, step=step)
         return run.t, np.maximum(
             np.abs(run.observed.drift).reshape(run.t.size, -1).max(1), SMALLEST
         )
