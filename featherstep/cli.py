@@ -44,7 +44,7 @@ __all__ = ["main"]
 
 METHOD_KINDS = [
     *("explicit", "implicit", "dirk", "sdirk", "esdirk", "fully-implicit"),
-    *("rosenbrock", "splitting", "nystrom", "partitioned"),
+    *("rosenbrock", "splitting", "nystrom", "partitioned", "imex"),
 ]
 
 
@@ -230,7 +230,7 @@ def _parser() -> _Parser:
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_compare(commands, shared)
-    studies.add_converge(commands, shared)
+    studies.add_converge(commands, shared, mechanisms.converge_mechanism)
     studies.add_workprecision(commands, shared)
     _add_methods(commands, shared)
     _add_problems(commands, shared)
@@ -375,6 +375,7 @@ def _add_methods(commands: Any, shared: argparse.ArgumentParser) -> None:
               splitting        symplectic, for separable problems y = (q, v)
               nystrom          for q'' = g(t, q)
               partitioned      Lobatto IIIA–IIIB, symplectic for every Hamiltonian
+              imex             additive, for f = f_E + f_I
 
             stability: A (A-stable), L (A-stable and R(∞) = 0), B (algebraically stable),
             symplectic.

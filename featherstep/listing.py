@@ -38,6 +38,7 @@ KINDS = {
     "splitting": ("splitting",),
     "nystrom": ("Nyström",),
     "partitioned": ("partitioned",),
+    "imex": ("IMEX",),
 }
 Scheme = Entry | further.Scheme
 

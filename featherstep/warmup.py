@@ -12,7 +12,7 @@ import numpy as np
 
 import integrators
 import multibody
-from integrators import Taylor, solve, traced
+from integrators import Split, Taylor, solve, traced
 from integrators.kernels import OnWorkspace, interpreting
 from integrators.kernels import cache as disk
 from integrators.kernels.c_functions import CFunction
@@ -86,6 +86,7 @@ def _run_a_bit() -> None:
     for method in (*METHODS, Taylor(4), Taylor("auto")):
         solve(f, method=method, **given)
     solve(f, method=euler, step=0.05, **given)
+    solve(Split(lambda t, y: 0 * y, f), method="ARK324IMEX", **given)
     for name in FIXED:
         solve(f, method=name, step=0.05, **given)
     solve(traced(f, n=2), method="DOP853", **given)

@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from .dae.general import DAE
     from .hybrid.switch import Switch
     from .many import ManySolutions, solve_many
+    from .methods.imex import Split
     from .methods.lie import MuntheKaas
     from .methods.multistep import Multistep
     from .methods.taylor import Taylor
     from .methods.user import Method
     from .stepwise import Stepwise, stepper
+    from .tableau.additive import Additive
     from .tableau.partitioned import Nystrom, Partitioned, Splitting
     from .tableau.rosenbrock import Rosenbrock
     from .tracing import Traced, TracingError, traced, where
@@ -43,6 +45,7 @@ __all__ = [
     "PI",
     "PID",
     "Adams",
+    "Additive",
     "BandedPart",
     "BlockJacobi",
     "ContinuousExtension",
@@ -68,6 +71,7 @@ __all__ = [
     "Rosenbrock",
     "Schedule",
     "Solution",
+    "Split",
     "Splitting",
     "Status",
     "Stepwise",
@@ -97,6 +101,8 @@ __all__ = [
 _LATER = {
     "DAE": "dae.general",
     "Adams": "methods.multistep.variable",
+    "Additive": "tableau.additive",
+    "Split": "methods.imex",
     "BDF": "methods.multistep.variable",
     "BandedPart": "methods.linear",
     "BlockJacobi": "methods.linear",

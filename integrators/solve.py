@@ -79,6 +79,7 @@ def solve(
     linear_solver: str | None = None,
     preconditioner: Any = "auto",
     bandwidth: Any = None,
+    precision: int | None = None,
 ) -> Solution:
     """Solve an initial value problem.
 
@@ -97,7 +98,8 @@ def solve(
         "RadauVariable", "BDF", "NDF" or "Adams" (multistep with variable order: :class:`BDF`,
         :class:`Adams`), "Rodas5P", "ROS34PW2" and their like (:class:`Rosenbrock`), "Taylor",
         "StormerVerlet", "KahanLi8", "DPRKN6" and their like for y = (q, v) (:class:`Splitting`,
-        :class:`Nystrom`, :class:`Partitioned`), "RKMK4" and its like for a problem with a manifold
+        :class:`Nystrom`, :class:`Partitioned`), "ARK436IMEX" and its like for f = f_E + f_I
+        (:class:`Split`, :class:`Additive`), "RKMK4" and its like for a problem with a manifold
         (:class:`MuntheKaas`), "AB3", "BDF2" and other multistep methods (:class:`Multistep`) with
         a fixed step, a :class:`Tableau` or the name of a file with one, an object with a
         ``step`` method (:class:`Method`), a ``scipy.integrate.OdeSolver`` class or "scipy:LSODA",
@@ -169,6 +171,12 @@ def solve(
     bandwidth
         (lower, upper), the diagonals of the Jacobian below and above the main one that are not
         zero: in place of ``jac_sparsity``.
+    precision
+        Digits, 17 to 50, of a run in decimal arithmetic: ``Solution.y`` are Decimals. f must be
+        traceable; any tableau and Taylor methods serve, "auto" is Taylor's. In place of the
+        defaults above, rtol is four digits less than the arithmetic, and atol is rtol. ``y0`` and
+        ``t_span`` may be Decimals, fractions, text or long doubles; numbers inside f are the
+        doubles that they are. See ``docs/precision.md``.
 
     Returns
     -------
@@ -183,6 +191,32 @@ def solve(
     0.36787944
     """
     check_choice(on_interrupt)
+    if precision is not None:
+        from .methods.precise import solve_precisely
+        from .methods.taylor import Taylor
+
+        refused = dict(
+            tstops=tstops, dense_output=dense_output, events=events, jac=jac, args=args, mass=mass,
+            jac_sparsity=jac_sparsity, index=index, project=project, nonnegative=nonnegative,
+            manifold=manifold, controller=controller, first_step=first_step, check=check,
+            kinks=kinks, sensitivities=sensitivities, linear_solver=linear_solver,
+            bandwidth=bandwidth,
+        )  # fmt: skip
+        ivp, numbers = _for_many_digits(problem, t_span, y0, params, refused, max_step, min_step)
+        solution = solve_precisely(
+            ivp,
+            Taylor() if method in (None, "auto") else chosen_method(method),
+            precision,
+            rtol=None if rtol == 1e-6 else relative_tolerance(rtol),
+            atol=None if isinstance(atol, float) and atol == 1e-9 else atol,
+            step=step,
+            t_eval=t_eval,
+            max_steps=max_steps,
+            callback=callback,
+            **numbers,
+        )
+        solution.problem = ivp
+        return solution.raise_for_status() if throw else solution
     if check not in (None, "global"):
         raise ValueError(f"check must be 'global' or None, got {check!r}")
     if args is not None:
@@ -343,6 +377,44 @@ def as_problem(
     warn_of_swapped(problem)
     interval, start = in_order(t_span, y0)
     return IVP(problem, start, interval, **given)
+
+
+def _for_many_digits(
+    problem: Any,
+    t_span: Any,
+    y0: Any,
+    params: Any,
+    refused: dict[str, Any],
+    max_step: float,
+    min_step: float,
+) -> tuple[IVP, dict[str, Any]]:
+    """The problem of a run with many digits, and its numbers that doubles do not hold."""
+    names = [
+        name
+        for name, value in refused.items()
+        if not (value is None or value is False or (isinstance(value, tuple) and value == ()))
+    ]
+    names += ["max_step"] * (max_step != np.inf) + ["min_step"] * (min_step != 0)
+    from .methods.precise import exact_numbers
+
+    asked: dict[str, Any] = {}
+    if y0 is not None:
+        asked["y0"] = exact_numbers(y0)
+        y0 = [float(x) for x in asked["y0"]]
+    if t_span is not None:
+        asked["t_span"] = exact_numbers(t_span)
+        t_span = tuple(float(x) for x in asked["t_span"])
+    ivp = as_problem(problem, t_span, y0, {"params": params})
+    own = dict(events=ivp.events, project=ivp.project, manifold=ivp.manifold, mass=ivp.mass)
+    names += [name for name, value in own.items() if not (value is None or value == ())]
+    if ivp.nonnegative.size:
+        names.append("nonnegative")
+    if names:
+        raise ValueError(
+            f"runs with many digits take no {', '.join(sorted(set(names)))}; leave that out (of a "
+            "problem by problem.with_), or leave out precision"
+        )
+    return ivp, asked
 
 
 def _as_hybrid(

@@ -113,6 +113,22 @@ def _mechanism(arguments: argparse.Namespace, name: str) -> Mechanism:
     return find_mechanism(entry, given)
 
 
+def converge_mechanism(
+    arguments: argparse.Namespace, usual: list[str]
+) -> tuple[Any, list[Any], Any, str] | None:
+    """Problem, methods, measure, description for ``featherstep converge``; None of a problem."""
+    from ..equations import is_equation
+
+    stepped = "MoreauJean" in (arguments.methods or ())  # some mechanisms are problems, too
+    if is_equation(arguments.problem) or not is_mechanism(arguments.problem, stepped):
+        return None
+    from .convergence import for_convergence
+
+    what = _mechanism(arguments, arguments.problem)
+    ivp, methods, measure = for_convergence(what, arguments.t_end, arguments.methods or usual)
+    return ivp, methods, arguments.measure or measure, what.description
+
+
 # -------------------------------------------------------------------- compare
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..options import (
@@ -58,19 +59,24 @@ def _converge(arguments: argparse.Namespace) -> int:
 
     from ..terminal import Screen, show_convergence
 
-    ivp, stiff, description = problem_of(arguments)
+    measure, methods, stiff = arguments.measure, arguments.methods, False
+    found = arguments.of_mechanism(arguments, CONVERGE_METHODS)
+    if found is not None:
+        ivp, methods, measure, description = found
+    else:
+        ivp, stiff, description = problem_of(arguments)
     steps = arguments.steps
     if arguments.intervals is not None:
         length = abs(ivp.t_span[1] - ivp.t_span[0])
         steps = [length / n for n in positive_numbers("--intervals", arguments.intervals)]
     implicit = stiff or ivp.mass is not None
-    methods = arguments.methods or (CONVERGE_STIFF if implicit else CONVERGE_METHODS)
+    methods = methods or (CONVERGE_STIFF if implicit else CONVERGE_METHODS)
     with shown_progress(f"convergence on {ivp.name}") as report:
         study = convergence(
             ivp,
             methods,
             steps,
-            measure=arguments.measure,
+            measure=measure,
             order=arguments.order,
             stiff=stiff,
             report=report,
@@ -85,8 +91,10 @@ def _converge(arguments: argparse.Namespace) -> int:
     return 0 if study.ok else FAILURE
 
 
-def add_converge(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Add the command ``converge``."""
+def add_converge(
+    commands: Any, shared: argparse.ArgumentParser, of_mechanism: Callable[..., Any]
+) -> None:
+    """Add the command ``converge``; what it needs of a mechanism, `of_mechanism` finds."""
     parser = commands.add_parser(
         "converge",
         parents=[shared],
@@ -107,6 +115,8 @@ def add_converge(commands: Any, shared: argparse.ArgumentParser) -> None:
                   is this tableau what it should be?
               featherstep converge prothero_robinson --methods SDIRK4,RadauIIA3,Gauss2
                   order reduction on a stiff problem
+              featherstep converge bouncing_ball --methods RK4,MoreauJean
+                  through impacts: order 4 with instants located, 1 without
               featherstep converge logistic --steps 0.4,0.2,0.1,0.05 --html report.html
                   a report to open in a browser
         """)
@@ -127,7 +137,7 @@ def add_converge(commands: Any, shared: argparse.ArgumentParser) -> None:
     _add_measure(parser)
     parser.add_argument("--all", action="store_true", help="print every run, not only the orders")
     _add_outputs(parser)
-    parser.set_defaults(run=_converge, debug=False)
+    parser.set_defaults(run=_converge, debug=False, of_mechanism=of_mechanism)
 
 
 # -------------------------------------------------------------------- work and precision

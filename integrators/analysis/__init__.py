@@ -8,6 +8,7 @@ from typing import Any
 # Public name → module of this package that defines it; loaded on first use.
 _WHERE: dict[str, str] = {
     # the method
+    "AdditiveReport": "method.additive",
     "BSeries": "method.butcher_series",
     "Dispersion": "method.oscillation",
     "ErrorCoefficient": "method.order",
@@ -21,6 +22,7 @@ _WHERE: dict[str, str] = {
     "Verdict": "method.verdict",
     "a_alpha": "method.stability",
     "a_stability": "method.stability",
+    "additive_report": "method.additive",
     "adjoint": "method.geometric",
     "algebraic_stability": "method.algebraic",
     "an_stability": "method.algebraic",

@@ -3,6 +3,7 @@
     rosenbrock  Rosenbrock and W-methods
     splitting   symplectic splittings of separable problems, compositions of Störmer–Verlet
     nystrom     Runge–Kutta–Nyström pairs for q'' = g(t, q)
+    imex        additive methods for f = f_E + f_I
 
 and the symplectic pairs Lobatto IIIA–IIIB with 2 to 4 stages are generated: "LobattoIIIAB3".
 Tables have the keys ``title``, ``reference``, ``order`` and, where they apply, ``embedded_order``,
@@ -20,9 +21,12 @@ from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
 
+from ..tableau import Tableau
+from ..tableau.additive import Additive
 from ..tableau.partitioned import Nystrom, Partitioned, Splitting
 from ..tableau.rosenbrock import Rosenbrock
 from . import _expand, _key
+from . import get as get_tableau
 from .collocation import FAMILIES
 
 __all__ = ["Scheme", "entries", "find", "get", "names"]
@@ -168,6 +172,18 @@ def _nystrom(name: str, data: dict[str, Any]) -> Nystrom:
     return Nystrom(**given, name=name, reference=data["reference"])
 
 
+def _additive(name: str, data: dict[str, Any]) -> Additive:
+    if "halves" in data:
+        first, second = (get_tableau(half) for half in data["halves"])
+        return Additive(first, second, name, data["reference"])
+    read = _reader(data)
+    b_hat = read("b_hat")
+    explicit = Tableau(read("explicit"), read("b"), b_hat=b_hat, name=f"{name}, explicit part")
+    part = read("b_implicit")
+    implicit = Tableau(read("implicit"), part, b_hat=b_hat, name=f"{name}, implicit part")
+    return Additive(explicit, implicit, name, data["reference"])
+
+
 @cache
 def _lobatto(s: int) -> Scheme:
     """Lobatto IIIA for q, IIIB for v: symplectic and symmetric, of order 2s − 2."""
@@ -204,4 +220,5 @@ _FAMILIES: dict[str, tuple[str, Callable[..., Any], Callable[[dict[str, Any]], i
     "rosenbrock": ("Rosenbrock", _rosenbrock, _weights),
     "splitting": ("splitting", _splitting, lambda data: _splitting("", data).stages),
     "nystrom": ("Nyström", _nystrom, _weights),
+    "imex": ("IMEX", _additive, lambda data: _additive("", data).stages),
 }

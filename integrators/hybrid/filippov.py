@@ -29,7 +29,7 @@ from ..tracing import Traced
 from .kinks import Kinks
 from .modes import AfterReset, Exit, Hybrid, Mode, Transition
 from .sliding import Blend
-from .switch import Piecewise, Signs
+from .switch import Piecewise, Signs, call, traced_as
 
 __all__ = ["Switched", "switched"]
 
@@ -119,6 +119,7 @@ class _Modes:
         self.tried: tuple[float, set[tuple[Any, ...]]] = (np.nan, set())
         self.length = abs(ivp.t_span[1] - ivp.t_span[0]) or 1.0
         self._bound: dict[int, tuple[Any, Callable[..., Any]]] = {}
+        self._common: dict[tuple[int, tuple[Signs, ...]], Any] = {}
         some = tuple(1 for _ in range(pieces.count))
         exact = all(isinstance(pieces.surface(i, some), Traced) for i in range(pieces.count))
         self.undecided = UNDECIDED if exact else UNDECIDED_DIFFERENCES
@@ -391,6 +392,31 @@ class _Modes:
         """g_i on these sides; a surface that one slides on is seen from its upper side."""
         return self._told(self.pieces.surface(i, tuple(1 if s == 0 else s for s in sides)))
 
+    def common_rate(
+        self, i: int, g: Any, corners: Sequence[Signs], fields: Sequence[Any]
+    ) -> Traced | None:
+        """ġ as a function, if it is the same one on all sides by structure; else None."""
+        if self.mass is not None or not all(isinstance(f, Traced) for f in (g, *fields)):
+            return None
+        asked = (i, tuple(corners))
+        if asked not in self._common:
+            own = slice(None, None if g.k else 0)
+
+            def rates(t: Any, y: Any, *p: Any) -> list[Any]:
+                gradient = np.ravel(g.jacobian()(t, y, *p[own]))
+                drift = np.ravel(g.time_derivative()(t, y, *p[own]))[0]
+                return [gradient @ np.ravel(call(f, t, y, p)) + drift for f in fields]
+
+            def differ(t: Any, y: Any, *p: Any) -> list[Any]:
+                first, *others = rates(t, y, *p)
+                return [rate - first for rate in others]
+
+            apart = traced_as([g, *fields], differ, outputs=len(fields) - 1)
+            first = traced_as([g, *fields], lambda t, y, *p: rates(t, y, *p)[:1], outputs=1)
+            known = isinstance(apart, Traced) and isinstance(first, Traced)
+            self._common[asked] = self._told(first) if known and _vanishes(apart) else None
+        return self._common[asked]
+
     def field(self, signs: Signs) -> Callable[..., Any]:
         """The smooth field on these sides."""
         return self._told(self.pieces.field(signs))
@@ -451,3 +477,9 @@ class _Modes:
         """Time in which the state changes by its own size, at most that of the run."""
         size, speed = float(abs(y).max()), float(abs(velocity).max())
         return min(self.length, size / speed) if size * speed > 0 else 1e-3 * self.length
+
+
+def _vanishes(function: Any) -> bool:
+    """Whether a traced function is zero by structure."""
+    graph = function.graph
+    return all(graph.ops[o] == "const" and graph.args[o][0] == 0.0 for o in graph.outputs)

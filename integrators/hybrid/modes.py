@@ -85,6 +85,10 @@ class Transition(Event):
             if function is not None and not callable(function):
                 raise TypeError(f"{name} must be a function {name}(t, y), got {function!r}")
 
+    def near_at_entry(self, t: float, y: NDArray[Any]) -> bool:
+        """Whether g may vanish where a mode is entered; False saves looking at it there."""
+        return True
+
     def follow(self, bind: Callable[..., Any], t: float, y: NDArray[Any]) -> tuple[Any, Any]:
         """Key and state of what follows; ``bind`` fills in the parameters of the mode."""
         label = f"transition {self.name!r}" if self.name else "a transition"

@@ -2,6 +2,10 @@
 
 The equations are in :mod:`.filippov`, which decides where a motion slides and asks for the field,
 the weights λ, and how far they are from their limits.
+
+Where ġ is the same on both sides, whatever the state (a position, while accelerations jump), the
+sides differ in g̈ first: there a motion slides on ġ = 0, with g = 0 besides, and the combination is
+the one with g̈ = 0. The trace tells.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..tracing import where
 from .switch import call, traced_as
 
 __all__ = ["Blend"]
@@ -29,6 +34,12 @@ class Blend:
         self.corners = modes.corners(sides, sliding)
         self.surfaces = [modes.surface(i, sides) for i in sliding]
         self.fields = [modes.field(corner) for corner in self.corners]
+        self.above: list[Any] = []  # surfaces that it stays on because their rates vanish
+        for place, i in enumerate(self.sliding):
+            rate = modes.common_rate(i, self.surfaces[place], self.corners, self.fields)
+            if rate is not None:
+                self.above.append(self.surfaces[place])
+                self.surfaces[place] = rate
         self.signs = np.array(list(product((1, -1), repeat=len(sliding))), dtype=np.float64)
         self._last: tuple[tuple[float, bytes], Array] | None = None  # λ, asked for many times
 
@@ -52,6 +63,8 @@ class Blend:
         """λ with Σ_c w_c(λ) ġ_c = 0: in closed form for one surface, else by Newton's method."""
         if len(self.sliding) == 1:
             plus, minus = rates[0]
+            if plus == minus == 0.0:
+                return np.zeros(1)  # both sides are tangent, and so is any combination
             return np.array([-(plus + minus) / (plus - minus)])
         lam = np.zeros(len(self.sliding))
         for _ in range(MOST_ITERATIONS):
@@ -80,7 +93,8 @@ class Blend:
         found = []
         for place, i in enumerate(self.sliding):
             toward = -float(rates[place] @ self._shares(np.clip(lam, -1, 1), place))
-            found.append(toward / scale[i] if scale[i] > 0 else 0.0)
+            size = float(np.abs(rates[place]).max()) if self.above else scale[i]
+            found.append(toward / size if size > 0 else 0.0)
         return found
 
     def velocity(self, t: float, y: Array) -> Array:
@@ -97,11 +111,12 @@ class Blend:
 
     def projected(self, t: float, y: Array) -> Array:
         """The nearest state on the surfaces."""
+        surfaces = [*self.above, *self.surfaces]
         for _ in range(3):
-            values = np.array([self.modes.value(g, t, y) for g in self.surfaces])
+            values = np.array([self.modes.value(g, t, y) for g in surfaces])
             if not np.any(values):
                 break
-            G = np.array([self.modes.gradient(g, t, y) for g in self.surfaces])
+            G = np.array([self.modes.gradient(g, t, y) for g in surfaces])
             y = y - _shortest(G, values)
         return y
 
@@ -140,7 +155,9 @@ class Blend:
         )
         plus, minus = (np.ravel(call(f, t, y, p)) for f in self.fields)
         n_plus, n_minus = gradient @ plus + drift[0], gradient @ minus + drift[0]
-        return plus, minus, -(n_plus + n_minus) / (n_plus - n_minus), gradient, drift[0]
+        apart = n_plus - n_minus
+        lam = where(apart == 0.0, 0.0, -(n_plus + n_minus) / where(apart == 0.0, 1.0, apart))
+        return plus, minus, lam, gradient, drift[0]
 
     def room(self, place: int, side: int) -> Callable[..., Any]:
         """1 ∓ λ of one surface: sliding ends where it falls through zero."""

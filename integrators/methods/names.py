@@ -10,6 +10,7 @@ from ..errors import suggest
 from ..problem import IVP
 from ..stepping.engine import Options, Stepper
 from ..tableau import Tableau
+from ..tableau.additive import Additive
 from ..tableau.partitioned import Nystrom, Partitioned, Splitting
 from ..tableau.rosenbrock import Rosenbrock
 
@@ -57,6 +58,10 @@ def bound(method: Any, ivp: IVP, options: Options) -> Stepper:
         from .partitioned import engine
 
         return engine.engine_for(method, ivp, options)
+    if isinstance(method, Additive):
+        from .imex import engine as additive_engine
+
+        return additive_engine.engine_for(method, ivp, options)
     if isinstance(method, Rosenbrock):
         from .rosenbrock.engine import engine_for
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from integrators.methods.imex import Split
 from integrators.problem import IVP
 from integrators.problems.registry import register
 
@@ -20,8 +21,8 @@ def brusselator_1d(n: int = 100, alpha: float = 0.02, t_end: float = 10.0) -> IV
     -----
     u_t = 1 + u² v − 4u + α u_xx, v_t = 3u − u² v + α v_xx on 0 < x < 1 with u = 1, v = 3 at the
     ends and at the start u = 1 + sin 2πx, v = 3; central differences on xᵢ = i/(n + 1). State
-    (u₁, v₁, u₂, v₂, …). ``jac`` returns a sparse matrix; the largest eigenvalue of diffusion is
-    about −4 α n².
+    (u₁, v₁, u₂, v₂, …). f is a :class:`Split` of reaction and diffusion. ``jac`` returns a sparse
+    matrix; the largest eigenvalue of diffusion is about −4 α n².
 
     Examples
     --------
@@ -37,13 +38,17 @@ def brusselator_1d(n: int = 100, alpha: float = 0.02, t_end: float = 10.0) -> IV
     u_end, v_end = np.array([1.0]), np.array([3.0])
     start = np.stack([1 + np.sin(2 * np.pi * x), np.full(n, 3.0)], axis=1).ravel()
 
-    def f(t: Any, y: Any) -> Any:
+    def reaction(t: Any, y: Any) -> Any:
+        u, v = y[0::2], y[1::2]
+        r = u * u * v
+        return np.stack([1 + r - 4 * u, 3 * u - r], axis=1).ravel()
+
+    def diffusion(t: Any, y: Any) -> Any:
         u, v = y[0::2], y[1::2]
         padded_u = np.concatenate([u_end, u, u_end])
         padded_v = np.concatenate([v_end, v, v_end])
-        r = u * u * v
-        du = 1 + r - 4 * u + k * (padded_u[:-2] - 2 * u + padded_u[2:])
-        dv = 3 * u - r + k * (padded_v[:-2] - 2 * v + padded_v[2:])
+        du = k * (padded_u[:-2] - 2 * u + padded_u[2:])
+        dv = k * (padded_v[:-2] - 2 * v + padded_v[2:])
         return np.stack([du, dv], axis=1).ravel()
 
     neighbours = np.full(2 * n - 2, k)
@@ -60,8 +65,10 @@ def brusselator_1d(n: int = 100, alpha: float = 0.02, t_end: float = 10.0) -> IV
     pattern = sparse.diags_array(
         [np.ones(2 * n - abs(j)) for j in range(-2, 3)], offsets=[-2, -1, 0, 1, 2], format="csc"
     )
+    bands = [neighbours, np.full(2 * n, -2 * k), neighbours]
+    of_diffusion = sparse.diags_array(bands, offsets=[-2, 0, 2], format="csc")
     return IVP(
-        f,
+        Split(reaction, diffusion, jac=of_diffusion),
         start,
         (0.0, t_end),
         jac=jac,

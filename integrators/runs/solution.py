@@ -409,6 +409,11 @@ class Solution:
         for single in ("reached", "zeno"):
             if (point := getattr(self, single)) is not None:
                 arrays[f"{single}_t"], arrays[f"{single}_y"] = map(np.asarray, point)
+        if self.y.dtype == object:
+            raise ValueError(
+                "states with many digits are Python objects, which no file holds; pickle the "
+                "solution, or write solution.y.astype(str)"
+            )
         header: dict[str, Any] = {"status": int(self.status)}
         header |= {name: getattr(self, name) for name in (*COUNTERS, *TEXTS)}
         header["problem"] = str(getattr(self.problem, "name", self.problem or ""))

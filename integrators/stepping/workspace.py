@@ -22,6 +22,7 @@ __all__ = [
     "Series",
     "Steps",
     "TwoHalves",
+    "TwoParts",
     "empty_fields",
 ]
 
@@ -185,6 +186,24 @@ class TwoHalves(Workspace, begins_as=Steps):
         "b_second": "f1",  # … and so on
         "e_second": "f1",
         "slope": "f1",  # the last f that a kick or a stage has used
+    }
+
+
+class TwoParts(Workspace, begins_as=Steps):
+    """Arrays of an additive method; those of its matrices as above.
+
+    K holds h f_E at the stages, then h f_I, and A, b, e and the predictor weigh both.
+    """
+
+    FIELDS: ClassVar[dict[str, Any]] = {
+        **Implicit.FIELDS,
+        "f_explicit": "a",  # the two parts of f …
+        "f_implicit": "a",
+        "of_explicit": "f1",  # … and their values at the start of the step
+        "of_implicit": "f1",
+        "end_explicit": "f1",  # … and at its end
+        "end_implicit": "f1",
+        "base": "f1",  # what a stage consists of, but for its own implicit slope
     }
 
 

@@ -176,7 +176,7 @@ def _at_rest(W: Array, b: Array, mu: Array, given: Array) -> ConeSolution | None
         return None  # no forces hold it
     sticks = mu > 0.0
     B = changes_of_forces(W, force_columns(stuck.r, mu, np.ones(len(mu), dtype=bool), sticks))
-    held = share(stuck.r, B, mu, sticks)
+    held = share(stuck.r, B, mu, sticks, -EDGE)
     if held.margin < -EDGE * np.abs(held.forces).max():
         return None
     stuck = _judged(W, b, mu, held.forces.ravel(), given)

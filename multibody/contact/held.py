@@ -174,16 +174,17 @@ def _loaded(model: Model, held: Held, t: float, q: Array, v: Array, tau: Any) ->
     contacts = contacts_of(model)
     w: Any = contacts.workspace
     contacts.make_room(w, 3 * len(held.points))
-    j = 0
-    for i, state, angle in zip(held.points, held.states, held.angles):
-        for k in range(3 if state == "sticks" else 1):
-            w.held_row[j] = 3 * i + k
-            w.held_mu[j] = 0.0
-            if state == "slides":
-                w.held_mu[j] = contacts.friction[i]
-                w.held_known[j] = np.cos(angle), np.sin(angle)
-            j += 1
-    w.held_count[0] = j
+    if contacts.loaded.held is not held:
+        contacts.loaded.held, j = held, 0
+        for i, state, angle in zip(held.points, held.states, held.angles):
+            for k in range(3 if state == "sticks" else 1):
+                w.held_row[j] = 3 * i + k
+                w.held_mu[j] = 0.0
+                if state == "slides":
+                    w.held_mu[j] = contacts.friction[i]
+                    w.held_known[j] = np.cos(angle), np.sin(angle)
+                j += 1
+        w.held_count[0] = j
     return tree
 
 

@@ -76,7 +76,7 @@ def inside(forces: Array, mu: Array, sticks: Array) -> float:
     return float((forces[:, 0] - slope / np.where(mu > 0.0, mu, 1.0)).min(initial=np.inf))
 
 
-def share(forces: Array, B: Array, mu: Array, sticks: Array) -> Shared:
+def share(forces: Array, B: Array, mu: Array, sticks: Array, least: float = -np.inf) -> Shared:
     """Smallest forces r₀ + B z in the cones, and the margin; all points carry forces.
 
     Parameters
@@ -87,6 +87,8 @@ def share(forces: Array, B: Array, mu: Array, sticks: Array) -> Shared:
         (3n, d), from :func:`changes_of_forces`.
     mu, sticks
         Friction of each point, and whether it sticks: others have a limit for N only.
+    least
+        Margin, in parts of the largest force, below which the answer need not be exact.
     """
     size = float(np.abs(forces).max(initial=0.0))
     if not B.shape[1] or size == 0.0:
@@ -98,7 +100,7 @@ def share(forces: Array, B: Array, mu: Array, sticks: Array) -> Shared:
     if margin >= 0.0:
         return Shared(found, margin)
     cones = _Cones(smallest / size, basis, mu, sticks & (mu > 0.0))
-    z, s = cones.deepest()
+    z, s = cones.deepest(least)
     if s > NO_MARGIN:
         z = cones.smallest(z)
     return Shared(size * (smallest / size + basis @ z).reshape(-1, 3), size * s)
@@ -119,14 +121,14 @@ class _Cones:
         slope = np.where(sticks, 1.0 / np.where(mu > 0.0, mu, 1.0), 0.0)
         self.t0, self.D = r[:, 1:] * slope[:, None], blocks[:, 1:] * slope[:, None, None]
 
-    def deepest(self) -> tuple[Array, float]:
+    def deepest(self, least: float) -> tuple[Array, float]:
         """The z with the largest margin, and the margin."""
         c, t = self.c0, self.t0
         x = np.zeros(self.d + 1)
         x[-1] = float((c - np.hypot(t[:, 0], t[:, 1])).min()) - 1.0
         goal = np.zeros(self.d + 1)
         goal[-1] = -1.0
-        x = self._centred(x, lambda x: (0.0, goal, 0.0), True)
+        x = self._centred(x, lambda x: (0.0, goal, 0.0), True, least)
         return x[:-1], float(x[-1])
 
     def smallest(self, z: Array) -> Array:
@@ -134,7 +136,9 @@ class _Cones:
         x = self._centred(z, lambda x: (0.5 * float(x @ x), x, 1.0), False)
         return x
 
-    def _centred(self, x: Array, goal: Callable[..., Any], margin: bool) -> Array:
+    def _centred(
+        self, x: Array, goal: Callable[..., Any], margin: bool, least: float = -np.inf
+    ) -> Array:
         weight = FIRST
         while weight >= LAST:
             for _ in range(NEWTON_STEPS):
@@ -157,6 +161,8 @@ class _Cones:
                     length *= 0.5
                 else:
                     break
+            if margin and x[-1] + weight * (2 * self.n + 1) < least:
+                break  # the margin is at most that
             weight *= SHRINK
         return x
 

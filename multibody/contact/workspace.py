@@ -94,6 +94,12 @@ class ContactWorkspace(Workspace, begins_as=TreeWorkspace):
     }
 
 
+class _Loaded(threading.local):
+    """What the rows of the calling thread's workspace hold, see `contact.held`."""
+
+    held: Any = None
+
+
 class Contacts:
     """Elementary contacts of a model, and workspaces to compute on.
 
@@ -145,6 +151,7 @@ class Contacts:
         self.length = length_of(model)
         self.speed = speed_of(model, self.length)
         self._local = threading.local()
+        self.loaded = _Loaded()
         self._kept: list[Any] = []
 
     def _internal(self, kind: int, given: list[float], pair: tuple[int, int]) -> Array:
@@ -165,6 +172,7 @@ class Contacts:
         found = getattr(self._local, "workspace", None)
         if found is None or found.q is not tree.q:
             found = self._local.workspace = self._make(tree)
+            self.loaded.held = None
         return found
 
     def _make(self, tree: TreeWorkspace) -> ContactWorkspace:
@@ -201,6 +209,7 @@ class Contacts:
         if rows > len(w.held_row):
             for name, array in self._held(2 * rows, len(w.rows)).items():
                 w.replace(name, array)
+            self.loaded.held = None
 
     def _held(self, n: int, loops: int) -> dict[str, Array]:
         """Arrays for n rows of contacts that are held, beside those of the loops."""

@@ -15,7 +15,7 @@ import numpy as np
 from integrators.kernels import OnWorkspace
 from integrators.tracing import TracingError
 
-from ..checks import Array, exact_array
+from ..checks import Array, ArrayLike, exact_array
 from ..elements import Element, NamedElement
 from ..elements.signals import value_of
 from ..model.rules import FROM_DYNAMICS
@@ -33,6 +33,7 @@ __all__ = [
     "JointNow",
     "PointNow",
     "acting",
+    "element_forces",
     "element_outputs",
     "look",
     "own_rates",
@@ -442,6 +443,37 @@ def element_outputs(model: Model, t: float, q: Array, v: Array) -> dict[str, dic
         name: {key: float(np.asarray(value).reshape(())) for key, value in part.outputs.items()}
         for name, part in acted.parts.items()
     }
+
+
+def element_forces(
+    model: Model, q: ArrayLike, v: ArrayLike, *, t: float = 0.0
+) -> tuple[Array, Array]:
+    """Joint forces and external forces of a model's elements at a state.
+
+    Functions of a state and of forces (`FD`, `ID`, `joint_reactions`, …) take forces as they are
+    given; elements, which may have states and inputs of their own, are given to them by this.
+
+    Returns
+    -------
+    tau : (nv,)
+        Forces in joints of the tree.
+    f_ext : (N, 6)
+        Wrenches on the bodies, in base coordinates.
+
+    Examples
+    --------
+    >>> from multibody import FD, FD_x, ID, mechanisms
+    >>> model = mechanisms.quarter_car()
+    >>> q, v = [0.01, 0.02], [0.3, 0.1]
+    >>> tau, f_ext = element_forces(model, q, v)
+    >>> a = FD(model, q, v, tau, f_ext)
+    >>> bool(np.allclose(a, FD_x(model, [*q, *v])[2:]))
+    True
+    >>> bool(np.allclose(ID(model, q, v, a, f_ext) - tau, 0.0))  # nothing else pushes
+    True
+    """
+    acted = acting(model, t, model.check("q", q, unit=False), model.check("v", v))
+    return acted.joint_forces(), acted.wrenches()
 
 
 def check_elements(model: Model) -> None:

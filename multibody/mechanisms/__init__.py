@@ -33,13 +33,13 @@ from .contacts import (
 from .governor import governor
 from .linkages import five_bar, four_bar, n_four_bar, slider_crank
 from .machines import (
-    held_stewart_platform,
     light_cart_pole,
     rubbing_slider_crank,
     servo_arm,
     seven_link_biped,
+    stewart_platform,
 )
-from .parallel import delta_robot, stewart_platform
+from .parallel import delta_robot, falling_stewart_platform
 from .pendulums import cart_pole, double_pendulum, n_pendulum, pendulum, spherical_pendulum
 from .registry import Entry, entries, entry, get, names, register
 from .robots import PUMA560, PUMA560_POSES, lightweight_arm, puma560, serial_arm
@@ -69,6 +69,7 @@ __all__ = [
     "dropped_rod",
     "entries",
     "entry",
+    "falling_stewart_platform",
     "five_bar",
     "four_bar",
     "free_body",
@@ -76,7 +77,6 @@ __all__ = [
     "governor",
     "half_car",
     "heavy_top",
-    "held_stewart_platform",
     "ladder",
     "light_cart_pole",
     "lightweight_arm",

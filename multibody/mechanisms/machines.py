@@ -13,16 +13,16 @@ from ..model import Model
 from ..model.builder import ModelBuilder
 from ..model.shapes import rod
 from .linkages import slider_crank
-from .parallel import stewart_platform, stewart_position
+from .parallel import falling_stewart_platform, stewart_position
 from .pendulums import cart_pole
 from .registry import entry, register
 
 __all__ = [
-    "held_stewart_platform",
     "light_cart_pole",
     "rubbing_slider_crank",
     "servo_arm",
     "seven_link_biped",
+    "stewart_platform",
 ]
 
 #: Joints of the biped, from the left ankle to the right one, and how far each turns if both knees
@@ -117,13 +117,26 @@ def rubbing_slider_crank(
     t_end=2.0,
     source="at rest each leg carries what joint_reactions says without motion",
 )
-def held_stewart_platform(
-    kp: float = 2e4, ki: float = 2e4, kd: float = 1e3, lift: float = 0.05
+def stewart_platform(
+    base_radius: float = 1.0,
+    platform_radius: float = 0.5,
+    platform_mass: float = 20.0,
+    leg_mass: float = 2.0,
+    spread: float = 0.25,
+    kp: float = 2e4,
+    ki: float = 2e4,
+    kd: float = 1e3,
+    lift: float = 0.05,
+    gravity: float = 9.81,
 ) -> Model:
-    """Stewart platform whose legs are held, and then lifted, by controllers.
+    """Stewart (Gough) platform whose six legs are held, and then lengthened, by controllers.
+
+    The mechanism is that of ``falling_stewart_platform``, which nothing holds.
 
     Parameters
     ----------
+    base_radius, platform_radius, platform_mass, leg_mass, spread, gravity
+        As there.
     kp, ki, kd
         Gains of each leg, in N/m, N/(m s) and N s/m.
     lift
@@ -131,10 +144,12 @@ def held_stewart_platform(
 
     Examples
     --------
-    >>> len(held_stewart_platform().elements)
+    >>> len(stewart_platform().elements)
     6
     """
-    model = stewart_platform()
+    model = falling_stewart_platform(
+        base_radius, platform_radius, platform_mass, leg_mass, spread, gravity
+    )
     q = stewart_position(model)
     elements = []
     for body, place in zip(model.bodies, model.q_index):
@@ -142,7 +157,7 @@ def held_stewart_platform(
             length = float(q[place][0])
             target = Table([0.5, 1.0], [length, length + lift])
             elements.append(NamedElement(f"{body.name} servo", PID(body.name, target, kp, ki, kd)))
-    return replace(model, elements=tuple(elements), name="held Stewart platform")
+    return replace(model, elements=tuple(elements), name="Stewart platform")
 
 
 @register(

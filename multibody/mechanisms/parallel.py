@@ -14,7 +14,7 @@ from ..model.shapes import cylinder
 from .linkages import lengths_of
 from .registry import register
 
-__all__ = ["delta_robot", "stewart_platform"]
+__all__ = ["delta_robot", "falling_stewart_platform"]
 
 
 def _universal_angles(direction: Array) -> tuple[float, float]:
@@ -45,7 +45,7 @@ def stewart_position(model: Model, height: float = 1.0) -> Array:
     t_end=0.5,
     source="six degrees of freedom; free fall of the platform against the legs' inertia; energy",
 )
-def stewart_platform(
+def falling_stewart_platform(
     base_radius: float = 1.0,
     platform_radius: float = 0.5,
     platform_mass: float = 20.0,
@@ -53,11 +53,12 @@ def stewart_platform(
     spread: float = 0.25,
     gravity: float = 9.81,
 ) -> Model:
-    """Stewart (Gough) platform: six legs of variable length, six degrees of freedom.
+    """Stewart (Gough) platform that nothing holds: six legs of variable length, six freedoms.
 
     The platform floats (a `Free` joint). Each leg stands on a universal joint and has an upper
     part that slides in the lower one; ball joints between the upper parts and the platform close
-    six loops. The sliding joints are the ones to actuate: ``leg1_upper`` … ``leg6_upper``.
+    six loops. The sliding joints are the ones to actuate, ``leg1_upper`` … ``leg6_upper``, as the
+    servos of ``stewart_platform`` do.
 
     Parameters
     ----------
@@ -73,12 +74,14 @@ def stewart_platform(
     Examples
     --------
     >>> from multibody import mobility
-    >>> model = stewart_platform()
+    >>> model = falling_stewart_platform()
     >>> print(mobility(model, stewart_position(model)))
     mobility 6 = 24 freedoms of the tree − 18 independent of 18 constraints
     """
-    R, r = lengths_of("stewart_platform", base_radius=base_radius, platform_radius=platform_radius)
-    build = ModelBuilder(gravity=(0.0, 0.0, -gravity), name="Stewart platform")
+    R, r = lengths_of(
+        "falling_stewart_platform", base_radius=base_radius, platform_radius=platform_radius
+    )
+    build = ModelBuilder(gravity=(0.0, 0.0, -gravity), name="falling Stewart platform")
     build.add_body("platform", 0, Free(), inertia=cylinder(r, 0.1 * r, mass=platform_mass))
     half = 0.4 * R  # half the length of a leg's parts
     lower = cylinder(0.03 * R, 2 * half, mass=leg_mass, com=(0.0, 0.0, half))

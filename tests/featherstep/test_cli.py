@@ -427,6 +427,24 @@ def test_converge_prints_orders(capsys):
     assert "0.0125" in out
 
 
+def test_converge_shows_the_order_through_impacts(capsys):
+    """Event-driven runs keep the order of the method; time stepping has order one."""
+    line = "converge newtons_cradle --methods RK4 --t-end 1.2 --intervals 40,80,160,320"
+    code, out, _ = featherstep(capsys, line)
+    assert code == 0, out
+    assert "as expected" in out
+    row = next(line for line in out.splitlines() if line.startswith("RK4"))
+    assert float(row.split()[2]) == pytest.approx(4.0, abs=0.1)
+    line = "converge bouncing_ball --methods MoreauJean --t-end 3 --intervals"
+    code, out, _ = featherstep(capsys, f"{line} 100,200,400,800,1600,3200")
+    assert code == 0, out
+    row = next(line for line in out.splitlines() if line.startswith("MoreauJean"))
+    assert float(row.split()[2]) == pytest.approx(1.0, abs=0.4), out
+    code, _, err = featherstep(capsys, "converge double_pendulum --methods MoreauJean")
+    assert code == 2
+    assert "models with contacts" in err
+
+
 def test_converge_names_the_cause_and_fails(capsys):
     code, out, _ = featherstep(
         capsys,

@@ -11,6 +11,7 @@ from ...tableau import MAX_ORDER, OrderCondition, Tableau
 from ...tableau.tableau import _short, _sum
 from ...tableau.trees import rooted_trees
 from ..exact.polynomial import power
+from .additive import additive_report
 from .algebraic import algebraic_stability, an_stability
 from .amplification import StabilityFunction, stability_function
 from .geometric import quadratic_invariants, symmetry, symplecticity
@@ -28,7 +29,7 @@ from .stability import (
     stiff_accuracy,
     strong_a_stability,
 )
-from .verdict import Measure, Verdict, as_halves, as_rosenbrock, as_tableau
+from .verdict import Measure, Verdict, as_additive, as_halves, as_rosenbrock, as_tableau
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -168,7 +169,8 @@ def report(method: Any) -> Any:
     -------
     Report
         ``print`` shows a page of text, ``.figure()`` draws it. For a Rosenbrock method it is a
-        :class:`RosenbrockReport`, for one of y = (q, v) a :class:`PartitionedReport`.
+        :class:`RosenbrockReport`, for one of y = (q, v) a :class:`PartitionedReport`, for an
+        additive method an :class:`AdditiveReport`.
 
     Examples
     --------
@@ -178,6 +180,8 @@ def report(method: Any) -> Any:
     >>> print(page.title)
     RadauIIA2: fully implicit, 2 stages, order 3
     """
+    if as_additive(method) is not None:
+        return additive_report(method)
     if as_halves(method) is not None:
         return partitioned_report(method)
     if as_rosenbrock(method) is not None:

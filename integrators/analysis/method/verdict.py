@@ -15,11 +15,20 @@ from ...methods.multistep import Multistep
 from ...methods.multistep.names import find_multistep
 from ...methods.user.plain_function import is_step_function, tableau_of
 from ...tableau import Tableau
+from ...tableau.additive import Additive
 from ...tableau.exact import Number
 from ...tableau.partitioned import Nystrom, Partitioned, Splitting
 from ...tableau.rosenbrock import Rosenbrock
 
-__all__ = ["Measure", "Verdict", "as_halves", "as_linear", "as_rosenbrock", "as_tableau"]
+__all__ = [
+    "Measure",
+    "Verdict",
+    "as_additive",
+    "as_halves",
+    "as_linear",
+    "as_rosenbrock",
+    "as_tableau",
+]
 
 
 @dataclass(frozen=True)
@@ -123,6 +132,13 @@ def as_rosenbrock(method: Any) -> Rosenbrock | None:
     return method if isinstance(method, Rosenbrock) else None
 
 
+def as_additive(method: Any) -> Additive | None:
+    """Return the additive method that a name, or the method itself, stands for; else None."""
+    if isinstance(method, str) and (scheme := further.find(method)) is not None:
+        method = scheme.method
+    return method if isinstance(method, Additive) else None
+
+
 def as_halves(method: Any) -> Splitting | Nystrom | Partitioned | None:
     """Return the method for y = (q, v) that a name, or the method itself, stands for; else None."""
     if isinstance(method, str) and (scheme := further.find(method)) is not None:
@@ -162,6 +178,12 @@ def as_tableau(method: Any) -> Tableau:
             f"{getattr(method, 'name', method) or 'this'} is a multistep method and has no Butcher "
             "tableau and no R(z); analysis.multistep_report, a_alpha, root_locus and "
             "plot.stability_region examine it"
+        )
+    if as_additive(method) is not None:
+        raise TypeError(
+            f"{getattr(method, 'name', method) or 'this'} is an additive method of two tableaux; "
+            "analysis.report examines both and their coupling, and the halves (method.explicit, "
+            "method.implicit) can be looked at alone"
         )
     if as_halves(method) is not None:
         raise TypeError(

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from ...methods.precise import DIGITS
 from ...notebook_html import with_remarks
 from ...problem import IVP
 from ..error.measure import ErrorMeasure
 from .convergence_runs import Curve, StudyRuns
-from .many_digits import DIGITS
 from .reference import Reference, as_problem
 from .runs import Report, declared_order, resolve
 from .slopes import FEWEST, GAP

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...methods.precise import DIGITS, NotAvailable
 from ...problem import IVP
 from ...tableau import Tableau
 from ..error.measure import ErrorMeasure
 from .diagnosis import Case, Finding, diagnose, diagnose_coefficients
 from .finer_runs import RATIO, SMALLEST, FinerRuns
-from .many_digits import DIGITS, NotAvailable
 from .obstacles import explain, explain_higher
 from .reference import Reference, error_growth, find_reference
 from .runs import Report, Row, attempt

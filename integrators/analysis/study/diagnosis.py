@@ -21,13 +21,13 @@ from scipy.linalg import eigvals
 from ... import catalogue
 from ...methods.multistep import Multistep
 from ...methods.multistep.engine import starter_of
+from ...methods.precise import BRANCHES
 from ...problem import IVP
 from ...tableau import Tableau
 from ..method.multistep import zero_stability
 from ..method.probes import HIGHEST, MeasuredWeight, damping, measured_weights
 from ..method.stability import stability_interval
 from ..problem.fields import Field
-from .many_digits import BRANCHES
 from .reference import SPREAD, TIGHT_RTOL, Reference, known_stiff, solved_tightly
 from .runs import Row
 from .slopes import OrderEstimate, estimate_order

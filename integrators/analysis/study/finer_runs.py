@@ -1,7 +1,7 @@
 """The rest of a convergence study below the round-off of doubles.
 
 Where doubles leave too few points for an order, :class:`FinerRuns` goes on with the same method at
-shorter steps and forty digits (:mod:`many_digits`), against a reference of the same arithmetic.
+shorter steps and forty digits (``methods.precise``), against a reference of the same arithmetic.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...methods.precise import ManyDigits, NotAvailable
 from ...methods.taylor import Taylor
 from ...problem import IVP
 from ...tableau import Tableau
 from ..error.measure import ErrorMeasure
-from .many_digits import ManyDigits, NotAvailable
 from .reference import Reference
 from .runs import Program, Row, attempt
 
@@ -41,14 +41,17 @@ class FinerRuns:
     Raises
     ------
     NotAvailable
-        Where that cannot be done; see :mod:`many_digits`.
+        Where that cannot be done; see ``methods.precise``.
     """
 
     def __init__(self, problem: IVP, measure: ErrorMeasure, known: Reference) -> None:
         if measure.observable is not None and not measure.name[1:].isdigit():
             raise NotAvailable("functions of the state are evaluated with doubles only")
         self._problem, self._measure = problem, measure
+        if problem.events:
+            raise NotAvailable("events are located with doubles only")
         self._digits = ManyDigits(problem)
+        self._digits.check_for_study()
         self._grids: dict[int, NDArray[Any]] = {}
         end = self._digits.along(np.array([self._digits.t_span[1]], dtype=object))
         apart = known.error(end[:, 0].astype(float))

@@ -38,6 +38,8 @@ def at_the_start(
             start.leave(k, event)
         elif isinstance(event, Transition) and event.at_entry and event.direction:
             start.guard(k)
+        elif isinstance(event, Transition) and not event.near_at_entry(t, y):
+            continue
         elif event.reset is not None or isinstance(event, Transition | Resumed):
             start.on_surface(k, event)
     if not start.due:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,22 @@ from ...contact.held import Held
 if TYPE_CHECKING:
     from .watching import Watch
 
-__all__ = ["ContactMode"]
+__all__ = ["ContactMode", "Ending"]
+
+
+@dataclass(frozen=True)
+class Ending(Transition):
+    """What ends a mode of contact; `gap` says of which point a gap is watched, −1 for none.
+
+    Gaps that are open, and all else, which has room where the mode is entered, do not vanish there.
+    """
+
+    gap: int = -1
+    watch: Any = None
+
+    def near_at_entry(self, t: float, y: Any) -> bool:
+        """Whether a gap is closed."""
+        return self.gap >= 0 and bool(self.watch.now.closed[self.gap])
 
 
 class ContactMode(Mode):

@@ -144,7 +144,10 @@ class ContactModes:
     def _transitions(self, held: Held) -> list[Transition]:
         from integrators import Transition
 
-        names, found = self.contacts.names, []
+        from .mode import Ending
+
+        names = self.contacts.names
+        found: list[Transition] = []
         if held.until is not None:
             end = held.until
             found.append(
@@ -158,12 +161,14 @@ class ContactModes:
 
         def add(function: Callable[..., float], what: str, point: int, hint: str) -> None:
             found.append(
-                Transition(
+                Ending(
                     function,
                     -1,
                     jump=lambda t, y, p=(): self.enter(t, y, p, held, point, hint),
                     at_entry=False,
                     name=f"{names[point]} {what}",
+                    gap=point if hint == "touch" else -1,
+                    watch=self.watch,
                 )
             )
 

@@ -50,6 +50,7 @@ class _Now(threading.local):
     motion: tuple[Any, Any] = (None, None)
     shared: tuple[Any, Any] = (None, None)
     gaps: tuple[Any, Any] = (None, None)
+    closed: Array = np.zeros(0, dtype=bool)
     gap_room: Array = np.zeros(0)
     force_room: Array = np.zeros(0)
     cone_room: Array = np.zeros(0)
@@ -79,6 +80,7 @@ class Watch:
         nq, contacts, now = self.model.nq, self.contacts, self.now
         gap, rate = gaps_at(self.model, y[:nq], y[nq:], t)
         near, none = CLOSED_GAP * contacts.length, CLOSED_SPEED * contacts.speed
+        now.closed = gap <= near
         now.gap_room = np.where(gap <= 0.0, -gap, 0.0)
         now.gap_room += np.where((gap <= near) & (rate <= none), TOUCH * contacts.length, 0.0)
         now.gap_room[list(held.touching)] += near

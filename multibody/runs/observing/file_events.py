@@ -44,7 +44,7 @@ def file_events(
     >>> model = mechanisms.pendulum()
     >>> low = ModelEvent("low", "bob", terminal=True)
     >>> run = simulate(model, [0.5], T=5.0, events=file_events(model, [low]))
-    >>> f"{run.t[-1]:.3f}"  # a quarter of a swing
+    >>> f"{run.t_events[0][0]:.3f}"  # a quarter of a swing
     '0.509'
     """
     known = load_events(given) if isinstance(given, str | PathLike) else given

@@ -128,3 +128,34 @@ def test_runs_that_stall_at_a_jump_say_what_helps():
     smooth = solve(traced(lambda t, y: [y[0] ** 2], n=1), (0, 2), [1.0])
     assert not smooth.success
     assert "kinks" not in smooth.message
+
+
+@pytest.mark.parametrize("power", [0, 3])
+@pytest.mark.parametrize("options", [{"method": "DOP853"}, {"method": "RK4", "step": 0.05}])
+def test_a_motion_held_from_both_sides_in_its_acceleration_stays(power, options):
+    """y″ = t³ (2 or −1): ġ = y' is the same on both sides, which differ in g̈ first.
+
+    With DOP853 it chattered through thousands of transitions, DOPRI5 passed through the surface.
+    """
+
+    def f(t, y):
+        return [y[1], t**power * where(y[0] < 0, 2.0, -1.0)]
+
+    solution = solve(traced(f, n=2), (0.0, 1.0), [0.0, 0.0], kinks="locate", **options)
+    assert solution.success, solution.message
+    assert [stay.mode for stay in solution.modes] == ["sliding"]
+    np.testing.assert_array_equal(solution.y, 0.0)
+
+
+def test_what_is_held_in_its_acceleration_leaves_when_one_side_lets_go():
+    """y″ = t − ½ above, 2 below: it leaves at t = ½, as (t − ½)³/6."""
+
+    def f(t, y):
+        return [y[1], where(y[0] < 0, 2.0, t - 0.5)]
+
+    solution = solve(
+        traced(f, n=2), (0.0, 1.5), [0.0, 0.0], kinks="locate", method="DOP853", rtol=1e-10
+    )
+    assert [stay.mode for stay in solution.modes] == ["sliding", "plus"]
+    assert solution.modes[1].start == pytest.approx(0.5, abs=1e-9)
+    np.testing.assert_allclose(solution.y[:, -1], [1.0 / 6.0, 0.5], rtol=1e-8)

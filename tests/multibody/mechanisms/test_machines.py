@@ -157,7 +157,7 @@ def test_servo_arm_comes_to_rest_with_the_torques_of_gravity():
 
 
 def test_held_platform_is_lifted_and_held():
-    entry = mechanisms.entry("held_stewart_platform")
+    entry = mechanisms.entry("stewart_platform")
     model = entry.model()
     run = solve(mb.as_ivp(model, *entry.start(model), (0, 2)), rtol=1e-7)
     height = mb.positions(model, run, "platform")[2]
@@ -209,7 +209,7 @@ def test_friction_takes_the_energy_that_is_lost():
 
 
 def test_elements_in_files_come_back_bit_for_bit():
-    names = "servo_arm rubbing_slider_crank held_stewart_platform bicycle quarter_car half_car"
+    names = "servo_arm rubbing_slider_crank stewart_platform bicycle quarter_car half_car"
     for name in names.split():
         model = mechanisms.get(name)
         for format in ("toml", "json"):

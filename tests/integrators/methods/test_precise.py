@@ -1,0 +1,142 @@
+"""Runs with many digits against closed forms, mpmath, and runs with doubles."""
+
+import pickle
+from decimal import Decimal
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+
+from integrators import Status, catalogue, problems, solve, traced
+from integrators.methods.precise.decimals import DECIMALS, with_digits
+
+
+def swing(t, y):
+    return [y[1], -np.sin(y[0])]
+
+
+def difference(x, y):
+    return abs(float(Decimal(str(x)) - Decimal(str(y))))
+
+
+def test_thirty_digits_by_one_keyword():
+    """The pendulum from rest: sin(θ/2) = k cd(t)."""
+    run = solve(swing, (0, 5), ["1.5", 0], precision=34, t_eval=[1, 2.5, 5])
+    assert run.success
+    with mpmath.workdps(50):
+        k = mpmath.sin(mpmath.mpf("0.75"))
+        for t, angle in zip(run.t, run.y[0]):
+            exact = 2 * mpmath.asin(k * mpmath.ellipfun("cd", mpmath.mpf(t), m=k * k))
+            assert difference(angle, exact) < 1e-29
+
+
+@pytest.mark.parametrize("name", ["DOP853", "Verner98", "Gauss6", "RadauIIA5", "SDIRK4"])
+def test_any_tableau(name):
+    rtol = 1e-12 if name == "SDIRK4" else 1e-18
+    reference = solve(swing, (0, 1), ["1.5", 0], precision=34)
+    run = solve(swing, (0, 1), ["1.5", 0], method=name, precision=25, rtol=rtol, atol=rtol)
+    assert run.success
+    assert difference(run.y[0, -1], reference.y[0, -1]) < 100 * rtol
+    back = solve(swing, (1, 0), run.y[:, -1], method=name, precision=25, rtol=rtol, atol=rtol)
+    assert difference(back.y[0, -1], "1.5") < 100 * rtol
+
+
+@pytest.mark.parametrize("name", ["RK4", "Gauss3", "TRBDF2", "Taylor"])
+def test_fixed_steps_are_those_of_doubles(name):
+    options = dict(method=name, step=0.1)
+    run = solve(swing, (0, 1), [1.5, 0], **options, precision=20)
+    twin = solve(swing, (0, 1), [1.5, 0], **options)
+    assert run.nsteps == twin.nsteps == 10
+    np.testing.assert_allclose(run.y.astype(float), twin.y, atol=1e-14)
+
+
+def test_orders_show_down_to_the_last_digit():
+    exact = solve(swing, (0, 1), [1.5, 0], precision=45).y[0, -1]
+    for name in ("DOP853", "Gauss4"):
+        errors = []
+        for step in ("1/60", "1/120"):
+            run = solve(swing, (0, 1), [1.5, 0], method=name, step=step, precision=45)
+            errors.append(difference(run.y[0, -1], exact))
+        order = catalogue.get(name).order
+        assert np.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.15)
+
+
+def test_stiff_problems_by_implicit_methods():
+    def stiff(t, y):
+        return -1000 * (y - np.cos(t))
+
+    run = solve(stiff, (0, 1), [0], method="RadauIIA7", precision=20, rtol=1e-14, atol=1e-14)
+    assert run.success
+    with mpmath.workdps(30):
+        lam, t = mpmath.mpf(1000), mpmath.mpf(1)
+        particular = lam * (lam * mpmath.cos(t) + mpmath.sin(t)) / (lam**2 + 1)
+        exact = particular - lam**2 / (lam**2 + 1) * mpmath.exp(-lam * t)
+    assert difference(run.y[0, -1], exact) < 1e-12
+
+
+def test_numbers_that_doubles_do_not_hold():
+    third = solve(lambda t, y: 0 * y, (0, 1), [Fraction(1, 3)], precision=30).y[0, -1]
+    assert abs(third - Decimal(1) / 3) < Decimal("1e-27")
+    grown = solve(lambda t, y: y, (0, "0.1"), ["1"], precision=30).y[0, -1]
+    assert abs(grown - Decimal("0.1").exp()) < Decimal("1e-25")
+    long = np.array([1, 0], dtype=np.longdouble) / np.longdouble(3)
+    if np.finfo(np.longdouble).eps < np.finfo(float).eps:
+        kept = solve(lambda t, y: 0 * y, (0, 1), long, precision=25).y[0, 0]
+        assert abs(kept - Decimal(1) / 3) < Decimal("1e-19")
+        with pytest.raises(TypeError, match="precision=20"):
+            solve(lambda t, y: 0 * y, (0, 1), long)
+    number = mpmath.mpf(1) / 8
+    assert solve(lambda t, y: 0 * y, (0, 1), [number], precision=25).y[0, 0] == Decimal("0.125")
+
+
+def test_branches_parameters_and_problems():
+    fall = solve(lambda t, y: -np.abs(y), (0, 1), [1.0], method="DOP853", precision=20, rtol=1e-12)
+    assert difference(fall.y[0, -1], Decimal(-1).exp()) < 1e-11
+    with pytest.raises(ValueError, match=r"branches \(abs\)"):
+        solve(lambda t, y: -np.abs(y), (0, 1), [1.0], precision=20)
+    run = solve(traced(lambda t, y, p: p[0] * y), (0, 1), [1], params=[0.5], precision=30)
+    assert difference(run.y[0, -1], Decimal("0.5").exp()) < 1e-26
+    problem = problems.get("arenstorf")
+    orbit = solve(problem, precision=20, rtol=1e-14, atol=1e-14)
+    assert np.abs(orbit.y[:, -1].astype(float) - problem.y0).max() < 1e-9
+    assert pickle.loads(pickle.dumps(run.y))[0, -1] == run.y[0, -1]
+
+
+def test_what_cannot_be_is_said(tmp_path):
+    for options, words in (
+        ({"precision": 10}, "from 17 to 50"),
+        ({"precision": 34, "events": [lambda t, y: y[0]]}, "take no events"),
+        ({"precision": 34, "mass": np.eye(1)}, "take no mass"),
+        ({"precision": 34, "dense_output": True}, "take no dense_output"),
+        ({"precision": 34, "method": "BDF"}, "for tableaux and Taylor methods"),
+        ({"precision": 20, "rtol": 1e-25}, "down to rtol = 1e-16"),
+        ({"precision": 20, "t_eval": [2.0]}, "t_eval must lie within"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            solve(lambda t, y: -y, (0, 1), [1.0], **options)
+    with pytest.raises(ValueError, match="cannot be traced"):
+        solve(lambda t, y: [float(y[0])], (0, 1), [1.0], precision=20)
+    run = solve(lambda t, y: -y, (0, 1), [1.0], precision=20)
+    with pytest.raises(ValueError, match="Python objects"):
+        run.save(tmp_path / "a")
+    pole = solve(lambda t, y: y**2, (0, 2), [1], precision=20, max_steps=300)
+    assert not pole.success
+    assert pole.t[-1] <= 1
+    few = solve(swing, (0, 50), [1.5, 0], method="DOP853", precision=20, max_steps=5)
+    assert few.status == Status.TOO_MANY_STEPS
+
+
+def test_elementary_functions():
+    rng = np.random.default_rng(3)
+    names = "sin cos tan asin acos atan sinh cosh tanh asinh atanh exp expm1 log1p"
+    with with_digits(46), mpmath.workdps(70):
+        for name in names.split():
+            for x in [*rng.uniform(-0.99, 0.99, 4), 1e-20, -3e-7]:
+                exact = getattr(mpmath, name)(mpmath.mpf(float(x)))
+                found = mpmath.mpf(str(DECIMALS[name](Decimal(float(x)))))
+                assert abs(found / exact - 1) < 1e-43, (name, x)
+        for y, x in [(1, 2), (1, -2), (-1, -2), (0, -1), (1, 0), (-5, 0)]:
+            exact = mpmath.atan2(y, x)
+            assert abs(mpmath.mpf(str(DECIMALS["atan2"](Decimal(y), Decimal(x)))) - exact) < 1e-43
+        assert abs(mpmath.mpf(str(DECIMALS["acosh"](Decimal(3)))) - mpmath.acosh(3)) < 1e-43
