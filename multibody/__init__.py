@@ -156,7 +156,7 @@ if TYPE_CHECKING:
     from .algebra import se2, subspaces
     from .dynamics import factor
     from .dynamics.book import handles, oracles
-    from .pictures import animate, plot
+    from .pictures import animate, plot, sliders
 
 __all__ = [
     "FD",
@@ -411,6 +411,7 @@ __all__ = [
     "separate",
     "simplify",
     "simulate",
+    "sliders",
     "solve_lcp",
     "spatial",
     "sphere",
@@ -433,6 +434,7 @@ _MODULES = {
     "mechanisms": "mechanisms",
     "oracles": "dynamics.book.oracles",
     "plot": "pictures.plot",
+    "sliders": "pictures.sliders",
     "se2": "algebra.se2",
     "subspaces": "algebra.subspaces",
 }

@@ -86,7 +86,7 @@ def test_all_mechanisms_are_in_the_tables():
 
 
 def test_pictures_are_small():
-    for picture in (ROOT / "docs" / "pictures").glob("*.png"):
+    for picture in (ROOT / "docs" / "pictures").glob("*.[pg][ni][gf]"):
         assert picture.stat().st_size < PICTURE_BYTES, picture
 
 

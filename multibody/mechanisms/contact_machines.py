@@ -105,7 +105,7 @@ def compass_walker(slope: float = 0.0525, stones: int = 12, hip: float = 10.0) -
 
     Stiff legs scuff the ground half way through a step. So there are stepping stones in place of a
     floor, in two rows, one for each foot, as experiments have them; their distance is a step of the
-    limit cycle [goswami1998]_.
+    limit cycle :cite:`goswami1998`.
 
     Parameters
     ----------

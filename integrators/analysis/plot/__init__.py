@@ -34,6 +34,10 @@ _WHERE: dict[str, str] = {
     "phase_portrait": "solution",
     "plot_error": "solution",
     "slope_field": "solution",
+    # sliders for notebooks
+    "slider_panel": "sliders",
+    "stability_slider": "sliders",
+    "step_slider": "sliders",
     # the studies
     "convergence": "study",
     "drift": "constraints",

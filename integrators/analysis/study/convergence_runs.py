@@ -17,7 +17,7 @@ from ...methods.precise import DIGITS, NotAvailable
 from ...problem import IVP
 from ...tableau import Tableau
 from ..error.measure import ErrorMeasure
-from .diagnosis import Case, Finding, diagnose
+from .diagnosis import Case, Finding, diagnose, diagnose_coefficients
 from .finer_runs import RATIO, SMALLEST, FinerRuns
 from .obstacles import explain, explain_higher
 from .reference import Reference, error_growth, find_reference
@@ -200,7 +200,7 @@ class StudyRuns:
 
     def _findings(self, curve: Curve, method: Any) -> tuple[Finding, ...]:
         """Look for what is in the way of an order, or for what is wrong with it."""
-        if curve.verdict in ("as expected", "order found"):
+        if curve.verdict == "as expected":
             return ()
         self.tell(f"{curve.method}: looking for the cause")
         ends = tuple(self.ends.get((curve.method, h)) for h in curve.steps)
@@ -208,6 +208,8 @@ class StudyRuns:
             self.problem, method, curve.expected or 1, curve.estimate, curve.rows, ends,
             self.reference,
         )  # fmt: skip
+        if curve.verdict == "order found":  # nothing is missed, but coefficients may look wrong
+            return diagnose_coefficients(case)
         if curve.verdict == "higher":
             found = explain_higher(case)
         else:

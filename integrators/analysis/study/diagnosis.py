@@ -10,7 +10,7 @@ evidence, so that it can be doubted.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -32,7 +32,7 @@ from .reference import SPREAD, TIGHT_RTOL, Reference, known_stiff, solved_tightl
 from .runs import Row
 from .slopes import OrderEstimate, estimate_order
 
-__all__ = ["Case", "Finding", "diagnose"]
+__all__ = ["Case", "Finding", "diagnose", "diagnose_coefficients"]
 
 Array = NDArray[np.float64]
 
@@ -120,6 +120,31 @@ def diagnose(case: Case) -> tuple[Finding, ...]:
             "try shorter steps, and another problem",
         ),
     )
+
+
+def diagnose_coefficients(case: Case) -> tuple[Finding, ...]:
+    """Look at the coefficients alone, where no order was expected: is it nearly a known scheme?
+
+    Examples
+    --------
+    >>> from integrators.analysis import convergence
+    >>> def mine(f, t, y, h):
+    ...     k1 = f(t, y)
+    ...     k2 = f(t + h / 2, y + h / 2 * k1)
+    ...     k3 = f(t + h / 2, y + h / 3 * k2)
+    ...     k4 = f(t + h, y + h * k3)
+    ...     return y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+    >>> curve, = convergence("minus_2ty2", mine).curves
+    >>> print(curve.estimate, curve.findings[0].evidence)
+    1.00 ± 0.04 RK4 of the catalogue, of order 4, differs only in this: a32 is 1/2 there, 1/3 here
+    """
+    read = (
+        case.method if isinstance(case.method, Tableau) else getattr(case.method, "tableau", None)
+    )
+    if not isinstance(read, Tableau):
+        return ()
+    found = (question(replace(case, method=read)) for question in (_misprint, _row_sums))
+    return tuple(finding for finding in found if finding is not None)
 
 
 # -------------------------------------------------------------------- is it the method?

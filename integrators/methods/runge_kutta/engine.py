@@ -326,7 +326,7 @@ class ImplicitEngine(Engine):
     def _explicit_part(self) -> bool:
         if self.state.coupling == at.COUPLING_DIAGONAL:
             return bool(np.any(self.block_of < 0))
-        return bool(np.any(np.abs(self.real_shift) < 1e-12))
+        return has_explicit_stage(self.tableau)
 
     # ------------------------------------------------------------ error estimate
 
