@@ -18,7 +18,7 @@ from .errors import IntegrationInterrupted, check_choice, pass_on
 from .hybrid import Hybrid
 from .manifold import Manifold
 from .methods.linear import check_linear, linear_choice
-from .methods.names import bound, chosen_method, method_name
+from .methods.names import bound, check_with_sensitivities, chosen_method, method_name
 from .options import (
     SMALLEST_RTOL,
     check_rejects,
@@ -288,6 +288,7 @@ def solve(
         solution.judge(asked, global_error(solution, again, asked) if looked else None)
         return _delivered(solution, False, throw, on_interrupt)
     if sensitivities is not None:
+        check_with_sensitivities(chosen_method(method))
         task = with_sensitivities(ivp, sensitivities)
         for_all = settings(
             atol=task.tolerances(atol),
