@@ -14,7 +14,8 @@ from integrators import Solution, Status, solve, solve_many
 from multibody.dynamics.acting import acting
 
 G = 9.81
-#: Of forty draws that were checked so, six that have everything among them and take a second each.
+#: Of the draws 0 to 20, all of which were checked so, six that have everything among them and
+#: take a second each.
 SEEDS = (2, 3, 8, 14, 16, 18)
 OPTIONS = {"method": "DOP853", "rtol": 1e-9, "atol": 1e-11, "dense_output": True}
 
@@ -70,7 +71,7 @@ def drawn(seed):
     if "element" in more:
         has.add("element")
         which = int(rng.integers(4))
-        has.add(("motor", "PID", "joint spring", "bristles")[which])
+        has.add(("motor", "PID", "joint spring", "follower")[which])
         made = (
             lambda: mb.DCMotor("arm", 6.0, 1.2, 0.05, 0.3),
             lambda: mb.PID("arm", 0.2, kp=4.0, ki=3.0, kd=0.5),
