@@ -23,7 +23,10 @@ from integrators.problems import detest
 
 OURS = {
     "nonstiff": ["auto", "Adams", "DOP853", "DOPRI5", "Tsit5", "BS45", "Verner65", "Verner98"],
-    "stiff": ["auto", "BDF", "NDF", "RADAU5", "RadauVariable", "Kvaerno5", "SDIRK4", "TRBDF2"],
+    "stiff": [
+        *("auto", "BDF", "NDF", "RADAU5", "RadauVariable", "Kvaerno5", "SDIRK4", "TRBDF2"),
+        *("ROS3P", "ROS34PW2", "Rodas4", "Rodas4P", "Rodas5P"),
+    ],
 }
 OTHERS = {
     "nonstiff": ["scipy:RK45", "scipy:DOP853", "scipy:LSODA", "sundae:Adams", "assimulo:CVode"],

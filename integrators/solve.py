@@ -8,6 +8,7 @@ with the exception.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from .errors import IntegrationInterrupted, check_choice, pass_on
 from .hybrid import Hybrid
 from .manifold import Manifold
 from .methods.linear import check_linear, linear_choice
-from .methods.names import bound, chosen_method, method_name
+from .methods.names import bound, check_with_sensitivities, chosen_method, method_name
 from .options import (
     SMALLEST_RTOL,
     check_rejects,
@@ -287,6 +288,7 @@ def solve(
         solution.judge(asked, global_error(solution, again, asked) if looked else None)
         return _delivered(solution, False, throw, on_interrupt)
     if sensitivities is not None:
+        check_with_sensitivities(chosen_method(method))
         task = with_sensitivities(ivp, sensitivities)
         for_all = settings(
             atol=task.tolerances(atol),
@@ -302,6 +304,9 @@ def solve(
         return task.unpack(solve(task.augmented, **for_all))
     ivp = ivp.for_run()
     chosen = chosen_method(method)
+    untraced = not hasattr(chosen, "order_for") and _is_better_plain(ivp)  # Taylor needs the trace
+    if untraced:
+        ivp = replace(ivp, f=ivp.f.function)  # type: ignore[attr-defined]
     n = chosen.error_components(ivp) if hasattr(chosen, "error_components") else ivp.n
     output_times = output_times_of(t_eval, ivp.t_span)
     options = run_options(
@@ -331,6 +336,11 @@ def solve(
     run = Run(engine, ivp, output_times, stops, dense_output, callback, progress)
     solution = run.run(first)
     solution.method = method_name(method)
+    if untraced:
+        solution.remark(
+            f"f was left untraced: {ivp.n} states are better served by NumPy's arrays; "
+            f"traced(f, n={ivp.n}) insists"
+        )
     engine.release()
     asked = None if options.fixed else options.rtol
     estimate = None
@@ -377,6 +387,12 @@ def as_problem(
     warn_of_swapped(problem)
     interval, start = in_order(t_span, y0)
     return IVP(problem, start, interval, **given)
+
+
+def _is_better_plain(ivp: IVP) -> bool:
+    """Whether f was to be traced, but has too many states for that to pay."""
+    f: Any = ivp.f
+    return hasattr(f, "is_better_plain") and bool(f.is_better_plain(ivp.n))
 
 
 def _for_many_digits(

@@ -55,6 +55,14 @@ class Elimination:
         """λ with G v̇ = γ."""
         return self._solved(t, q, v, p, 0.0, 0.0)[1]
 
+    def exact_slopes(self, form: str, f: Any, gains: tuple[float, float] = (0.0, 0.0)) -> Any:
+        """∂f/∂y of a formulation, where the system knows it better than tracing does; else None.
+
+        A function of (t, y, *params); of minimal coordinates one of (t, q, v, partition, p).
+        `gains` are those of forms that eliminate the multipliers and feed gaps back.
+        """
+        return None
+
     def _solved(self, t: Any, q: Any, v: Any, p: Any, alpha: float, beta: float) -> tuple[Any, Any]:
         M, f, g, G, gamma, nu = self.terms(t, q, v, p)
         if alpha or beta:

@@ -14,7 +14,7 @@ from ..tableau.additive import Additive
 from ..tableau.partitioned import Nystrom, Partitioned, Splitting
 from ..tableau.rosenbrock import Rosenbrock
 
-__all__ = ["bound", "chosen_method", "method_name", "named_method"]
+__all__ = ["bound", "check_with_sensitivities", "chosen_method", "method_name", "named_method"]
 
 
 OTHERS = ["auto", "BDF", "NDF", "Adams", "RadauVariable", "Taylor"]  # that are no tableaux
@@ -95,6 +95,16 @@ def _engine_for() -> Callable[..., Stepper]:
     from .runge_kutta.engine import engine_for  # kernels are loaded when they are needed
 
     return engine_for
+
+
+def check_with_sensitivities(method: Any) -> None:
+    """Refuse methods for problems of one form, which the problem with its sensitivities has not."""
+    if isinstance(method, Splitting | Nystrom | Additive):
+        form = "f = f_E + f_I" if isinstance(method, Additive) else "y = (q, v)"
+        raise ValueError(
+            f"{method_name(method)} is for {form}, and the equations of sensitivities beside those "
+            "of the state do not have that form; take DOP853, RADAU5 or Rodas5P"
+        )
 
 
 def named_method(name: str) -> Any:

@@ -238,6 +238,10 @@ class Solution:
         """Whether the run reached its end, or an event that ends it."""
         return self.status >= 0
 
+    def remark(self, text: str) -> None:
+        """Add a remark to the message."""
+        self._message = f"{self._message}; {text}" if self._message else text
+
     @property
     def message(self) -> str:
         """How the run ended, in words."""

@@ -26,6 +26,8 @@ from .trace import input_array, output_nodes, run, twice
 
 __all__ = ["Traced", "traced"]
 
+LARGEST_BY_NUMBERS = 1000  # states up to which single numbers are traced unless n is given
+
 
 class Traced(Function):
     """A right-hand side f(t, y) or f(t, y, p), traced; made by :func:`traced`.
@@ -106,6 +108,14 @@ class Traced(Function):
             self._trace(self.n, self.k)
         assert self._program is not None
         return self._program
+
+    def is_better_plain(self, n: int) -> bool:
+        """Whether the function itself serves n states better, and nothing has been traced yet.
+
+        A trace is one of single numbers: for thousands of them it takes long, and what comes out
+        is no faster than NumPy's arrays.
+        """
+        return self._program is None and n > LARGEST_BY_NUMBERS
 
     def _trace(self, n: int, k: int) -> None:
         """Trace for n states and k parameters; they are kept if it succeeds."""

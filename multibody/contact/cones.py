@@ -46,8 +46,6 @@ ROUNDS = 60
 NEWTON_STEPS = 12
 #: Residual of an accepted answer, in parts of the largest |b|.
 RESIDUAL = 1e-9
-#: The same where no set of states does better: points at the edges of their cones, all at once.
-LAST_RESIDUAL = 1e-7
 #: Forces so near to the edge of a cone, in parts of the largest, may be at it.
 EDGE = 1e-3
 #: Sliding slower than this part of the largest |b| may be sticking.
@@ -150,8 +148,6 @@ def coulomb(
                     if found.residual <= RESIDUAL:
                         return found
                     best = found if found.residual < best.residual else best
-    if best.residual <= LAST_RESIDUAL:
-        return best
     if refused is not None and not guesses:
         raise refused
     raise LCPError(

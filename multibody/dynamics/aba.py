@@ -93,7 +93,7 @@ def by_itself(w: Any, i: int) -> None:
     rigid_bias(w.inertia[i], w.vel[i], w.p_A[i])
     if w.switches[HAVE_FORCES]:
         pose(w, i)
-        force_to_body(w, i, w.f_ext[i], w.spare6)
+        force_to_body(w, i, w.spare6)
         for k in range(6):
             w.p_A[i, k] = w.p_A[i, k] - w.spare6[k]
 

@@ -49,7 +49,7 @@ from .laws import (
 )
 from .loops.gaps import closure_kernel
 from .loops.joint_law import constraint_count
-from .loops.stated import law_sizes
+from .loops.stated import law_sizes, rows_of_constraint
 from .tables import (
     as_kind,
     cos_sin,
@@ -335,10 +335,12 @@ class Tree:
         """Which entries of K are not zero at every position.
 
         A constraint may be defined at some positions only: where it has no number, it counts.
+        What is left of terms that cancel, such as motions that both sides share, is rounding.
         """
         rng = np.random.default_rng(0)
         w = self.symbolic(rows=np.arange(self.arrays["loop_at"][-1]))
         largest = np.zeros((len(w.delta), self.model.nv))
+        terms = np.zeros((len(w.delta), 1))
         undefined = np.zeros(largest.shape, dtype=bool)
         for _ in range(3):
             w.q[:] = self.model.random(rng)
@@ -348,7 +350,23 @@ class Tree:
             K = np.abs(w.K.astype(float))
             undefined |= ~np.isfinite(K)
             largest = np.fmax(largest, np.where(np.isfinite(K), K, 0.0))
-        return undefined | (largest > ROUNDING * largest.max(initial=0.0))
+            with np.errstate(all="ignore"):
+                terms = np.fmax(terms, self._terms_of_rows(w))
+        return undefined | (largest > ROUNDING * np.maximum(terms, largest.max(initial=0.0)))
+
+    def _terms_of_rows(self, w: SimpleNamespace) -> Array:
+        """Size of what is summed up in each row of K: the force of a unit multiplier."""
+        loops, at = len(self.model.loops), self.arrays["loop_at"]
+        T = np.abs(w.T_0.astype(float))
+        couple, force = T[:, :3].max(axis=1, initial=0.0), T[:, 3:].max(axis=1, initial=0.0)
+        found = np.where(force > 0.0, force, couple)  # couples grow with the distance
+        for l in range(loops, len(at) - 1):
+            rows_of_constraint(w, l)
+            m = at[l + 1] - at[l]
+            first, size = m * (3 + self.model.nv), 3 * len(self.model.constraints[l - loops].points)
+            push = w.stated_out[first : first + m * size].astype(float).reshape(m, size)
+            found[at[l] : at[l + 1]] = np.abs(push).max(axis=1, initial=0.0)
+        return np.where(np.isfinite(found), found, 0.0)[:, None]
 
     # ------------------------------------------------------------------ body coordinates
 

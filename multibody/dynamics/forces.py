@@ -1,7 +1,7 @@
 """Force elements of a model: joint springs, dampers and stops, springs between points.
 
-All are optional. `element_forces` adds their effect to the joint forces and external forces that
-the user gives; `element_energy` is what the springs store.
+All are optional. `element_forces` adds their effect to the joint forces that the user gives, and
+sets `spring_force`, which acts besides external forces; `element_energy` is what the springs store.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from integrators.kernels import kernel
 
 from ..kernels.vectors import transform_vector_inverse
+from .kinematics import way_between
 
 __all__ = ["element_energy", "element_forces"]
 
@@ -23,7 +24,7 @@ SPRING_STIFFNESS, SPRING_DAMPING, SPRING_REST = 6, 7, 8
 
 @kernel
 def element_forces(w: Any) -> None:
-    """Add the forces of all elements to tau and f_ext. Needs poses and velocities.
+    """Add the forces of all elements to tau and spring_force. Needs poses and velocities.
 
     A stop pushes back with stiffness × depth + damping × speed of approach while the joint is
     beyond it, and never pulls: where that is negative, the joint leaves faster than the stop
@@ -46,20 +47,23 @@ def element_forces(w: Any) -> None:
                     down = np.maximum(e[STOP_STIFFNESS] * high + damper, 0.0)
                     total = total + (np.sign(low) * up - np.sign(high) * down)
                 w.tau[k] = total
+    if w.spring_bodies.shape[0] > 0:
+        for i in range(w.parent.shape[0]):
+            for k in range(6):
+                w.spring_force[i, k] = 0.0
     for s in range(w.spring_bodies.shape[0]):
         point_spring(w, s)
 
 
 @kernel
 def point_spring(w: Any, s: int) -> None:
-    """Add the forces of one spring between points to f_ext."""
+    """Add the forces of one spring between points to `spring_force`."""
     a, b = w.spring_bodies[s, 0], w.spring_bodies[s, 1]
     numbers = w.springs[s]
+    way_between(w, a, numbers[0:3], b, numbers[3:6])
+    x, y, z = w.gap[0], w.gap[1], w.gap[2]
     point_state(w, a, numbers[0:3], w.point_a)
     point_state(w, b, numbers[3:6], w.point_b)
-    x = w.point_b[0] - w.point_a[0]
-    y = w.point_b[1] - w.point_a[1]
-    z = w.point_b[2] - w.point_a[2]
     # The pull for each metre between the points; a spring without rest length needs no direction.
     square = x * x + y * y + z * z
     pull = 0.0 * square + numbers[SPRING_STIFFNESS]
@@ -78,34 +82,31 @@ def point_spring(w: Any, s: int) -> None:
 
 @kernel
 def point_state(w: Any, i: int, point: Any, out: Any) -> None:
-    """Position and velocity of a point of body i in base coordinates; the base is −1."""
+    """Arm from the origin of body i to a point of it, and its velocity, in base axes."""
     if i < 0:
         for k in range(3):
             out[k] = point[k]
             out[3 + k] = 0.0
     else:
-        transform_vector_inverse(w.E_0[i], point, w.spare6)
         omega, linear = w.vel[i, 0:3], w.vel[i, 3:6]
         w.other6[0] = linear[0] + omega[1] * point[2] - omega[2] * point[1]
         w.other6[1] = linear[1] + omega[2] * point[0] - omega[0] * point[2]
         w.other6[2] = linear[2] + omega[0] * point[1] - omega[1] * point[0]
-        for k in range(3):
-            out[k] = w.r_0[i, k] + w.spare6[k]
-        transform_vector_inverse(w.E_0[i], w.other6, w.spare6)
-        for k in range(3):
-            out[3 + k] = w.spare6[k]
+        transform_vector_inverse(w.E_0[i], point, out[0:3])
+        transform_vector_inverse(w.E_0[i], w.other6, out[3:6])
 
 
 @kernel
-def add_pull(w: Any, i: int, at: Any, x: Any, y: Any, z: Any) -> None:
-    """Add a force that acts at a point, all in base coordinates."""
+def add_pull(w: Any, i: int, arm: Any, x: Any, y: Any, z: Any) -> None:
+    """Add a force at the end of an arm from the origin of body i, all in base axes."""
     if i >= 0:
-        w.f_ext[i, 0] = w.f_ext[i, 0] + at[1] * z - at[2] * y
-        w.f_ext[i, 1] = w.f_ext[i, 1] + at[2] * x - at[0] * z
-        w.f_ext[i, 2] = w.f_ext[i, 2] + at[0] * y - at[1] * x
-        w.f_ext[i, 3] = w.f_ext[i, 3] + x
-        w.f_ext[i, 4] = w.f_ext[i, 4] + y
-        w.f_ext[i, 5] = w.f_ext[i, 5] + z
+        f = w.spring_force[i]
+        f[0] = f[0] + arm[1] * z - arm[2] * y
+        f[1] = f[1] + arm[2] * x - arm[0] * z
+        f[2] = f[2] + arm[0] * y - arm[1] * x
+        f[3] = f[3] + x
+        f[4] = f[4] + y
+        f[5] = f[5] + z
 
 
 @kernel
@@ -126,11 +127,8 @@ def element_energy(w: Any) -> Any:
                     total = total + 0.5 * e[STOP_STIFFNESS] * (low * low + high * high)
     for s in range(w.spring_bodies.shape[0]):
         numbers = w.springs[s]
-        point_state(w, w.spring_bodies[s, 0], numbers[0:3], w.point_a)
-        point_state(w, w.spring_bodies[s, 1], numbers[3:6], w.point_b)
-        x = w.point_b[0] - w.point_a[0]
-        y = w.point_b[1] - w.point_a[1]
-        z = w.point_b[2] - w.point_a[2]
+        way_between(w, w.spring_bodies[s, 0], numbers[0:3], w.spring_bodies[s, 1], numbers[3:6])
+        x, y, z = w.gap[0], w.gap[1], w.gap[2]
         stretch = np.sqrt(x * x + y * y + z * z) - numbers[SPRING_REST]
         total = total + 0.5 * numbers[SPRING_STIFFNESS] * stretch * stretch
     return total

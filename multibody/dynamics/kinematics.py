@@ -29,6 +29,7 @@ from ..kernels.spatial import (
     force_transform_inverse,
     motion_transform,
 )
+from ..kernels.vectors import transform_vector_inverse
 
 __all__ = [
     "articulated_to_parent",
@@ -211,10 +212,57 @@ def pose(w: Any, i: int) -> None:
         compose(w.E[i], w.r[i], w.E_0[p], w.r_0[p], w.E_0[i], w.r_0[i])
 
 
-@inline_kernel
-def force_to_body(w: Any, i: int, f: Any, out: Any) -> None:
-    """Write X_0* f: a force in base coordinates seen from body i; needs :func:`pose`."""
-    force_transform(w.E_0[i], w.r_0[i], f, out)
+@kernel
+def force_to_body(w: Any, i: int, out: Any) -> None:
+    """External forces on body i, seen from it: X_0* f, and those of springs; needs :func:`pose`."""
+    force_transform(w.E_0[i], w.r_0[i], w.f_ext[i], out)
+    if w.spring_bodies.shape[0] > 0:
+        for k in range(3):
+            for m in range(3):
+                out[k] = out[k] + w.E_0[i, k, m] * w.spring_force[i, m]
+                out[3 + k] = out[3 + k] + w.E_0[i, k, m] * w.spring_force[i, 3 + m]
+
+
+@kernel
+def way_between(w: Any, p: int, r_p: Any, s: int, r_s: Any) -> None:
+    """From a point of body p to one of body s, in base axes, in `gap`; needs :func:`pose`.
+
+    Summed along the tree, from where the two ways to the base part: how far the mechanism has
+    moved away, or where it was put, does not matter. Points of the base come last, as a difference.
+    """
+    ground_p, ground_s = w.spare6[0:3], w.spare6[3:6]
+    for a in range(3):
+        w.gap[a] = 0.0
+        ground_p[a] = r_p[a] if p < 0 else 0.0
+        ground_s[a] = r_s[a] if s < 0 else 0.0
+    if s >= 0:
+        transform_vector_inverse(w.E_0[s], r_s, w.gap)
+    if p >= 0:
+        transform_vector_inverse(w.E_0[p], r_p, w.other6)
+        for a in range(3):
+            w.gap[a] = w.gap[a] - w.other6[a]
+    while p != s:
+        if p > s:
+            step_to_parent(w, p, -1.0, ground_p)
+            p = w.parent[p]
+        else:
+            step_to_parent(w, s, 1.0, ground_s)
+            s = w.parent[s]
+    for a in range(3):
+        w.gap[a] = (ground_s[a] - ground_p[a]) + w.gap[a]
+
+
+@kernel
+def step_to_parent(w: Any, i: int, sign: float, ground: Any) -> None:
+    """Add the way from the origin of body i's parent to its own; from the base it is kept apart."""
+    parent = w.parent[i]
+    if parent >= 0:
+        transform_vector_inverse(w.E_0[parent], w.r[i], w.other6)
+        for a in range(3):
+            w.gap[a] = w.gap[a] + sign * w.other6[a]
+    else:
+        for a in range(3):
+            ground[a] = w.r[i, a]
 
 
 @kernel

@@ -64,7 +64,9 @@ def load_given(
 
 
 def load_forces(model: Model, w: TreeWorkspace, f_ext: ForcesLike) -> None:
-    """Enter external forces, in base coordinates."""
+    """Enter external forces, in base coordinates; springs add theirs later."""
+    if len(w.springs):
+        w.spring_force[:] = 0.0
     if f_ext is None:
         w.switches[HAVE_FORCES] = len(w.springs) > 0
         if len(w.springs):

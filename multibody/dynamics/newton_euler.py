@@ -95,7 +95,7 @@ def newton_euler_kernel(w: Any) -> None:
         inertial_force(w, i)
         if forces:
             pose(w, i)
-            force_to_body(w, i, w.f_ext[i], w.spare6)
+            force_to_body(w, i, w.spare6)
             x, y = w.spare6[3], w.spare6[4]
             d = w.offset[i, 1]  # the reference point is at −d e_z
             w.force[i, 0] = w.force[i, 0] - (w.spare6[0] - d * y)

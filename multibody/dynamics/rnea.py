@@ -45,7 +45,7 @@ def rnea_kernel(w: Any) -> None:
             w.force[i, k] = w.force[i, k] + w.spare6[k]
         if forces:
             pose(w, i)
-            force_to_body(w, i, w.f_ext[i], w.spare6)
+            force_to_body(w, i, w.spare6)
             for k in range(6):
                 w.force[i, k] = w.force[i, k] - w.spare6[k]
     for i in range(nb - 1, -1, -1):

@@ -66,7 +66,7 @@ def forward_dynamics_as_given(w: Any) -> Any:
 
 @kernel
 def joint_force_elements(w: Any) -> None:
-    """Put the forces of the model's elements into f_ext and, for the joints, into u."""
+    """Put the forces of the model's elements into spring_force and, for the joints, into u."""
     forward(w)
     for k in range(w.tau.shape[0]):
         w.tau[k] = 0.0

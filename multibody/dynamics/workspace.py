@@ -78,6 +78,7 @@ VARIABLES: dict[str, tuple[str | int, ...]] = {
     "tau": ("nv",),
     "q_dot": ("nq",),
     "f_ext": ("nb", 6),  # external forces in base coordinates
+    "spring_force": ("nb", 6),  # of springs between points, about the body's origin, in base axes
     "x": ("nx",),  # argument and value of a law
     "law": (60,),
     "E_J": (3, 3),

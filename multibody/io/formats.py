@@ -24,6 +24,7 @@ from .source import read_text
 from .urdf import read_urdf
 from .writer import write_model
 from .written import write_mjcf, write_urdf
+from .xacro import read_xacro
 from .xml import root_tag
 
 __all__ = ["FORMATS", "Format", "dumps", "load_model", "loads", "save_model"]
@@ -69,6 +70,7 @@ FORMATS = {
         begins="{",
     ),
     "urdf": Format(read_urdf, write_urdf, ".urdf", begins="<", root="robot"),
+    "xacro": Format(read_xacro, None, ".xacro"),
     "sdf": Format(read_sdf, None, ".sdf", begins="<", root="sdf"),
     "mjcf": Format(read_mjcf, write_mjcf, ".xml", begins="<", root="mujoco"),
 }
@@ -89,7 +91,7 @@ def load_model(
     path
         The file; its ending says what it is.
     format
-        "toml", "json", "urdf", "sdf" or "mjcf", for files with another ending.
+        "toml", "json", "urdf", "xacro", "sdf" or "mjcf", for files with another ending.
     policy
         What to do about impossible data in formats of other programs: "strict" refuses them,
         "warn" keeps them if a model can, "repair" mends them.
@@ -101,7 +103,8 @@ def load_model(
         or ``root="fixed"``, ``limits=True`` for elastic stops at the limits of joints (MJCF too).
         SDF and MJCF: ``includes=FOLDER`` from which other files may be read. All three:
         ``meshes=True`` (or a folder, or several) to have meshes drawn, too; URDF:
-        ``density=1000.0`` for links that do not say their mass.
+        ``density=1000.0`` for links that do not say their mass. Xacro: ``macros=True`` to run the
+        macros of a file that you trust, ``arguments=`` of it, and the options of URDF.
 
     Raises
     ------

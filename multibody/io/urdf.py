@@ -25,7 +25,7 @@ from ..model import Model
 from ..model.builder import ModelBuilder
 from ..model.graph import BASE
 from .geometry import FileShape, MeshFiles, add_solids, combined, urdf_shape
-from .geometry.elements import colour_of
+from .geometry.elements import add_ground_contacts, colour_of
 from .links import body_name, inertia_of_link, roll_pitch_yaw
 from .report import Report
 from .source import ModelFileError
@@ -58,6 +58,9 @@ def read_urdf(
     limits: bool = False,
     meshes: Any = None,
     density: float | None = None,
+    contacts: str | None = None,
+    friction: float = 0.0,
+    restitution: float = 0.0,
 ) -> Model:
     """Read a model from the text of a URDF file.
 
@@ -76,7 +79,11 @@ def read_urdf(
     density
         In kg/m³: links without <inertial> then have the mass of their <collision> shapes (of
         <visual> ones, if there are no others).
+    contacts, friction, restitution
+        "ground": <collision> shapes touch the plane z = 0 of the base, with these constants.
     """
+    if contacts is not None:
+        one_of(contacts, "contacts", ("ground",))
     files, amount = MeshFiles(meshes), None if density is None else real_scalar(density, "density")
     if amount is not None and not 0.0 < amount < np.inf:
         raise ValueError(f"density: expected a positive number, received {density!r}")
@@ -116,18 +123,33 @@ def read_urdf(
     for name, link in links.items():
         shapes = _shapes(link, "visual", colours) or _shapes(link, "collision", colours)
         add_solids(builder, names[name], shapes, files, report)
+        if contacts is not None and names[name] != BASE:
+            touching = _shapes(link, "collision", {})
+            law = {"friction": friction, "restitution": restitution}
+            add_ground_contacts(builder, names[name], touching, report, **law)
+    _reductions(robot, report)
     try:
         return builder.build()
     except (TypeError, ValueError) as error:
         raise robot.error(str(error)) from error
 
 
+def _reductions(robot: Element, report: Report) -> None:
+    """Note by how much the motors of transmissions turn faster than their joints."""
+    for transmission in robot.all("transmission"):
+        joints = [x.text("name") for x in transmission.all("joint") if "name" in x.attributes]
+        for part in (*transmission.all("actuator"), *transmission.all("joint"), transmission):
+            reduction = part.first("mechanicalReduction")
+            if reduction is not None and reduction.content:
+                report.reductions |= dict.fromkeys(joints, reduction.inside(1)[0])
+
+
 def _refuse_macros(robot: Element) -> None:
     for child in robot.children:
         if child.tag.startswith("xacro:"):
             raise child.error(
-                "a macro: this is a program that writes a URDF; run it first "
-                "(`xacro FILE > robot.urdf`)"
+                'a macro: this is a program that writes a URDF; read it with format="xacro" and '
+                "macros=True if you trust it, or run it first (`xacro FILE > robot.urdf`)"
             )
 
 

@@ -23,6 +23,7 @@ from . import sample_functions as sample
 from .axial import Cylindrical, Revolute
 from .base import Joint, register
 from .formulae import twist
+from .motions import PiecewiseMotion, as_motion
 
 __all__ = ["ConstantVelocity", "Driven", "UserJoint"]
 
@@ -486,6 +487,8 @@ class Driven(_FromPose):
     motion
         ``motion(t) -> q``, written with NumPy and without branches, so that velocity and
         acceleration follow by differentiation. For a joint with one variable q may be a number.
+        Or a table ``(times, positions)``, through which a cubic spline is laid, or a spline of
+        SciPy, such as one made from a function that cannot be traced; both must cover the run.
 
     Examples
     --------
@@ -495,6 +498,12 @@ class Driven(_FromPose):
     >>> motor = Driven(Revolute(), lambda t: [3.0 * t])
     >>> motor.nv, motor.motion([], [], 0.2).v
     (0, array([0., 0., 3., 0., 0., 0.]))
+
+    From measured angles:
+
+    >>> swing = Driven(Revolute(), ([0.0, 0.5, 1.0], [0.0, 0.25, 1.0]))
+    >>> round(float(swing.motion([], [], 0.5).v[2]), 9)
+    1.0
     """
 
     kind = "driven"
@@ -509,15 +518,23 @@ class Driven(_FromPose):
             cls(Cylindrical((1.0, -2.0, 0.5)), sample.screw_in),
         ]
 
-    def __init__(self, joint: Joint, motion: Callable[[Any], Any]) -> None:
+    def __init__(self, joint: Joint, motion: Any) -> None:
+        from integrators.tracing import TracingError
+
         if not isinstance(joint, Joint):
             raise TypeError(f"Driven: expected a joint, received {type(joint).__name__}")
-        if not callable(motion):
-            raise TypeError(f"Driven: expected a function motion(t) -> q, received {motion!r}")
         super().__init__(joint.axis)
-        self.joint, self.function = joint, motion
-        joint.check_position(self._prescribed(0.0))
-        self._position, digest = _frozen(lambda t, x: self._prescribed(t), 0, joint.nq)
+        self.joint, self.function = joint, as_motion(motion, joint.nq)
+        first = self.function.knots[0] if isinstance(self.function, PiecewiseMotion) else 0.0
+        joint.check_position(self._prescribed(float(first)))
+        try:
+            self._position, digest = _frozen(lambda t, x: self._prescribed(t), 0, joint.nq)
+        except TracingError as error:
+            raise TracingError(
+                "Driven: the motion cannot be differentiated, because it cannot be traced "
+                f"({error}); write it with NumPy and without branches, or give a table of it: "
+                "Driven(joint, (times, positions))"
+            ) from error
         self._key = Driven, joint, digest
 
     def law_key(self) -> Any:

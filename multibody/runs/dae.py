@@ -35,7 +35,7 @@ from .prescribing.motion import PrescribedMotion
 from .recursions import Recursions, unit_quaternions
 from .scheduled import scheduled
 from .singularities.review import loop_review
-from .slopes import TRACED_BODIES, Slopes
+from .slopes import TRACED_BODIES, Slopes, TracedJacobian
 from .units import units_of
 
 if TYPE_CHECKING:
@@ -138,7 +138,8 @@ def as_mechanical(
         # Nothing but the model and these numbers is in what is traced.
         like = ("loops", tuple(chosen.tolist()), len(p), keep, gain, traced)
         kept = model.tree.traced.setdefault(like, {})
-    ways = Recursions(model, tau_law, force_law, chosen, mixing, keep, gain, len(p), kept)
+    depends = callable(tau) or bool(model.elements), callable(f_ext) or bool(model.elements)
+    ways = Recursions(model, tau_law, force_law, chosen, mixing, keep, gain, len(p), kept, depends)
     holonomic = binds_positions(model)[chosen]
     undisturbed = tau is None and f_ext is None
     conservative = undisturbed and not model.is_rheonomic and not model.is_damped
@@ -334,9 +335,9 @@ def closed_problem(
         if options.get("solver") in SOLVERS:
             keep = replace(keep, rank="truncate")
         laws = Slopes(model, tau, f_ext, params, way * quaternion_gain, keep)
-        jac = None  # of a traced f methods that need it make their own
-        if exact_jacobian or not hasattr(problem.f, "jacobian"):
-            jac = laws.jacobian(problem.f, traced)
+        jac = laws.jacobian(problem.f, traced)
+        if isinstance(jac, TracedJacobian) and not exact_jacobian:
+            jac = None  # methods that need it make their own
         return problem.with_(jac=jac, manifold=laws.manifold(problem.f)), system
 
     def directed(way: int) -> dict[str, Any]:

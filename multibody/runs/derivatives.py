@@ -50,6 +50,10 @@ _run = OnWorkspace(derivatives, DerivativeWorkspace, returns=True)
 #: Step of the differences of a force law that cannot be traced, in parts of max(1, |x|).
 LAW_STEP = float(np.finfo(float).eps ** (1.0 / 3.0))
 
+#: Traced functions of models with loops that have at most so many operations have their Jacobian
+#: traced, too; that of a larger one takes more than a second to compile.
+TRACED_JACOBIAN_OPERATIONS = 1500
+
 Three = tuple[Array, Array, Array]
 
 
@@ -207,8 +211,10 @@ def _with_loops(
     if total - total != 0.0:
         explain(model, base)
     nv, nd = model.nv, len(w.psi)
-    terms = loop_terms(model, w, lam, keep.alpha, keep.beta)
-    by_state, by_tau = solve_with_loops(w.H, terms, w.slope[:, : nd + nv], keep.rank_tolerance)
+    terms = loop_terms(model, w, lam)
+    gains = keep.alpha, keep.beta
+    by_tree = w.slope[:, : nd + nv]
+    by_state, by_tau = solve_with_loops(w.H, terms, by_tree, gains, keep.rank_tolerance)
     w.slope[:, : nd + nv], w.slope[:, nd + nv :] = by_state, by_tau
     w.task[0] = task
     _run(w)
@@ -345,17 +351,30 @@ class StateJacobian:
                 load_vector(model, "tau", tau, w.tau)
                 explain(model, w)
         J = w.jacobian.copy()
+        more = self.of_forces(w, t, x, p)
+        if more is not None:
+            J[nq:] += w.slope[:, w.slope.shape[1] - model.nv :] @ more
+        self.enter_own_rates(J, t, x, p)
+        return J
+
+    def of_forces(self, w: DerivativeWorkspace, t: float, x: Array, p: Any) -> Any:
+        """Derivatives of the forces that are laws, as joint forces, by x; None if there are none.
+
+        Needs `J` in the workspace, which every task but the given ones leaves there.
+        """
         more: Any = None
         if self._tau_slope is not None:
             more = self._tau_slope(t, x, p)
         if self._force_slope is not None:
-            along = body_jacobians(model, w) @ self._force_slope(t, x, p)
+            along = body_jacobians(self.model, w) @ self._force_slope(t, x, p)
             more = along if more is None else more + along
-        if more is not None:
-            J[nq:] += w.slope[:, w.slope.shape[1] - model.nv :] @ more
+        return more
+
+    def enter_own_rates(self, J: Array, t: float, x: Array, p: Any) -> None:
+        """Rows of the elements' own states."""
         if self._rate_slope is not None:
-            J[nq - model.n_states : nq] = self._rate_slope(t, x, p)
-        return J
+            nq = self.model.nq
+            J[nq - self.model.n_states : nq, : len(x)] = self._rate_slope(t, x, p)
 
 
 def body_jacobians(model: Model, w: DerivativeWorkspace) -> Array:

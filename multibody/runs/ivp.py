@@ -147,8 +147,8 @@ def as_ivp(
         Motions that freedoms are to follow, ``{body or variable: motion}``, with the forces that
         this takes in ``solution.observed.tau`` (``docs/hybrid-dynamics.md``). A motion is a
         function of time that gives positions, written with NumPy; a table ``(times,
-        positions)``, through which a cubic spline is laid; or a spline of SciPy. What `tau` says
-        for these freedoms is not read.
+        positions)``, through which a cubic spline is laid; a spline of SciPy; or a function of
+        (t, q, v) that gives accelerations. What `tau` says for these freedoms is not read.
     params
         What functions for forces receive as p: the parameters of the problem, which
         ``solve(problem, params=…)`` replaces.

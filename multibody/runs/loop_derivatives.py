@@ -43,24 +43,56 @@ __all__ = ["LoopTerms", "loop_terms", "loop_wrenches", "solve_with_loops"]
 
 @dataclass(frozen=True)
 class LoopTerms:
-    """What the loops add: K, −∂(Kᵀλ) by the columns of `slope`, and ∂R₂."""
+    """What the loops add, by the columns of `slope`.
+
+    Attributes
+    ----------
+    K
+        The constraints' Jacobian.
+    forces
+        −∂(Kᵀλ).
+    acceleration, speed, gap
+        ∂(K v̇ − γ) at constant v̇, ∂(K v − ν), and ∂δ.
+    """
 
     K: Array
     forces: Array
-    residual: Array
+    acceleration: Array
+    speed: Array
+    gap: Array
+
+    def residual(self, alpha: float, beta: float) -> Array:
+        """∂R₂, with what is fed back."""
+        return self.acceleration + 2.0 * alpha * self.speed + beta**2 * self.gap
+
+
+def _skew(x: Array) -> Array:
+    """[x×], for rows of vectors: y × x = y @ [x×]."""
+    a, b, c = x.tolist()
+    return np.array([[0.0, -c, b], [c, 0.0, -a], [-b, a, 0.0]])
 
 
 def _cross(a: Array, b: Array) -> Array:
-    """Cross product of motions, row by row: [ω × m; ω × m_O + v × m]."""
-    turned = np.cross(a[..., :3], b[..., :3])
-    moved = np.cross(a[..., :3], b[..., 3:]) + np.cross(a[..., 3:], b[..., :3])
-    return np.concatenate([turned, moved], axis=-1)
+    """Cross product of motions, row by row, with one motion: [ω × m; ω × m_O + v × m]."""
+    x, y, z, u, v, w = b.tolist()
+    return a @ np.array(
+        [
+            [0.0, -z, y, 0.0, -w, v],
+            [z, 0.0, -x, w, 0.0, -u],
+            [-y, x, 0.0, -v, u, 0.0],
+            [0.0, 0.0, 0.0, 0.0, -z, y],
+            [0.0, 0.0, 0.0, z, 0.0, -x],
+            [0.0, 0.0, 0.0, -y, x, 0.0],
+        ]
+    )
 
 
 def _cross_force(a: Array, f: Array) -> Array:
-    """Cross product of motions with a force: [ω × n + v × f; ω × f]."""
-    couple = np.cross(a[..., :3], f[..., :3]) + np.cross(a[..., 3:], f[..., 3:])
-    return np.concatenate([couple, np.cross(a[..., :3], f[..., 3:])], axis=-1)
+    """Cross product of motions, row by row, with a force: [ω × n + v × f; ω × f]."""
+    couple, force = _skew(f[:3]), _skew(f[3:])
+    both = np.zeros((6, 6))
+    both[:3, :3], both[:3, 3:], both[3:, :3] = couple, force, force
+    return a @ both
 
 
 class _Side:
@@ -87,7 +119,7 @@ class _Side:
             return x
         arm = point - w.r_0[w.root[self.body]]
         out = np.array(x)
-        out[..., 3:] += np.cross(x[..., :3], arm)
+        out[..., 3:] += x[..., :3] @ _skew(arm)
         return out
 
 
@@ -128,32 +160,25 @@ def loop_wrenches(model: Model, w: Any, multipliers: Array) -> Array:
     return forces
 
 
-def loop_terms(
-    model: Model, w: DerivativeWorkspace, multipliers: Array, alpha: float, beta: float
-) -> LoopTerms:
+def loop_terms(model: Model, w: DerivativeWorkspace, multipliers: Array) -> LoopTerms:
     """K, and derivatives of Kᵀλ and R₂; w holds the slopes of ID at the accelerations in a_q."""
-    a, nv, nd = model.tree.arrays, model.nv, len(w.psi)
+    a, nv, columns = model.tree.arrays, model.nv, len(w.psi) + model.nv
     m = int(a["loop_at"][-1])
-    K, residual = np.zeros((m, nv)), np.zeros((m, nd + nv))
-    forces = np.zeros((nv, nd + nv))
-    for l in range(len(model.loops)):
+    found = LoopTerms(np.zeros((m, nv)), np.zeros((nv, columns)), *np.zeros((3, m, columns)))
+    for l in range(len(model.bonds)):
         rows = slice(a["loop_at"][l], a["loop_at"][l + 1])
         if rows.start == rows.stop:
             continue
-        lam = multipliers[rows]
-        K[rows], residual[rows], more = _one_loop(model, w, l, lam, alpha, beta)
-        forces += more
-    for l in range(len(model.loops), len(model.bonds)):
-        rows = slice(a["loop_at"][l], a["loop_at"][l + 1])
-        lam = multipliers[rows]
-        K[rows], residual[rows], more = _one_constraint(model, w, l, lam, alpha, beta)
-        forces += more
-    return LoopTerms(K, forces, residual)
+        one = _one_loop if l < len(model.loops) else _one_constraint
+        here = one(model, w, l, multipliers[rows])
+        found.forces[:] += here.forces
+        for name in ("K", "acceleration", "speed", "gap"):
+            getattr(found, name)[rows] = getattr(here, name)
+    found.K[:] = np.where(model.tree.reach, found.K, 0.0)  # the rest is rounding
+    return found
 
 
-def _one_constraint(
-    model: Model, w: DerivativeWorkspace, l: int, lam: Array, alpha: float, beta: float
-) -> tuple[Array, Array, Array]:
+def _one_constraint(model: Model, w: DerivativeWorkspace, l: int, lam: Array) -> LoopTerms:
     """The same of a constraint by a function of q, v and points.
 
     With its law's δ, K_v = ∂φ̇/∂v, φ̇, −γ′ and P = ∂φ̇/∂ẋ (``loops.stated``) the residual is
@@ -181,7 +206,6 @@ def _one_constraint(
     K, P = value[K_v].reshape(m, nv).copy(), value[push].reshape(m, size)
     dK, dP = change[K_v].reshape(m, nv, nd + nv), change[push].reshape(m, size, nd + nv)
     residual = np.einsum("rkc,k->rc", dK, w.a_q) - change[gamma]
-    residual += 2.0 * alpha * change[speed] + beta**2 * change[delta]
     forces = -np.einsum("rkc,r->kc", dK, lam)
     for k, p in enumerate(points):
         here = slice(3 * k, 3 * k + 3)
@@ -190,8 +214,8 @@ def _one_constraint(
         K += P[:, here] @ p.J_linear.T
         # The force at the point changes, and its place.
         F, dF = lam @ P[:, here], np.einsum("rac,r->ac", dP[:, here], lam)
-        forces -= p.J_angular @ np.cross(p.moved, F).T + p.J_linear @ dF
-    return K, residual, forces
+        forces -= p.J_angular @ (p.moved @ _skew(F)).T + p.J_linear @ dF
+    return LoopTerms(K, forces, residual, change[speed], change[delta])
 
 
 class _Point(_Side):
@@ -218,12 +242,12 @@ class _Point(_Side):
         self.velocity, self.acceleration = v[3:], acc[3:] + np.cross(spin, v[3:])
         self.moved = moved[:, 3:]
         # About the point, which moves along.
-        self.by_velocity = dv[:, 3:] + np.cross(spin, self.moved)
+        self.by_velocity = dv[:, 3:] - self.moved @ _skew(spin)
         self.by_acceleration = (
             da[:, 3:]
-            + np.cross(acc[:3], self.moved)
-            + np.cross(dv[:, :3], self.velocity)
-            + np.cross(spin, self.by_velocity)
+            - self.moved @ _skew(acc[:3])
+            + dv[:, :3] @ _skew(self.velocity)
+            - self.by_velocity @ _skew(spin)
         )
         on_v = self.moves_v[:, None]
         self.J_angular, self.J_linear = J[:, :3] * on_v, J[:, 3:] * on_v
@@ -261,9 +285,7 @@ def _stated_slopes(model: Model, l: int) -> Any:
     return kept[name]
 
 
-def _one_loop(
-    model: Model, w: DerivativeWorkspace, l: int, lam: Array, alpha: float, beta: float
-) -> tuple[Array, Array, Array]:
+def _one_loop(model: Model, w: DerivativeWorkspace, l: int, lam: Array) -> LoopTerms:
     a = model.tree.arrays
     p = _Side(model, w, a["loop_p"][l], a["loop_E_P"][l], a["loop_r_P"][l])
     s = _Side(model, w, a["loop_s"][l], a["loop_E_S"][l], a["loop_r_S"][l])
@@ -295,7 +317,7 @@ def _one_loop(
     v_rel, a_rel = v_s - v_p, (a_s - a_p) - _cross(v_s, v_s - v_p)
     v_J, rho = components(v_rel), components(a_rel)
     dv_rel = dv_s - dv_p
-    da_rel = (da_s - da_p) - _cross(dv_s, v_rel) - _cross(v_s, dv_rel)
+    da_rel = (da_s - da_p) - _cross(dv_s, v_rel) + _cross(dv_rel, v_s)
     # Components in the moving frame.
     dv_J = components(dv_rel - _cross(psi_s, v_rel))
     drho = components(da_rel - _cross(psi_s, a_rel))
@@ -306,17 +328,13 @@ def _one_loop(
     m = len(lam)
     T = value[m : 7 * m].reshape(m, 6)
     columns = len(turn)
-    dE = -np.cross(turn[:, None, :3], E.T[None]).transpose(0, 2, 1)  # −ω × each column of E
+    dE = turn[:, :3] @ np.concatenate([_skew(row) for row in E.T], 1)  # −ω × each column of E
+    dE = -dE.reshape(columns, 3, 3).transpose(0, 2, 1)
     dy = np.concatenate([dE.reshape(columns, 9), turn[:, 3:] @ E, dv_J], axis=1)
     change = slope @ dy.T  # of the law, by columns
     dT = change[m : 7 * m].reshape(m, 6, columns)
-    residual = (
-        T @ drho.T
-        + np.einsum("rkc,k->rc", dT, rho + 2.0 * alpha * v_J)
-        - change[8 * m :]
-        + 2.0 * alpha * (T @ dv_J.T - change[7 * m : 8 * m])
-        + beta**2 * change[:m]
-    )
+    residual = T @ drho.T + np.einsum("rkc,k->rc", dT, rho) - change[8 * m :]
+    speed = T @ dv_J.T + np.einsum("rkc,k->rc", dT, v_J) - change[7 * m : 8 * m]
     # K, and the loop's force W about the point, which turns with the successor.
     relative = (s.at(w, w.J, point) * s.moves_v[:, None]) - (
         p.at(w, w.J, point) * p.moves_v[:, None]
@@ -328,17 +346,21 @@ def _one_loop(
 
     W = base_axes(lam @ T)
     dW = _cross_force(psi_s, W) + base_axes(np.einsum("rkc,r->ck", dT, lam))
-    return K, residual, -relative @ dW.T
+    return LoopTerms(K, -relative @ dW.T, residual, speed, change[:m])
 
 
 def solve_with_loops(
-    H: Array, terms: LoopTerms, by_tree: Array, tolerance: float = RANK_TOLERANCE
+    H: Array,
+    terms: LoopTerms,
+    by_tree: Array,
+    gains: tuple[float, float] = (0.0, 0.0),
+    tolerance: float = RANK_TOLERANCE,
 ) -> tuple[Array, Array]:
-    """∂v̇ by the columns of `slope`, and by joint forces."""
+    """∂v̇ by the columns of `slope`, and by joint forces; the gains are α and β."""
     n = len(H)
     L = np.linalg.cholesky(H)
     R1 = np.concatenate([by_tree + terms.forces, -np.eye(n)], axis=1)
-    R2 = np.concatenate([terms.residual, np.zeros((len(terms.K), n))], axis=1)
+    R2 = np.concatenate([terms.residual(*gains), np.zeros((len(terms.K), n))], axis=1)
     Y = solve_triangular(L, terms.K.T, lower=True)
     left, sizes, right = np.linalg.svd(Y, full_matrices=False)
     rank = int(np.sum(sizes > tolerance * sizes.max(initial=0.0)))

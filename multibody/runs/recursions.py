@@ -79,6 +79,8 @@ class Recursions(Elimination):
         How many parameters p the forces have.
     kept
         Where traced functions are kept for other systems like this one.
+    depends
+        Whether joint forces and external forces depend on q and v.
 
     Attributes
     ----------
@@ -98,11 +100,13 @@ class Recursions(Elimination):
         gain: float = 0.0,
         n_params: int = 0,
         kept: dict[Any, Any] | None = None,
+        depends: tuple[bool, bool] = (False, False),
     ) -> None:
         self.model, self.rows, self.mixing, self.gain = model, rows, mixing, gain
         self.open = ~binds_positions(model)[rows] if len(rows) else np.zeros(0, dtype=bool)
         self.tau_law, self.force_law, self.n_params = tau_law, force_law, n_params
         self.nv, self.kept = model.nv, {} if kept is None else kept
+        self.depends = depends
         self.keep = Stabilisation() if keep is None else keep
         self.solves = mixing is None and np.array_equal(rows, model.tree.acting_rows)
 
@@ -205,6 +209,12 @@ class Recursions(Elimination):
             keep.symbolic(w)
             return np.array(w.a_q)
         return keep.solution(self.model, w, forces)[0]
+
+    def exact_slopes(self, form: str, f: Any, gains: tuple[float, float] = (0.0, 0.0)) -> Any:
+        """∂f/∂y by recursions along the tree; None where f is so small that tracing is better."""
+        from .form_derivatives import form_jacobian
+
+        return form_jacobian(self, form, f, gains)
 
     def closing(self, t: Any, q: Any, p: Any) -> Any:
         """The smallest displacement that closes the linearised loops."""

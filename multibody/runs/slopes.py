@@ -17,7 +17,7 @@ from ..dynamics.functions import rate_along, tree_accelerations
 from ..dynamics.kinematics import position_rates
 from ..dynamics.loading import load, load_forces
 from .closed import Stabilisation
-from .derivatives import StateJacobian
+from .derivatives import TRACED_JACOBIAN_OPERATIONS, StateJacobian
 from .forces import force_laws
 from .recursions import pulled_back
 from .traced import accelerate, set_forces, symbolic_state
@@ -27,29 +27,28 @@ if TYPE_CHECKING:
 
     from ..model import Model
 
-__all__ = ["TRACED_BODIES", "Slopes"]
+__all__ = ["TRACED_BODIES", "Slopes", "TracedJacobian"]
 
 log = logging.getLogger(__name__)
 
 #: Models with more bodies than this are not traced unless asked: compiling takes seconds.
 TRACED_BODIES = 40
 
-#: Traced problems with at most so many states have their Jacobian traced, too, as one piece of
-#: machine code; compiling a larger one takes longer than it saves, and the compiled recursions of
-#: :class:`~multibody.runs.derivatives.StateJacobian` serve all models.
+#: Traced trees with at most so many states have their Jacobian traced, too, as one piece of machine
+#: code; compiling a larger one takes longer than it saves, and the compiled recursions of
+#: :class:`~multibody.runs.derivatives.StateJacobian` serve all models. With loops, where not all of
+#: them are compiled, what counts is the size of f (``TRACED_JACOBIAN_OPERATIONS``).
 TRACED_JACOBIAN_STATES = 8
 
-#: The same for models with loops, where recursions are no part of the compiled code.
-LOOP_JACOBIAN_STATES = 40
 
-
-class _ExactJacobian:
+class TracedJacobian:
     """∂f/∂x of a traced f, as a function of its arguments; made at the first call."""
 
     def __init__(self, f: Traced) -> None:
         self.f = f
 
     def __call__(self, t: float, x: ArrayLike, *params: Any) -> Array:
+        """Evaluate it."""
         return self.f.jacobian()(t, x, *params)
 
     def machine_code(self) -> Any:
@@ -160,9 +159,13 @@ class Slopes:
         """∂f/∂x: traced if it is small, else by recursions along the tree."""
         from integrators.tracing import Traced
 
-        most = LOOP_JACOBIAN_STATES if self.model.bonds else TRACED_JACOBIAN_STATES
-        if isinstance(f, Traced) and f.n <= most:
-            return _ExactJacobian(f)
+        if isinstance(f, Traced):
+            if self.model.bonds:
+                small = f.operations()["total"] <= TRACED_JACOBIAN_OPERATIONS
+            else:
+                small = f.n <= TRACED_JACOBIAN_STATES
+            if small:
+                return TracedJacobian(f)
         return StateJacobian(
             self.model,
             self.tau_law,

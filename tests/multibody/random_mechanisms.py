@@ -1,7 +1,8 @@
 """Mechanisms drawn at random from everything that a model can have, in a state that is consistent.
 
 Trees, floating bases, loops (several, redundant ones too), gears, constraints by functions,
-drives, reversed joints, joints made from functions, springs, dampers, stops, armature. A loop is
+drives, reversed joints, joints made from functions, springs, dampers, stops, armature, and elements
+such as bushings and motors, some of which have states of their own. A loop is
 closed where it is drawn: its frame on the successor is put where the joint, at a position drawn at
 random, wants it. So are gears (by their offset) and constraints (by a parameter).
 """
@@ -15,6 +16,7 @@ import numpy as np
 
 import multibody as mb
 from multibody.algebra.plucker import Plucker
+from multibody.elements import NamedElement
 from multibody.mechanisms.random import random_joint, random_tree
 from multibody.model import Constraint, Loop, Model, PointSpring
 from multibody.model.gearing import gear_constraint
@@ -46,8 +48,13 @@ def bent_slide(q):
     )
 
 
-def draw(seed, *, floating=None, loops=None, driven=None, elements=None, n=None, stated=0):
-    """Draw a mechanism; what is None is drawn, too, `stated` gears and constraints among it."""
+def draw(
+    seed, *, floating=None, loops=None, driven=None, elements=None, n=None, stated=0, laws=False
+):
+    """Draw a mechanism; what is None is drawn, too, `stated` gears and constraints among it.
+
+    With `laws` it also has bushings, motors and the like, which change nothing else that is drawn.
+    """
     rng = np.random.default_rng(seed)
 
     def choose(given, chance):
@@ -76,12 +83,15 @@ def draw(seed, *, floating=None, loops=None, driven=None, elements=None, n=None,
         try:
             v = mb.consistent_velocity(model, q, v, t=t)
         except mb.AssemblyError:  # the loops hold what the drive wants to move
+            again = {"floating": floating, "loops": loops, "driven": False, "n": n, "laws": laws}
             if not driven:  # or constraints contradict each other
-                return draw(seed, floating=floating, loops=loops, driven=False, n=n)
-            return draw(seed, floating=floating, loops=loops, driven=False, n=n, stated=stated)
-    return Drawn(
-        model, q, v, rng.uniform(-2, 2, model.nv), rng.uniform(-2, 2, (model.n_bodies, 6)), t
-    )
+                return draw(seed, **again)
+            return draw(seed, **again, stated=stated)
+    tau, f_ext = rng.uniform(-2, 2, model.nv), rng.uniform(-2, 2, (model.n_bodies, 6))
+    if laws:
+        model = with_laws(model, rng)
+        q = np.concatenate([q, rng.uniform(-0.2, 0.2, model.n_states)])
+    return Drawn(model, q, v, tau, f_ext, t)
 
 
 FORCES = ("armature", "damping", "stiffness", "rest")
@@ -103,6 +113,45 @@ def with_elements(model, rng):
     points = rng.uniform(-0.5, 0.5, (2, 3))
     spring = PointSpring("spring", ends[0], points[0], ends[1], points[1], 5.0, 0.3, 0.2)
     return replace(model, bodies=tuple(bodies), springs=(spring,))
+
+
+def cubic(x, v):
+    return 3.0 * x + 2.0 * x**3 + 0.4 * v
+
+
+def with_laws(model, rng):
+    """One to three elements between bodies or at joints of one freedom, some with own states."""
+    names = ["base", *[body.name for body in model.bodies]]
+    singles = [body.name for body in model.bodies if body.joint.nv == 1]
+    found = []
+    for k in range(int(rng.integers(1, 4))):
+        kinds = [
+            "bushing",
+            "spring",
+            "force",
+            *["joint", "motor", "pid", "friction"][: 4 * len(singles)],
+        ]
+        kind = str(rng.choice(kinds))
+        a, b = (names[int(i)] for i in rng.permutation(len(names))[:2])
+        points = [tuple(rng.uniform(-0.5, 0.5, 3)) for _ in range(2)]
+        one = singles[int(rng.integers(len(singles)))] if singles else ""
+        if kind == "bushing":
+            square = rng.standard_normal((6, 6))
+            made = mb.Bushing(a, points[0], b, points[1], square @ square.T, 0.1 * np.eye(6))
+        elif kind == "spring":
+            made = mb.SpringLaw(a, points[0], b, points[1], cubic)
+        elif kind == "force":
+            made = mb.PointForce(b if b != "base" else a, points[0], (0.5, -1.0, 2.0))
+        elif kind == "joint":
+            made = mb.JointSpring(one, cubic)
+        elif kind == "motor":
+            made = mb.DCMotor(one, 2.0, 1.2, 0.5, 0.4, ratio=1.5)
+        elif kind == "pid":
+            made = mb.PID(one, 0.3, 2.0, 1.0, 0.5)
+        else:
+            made = mb.BristleFriction(one, 0.3, 0.5, 0.1, 0.1, 50.0, 2.0)
+        found.append(NamedElement(f"law{k}", made))
+    return replace(model, elements=tuple(found))
 
 
 def with_loop(model, rng, q, t, name):

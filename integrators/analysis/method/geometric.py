@@ -26,7 +26,7 @@ from ...tableau import Tableau
 from ...tableau.exact import DIGITS, Number, parse, to_decimal, uncertainty
 from ..exact.arithmetic import minus, plus, times, total
 from .algebraic import nonlinear_matrix
-from .partitioned import symmetry_of, symplecticity_of
+from .families.partitioned import symmetry_of, symplecticity_of
 from .reducibility import irreducible
 from .verdict import Verdict, as_halves, as_tableau
 

@@ -11,14 +11,14 @@ from ...tableau import MAX_ORDER, OrderCondition, Tableau
 from ...tableau.tableau import _short, _sum
 from ...tableau.trees import rooted_trees
 from ..exact.polynomial import power
-from .additive import additive_report
 from .algebraic import algebraic_stability, an_stability
 from .amplification import StabilityFunction, stability_function
+from .families.additive import additive_report
+from .families.partitioned import partitioned_report
+from .families.rosenbrock import rosenbrock_report
 from .geometric import quadratic_invariants, symmetry, symplecticity
 from .order import FiguresOfMerit, failing_conditions, figures_of_merit, stage_order
 from .oscillation import Dispersion, dispersion
-from .partitioned import partitioned_report
-from .rosenbrock import rosenbrock_report
 from .ssp import ssp_coefficient
 from .stability import (
     a_alpha,

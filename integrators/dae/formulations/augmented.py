@@ -73,14 +73,16 @@ def augmented(
 
     def directed(way: int) -> dict[str, Any]:
         iteration = Iteration(mechanical, (way * alpha, beta), weight, count)
-        return {"f": iteration.traced(iteration.slope, nq + nv)}
+        f = iteration.traced(iteration.slope, nq + nv)
+        # What the iteration leaves unfinished is too little to matter in Newton's method.
+        return {"f": f, "jac": mechanical.ways.exact_slopes("augmented", f, iteration.gains)}
 
     return make_problem(
         mechanical,
         "augmented",
-        directed(direction(mechanical.t_span))["f"],
-        np.concatenate([mechanical.q0, mechanical.v0]),
-        mechanical.position_names + mechanical.velocity_names,
+        y0=np.concatenate([mechanical.q0, mechanical.v0]),
+        names=mechanical.position_names + mechanical.velocity_names,
+        **directed(direction(mechanical.t_span)),
         directed=directed,
         always_review=_review(mechanical, (alpha, beta), weight, count),
     )

@@ -145,8 +145,14 @@ class Partitioned:
 
     def functions(self) -> dict[str, Any]:
         """f and project, and the Jacobian; machine code for the current choice where possible."""
-        if self.placing() is None:
-            return {"f": self.slope, "project": self.project}
+        fast = self.placing()
+        kept, key = self.mechanical.kept, "slopes of minimal coordinates"
+        if key not in kept:
+            kept[key] = self.mechanical.ways.exact_slopes("minimal", fast and fast.slope)
+        self._exact = kept[key]
+        if fast is None:
+            made = {"f": self.slope, "project": self.project}
+            return made if self._exact is None else {**made, "jac": self.jacobian}
         return {"f": _Slope(self), "project": _Place(self), "jac": self.jacobian}
 
     def _best(self, now: Terms) -> Partition:
@@ -254,9 +260,16 @@ class Partitioned:
 
     def jacobian(self, t: float, y: Any, p: Any = None) -> Array:
         """∂f/∂y for the current choice; exact."""
-        fast = self.placing()
-        assert fast is not None
-        return fast.slope.jacobian()(t, y, self.mechanical.params if p is None else p)
+        fast, p = self.placing(), self.mechanical.params if p is None else p
+        y = np.asarray(y, dtype=float)
+        if self._exact is None:
+            assert fast is not None
+            return fast.slope.jacobian()(t, y, p)
+        found = None if fast is None else fast(t, y, p)
+        placed = self.placed(t, y, p) if found is None else found
+        if placed is None:
+            return np.full((y.size, y.size), np.nan)
+        return np.asarray(self._exact(t, placed[0], placed[1], self.split, p))
 
 
 class _Slope:

@@ -99,6 +99,7 @@ def with_multipliers(
         f,
         y0,
         names,
+        jac=mechanical.ways.exact_slopes(formulation, f),
         mass=np.diag((np.arange(index.size) < nq + nv).astype(float)),
         index=index,
         **fields,

@@ -68,8 +68,9 @@ def engine_for(tableau: Tableau, problem: IVP, options: Options) -> Engine:
             raise ValueError(
                 f"{tableau.name or 'this tableau'} is explicit, and the mass matrix is singular: "
                 "the problem is a differential-algebraic equation: use an implicit method such as "
-                "RADAU5, or, for a mechanism, a formulation without unknown multipliers, which "
-                "explicit methods can solve: 'baumgarte', 'projected' or 'index1'"
+                "RADAU5, or what explicit methods solve: of a general DAE the road 'underlying', "
+                "of a mechanism a formulation without unknown multipliers, 'baumgarte', "
+                "'projected' or 'index1'"
             )
         return ExplicitEngine.reused(
             (tableau, id(tableau.dense)),

@@ -17,11 +17,16 @@ from __future__ import annotations
 from ...kernels import kernel
 from ...stepping.dense import combine, copy, evaluate
 from ...stepping.state import ESTIMATE_EMBEDDED, FUNCTION_RAISED, OK
-from .implicit import estimate_error, implicit_norm, solve_real, times_mass
+from .implicit import (
+    ROUNDING_SAFETY,
+    UNIT,
+    estimate_error,
+    implicit_norm,
+    solve_real,
+    times_mass,
+)
 
 __all__ = ["implicit_refine", "look_inside"]
-
-ROUNDING_FALLS = 0.7  # a defect that falls by less, when steps are halved or so, is rounding error
 
 
 @kernel
@@ -39,7 +44,7 @@ def implicit_refine(w, t, h):
         inside = look_inside(w, t, h)
         if inside < 0.0:
             return FUNCTION_RAISED
-        if inside > w.norm and not is_rounding(w, t, inside):
+        if inside > w.norm and not is_rounding(w, t, h, inside):
             w.norm = inside
             w.norm_known = 1
             return 1
@@ -47,19 +52,45 @@ def implicit_refine(w, t, h):
 
 
 @kernel
-def is_rounding(w, t, inside):
-    """Whether a defect has not become smaller with the step: what f loses by cancellation.
+def is_rounding(w, t, h, inside):
+    """Whether a defect that no shorter step made small is what f loses by cancellation.
 
     Diodes, and what is left of equations after several differentiations, magnify rounding errors
-    by any factor; no step is short enough then, and the estimate at the end must do.
+    by any factor; no step is short enough then, and the estimate at the end must do. As
+    :func:`.coupled.rounding_norm`, units in the last place with alternating signs tell.
     """
-    if inside < 1.0:
+    if inside < 1.0 or w.last_rejected == 0:
         return False
-    again = w.last_rejected == 1 and w.inside_time == t
-    stays = again and inside > ROUNDING_FALLS * w.inside_refused
-    w.inside_time = t
-    w.inside_refused = inside
-    return stays
+    length = w.h_factored
+    node = state_inside(w, t, h)
+    if evaluate(w, node) != OK:
+        return False
+    copy(w.dx, w.residual[0])
+    state_inside(w, t, h)
+    for m in range(w.y.shape[0]):
+        w.x[m] *= 1.0 + (UNIT if m % 2 == 0 else -UNIT)
+    if evaluate(w, node) != OK:
+        return False
+    for m in range(w.y.shape[0]):
+        w.real_rhs[m] = length * w.real_shift[w.inside_block] * (w.dx[m] - w.residual[0, m])
+    if solve_real(w, w.inside_block) != OK:
+        return False
+    limit = w.inside_weight * implicit_norm(w, w.real_rhs, length)
+    return inside <= ROUNDING_SAFETY * limit
+
+
+@kernel
+def state_inside(w, t, h):
+    """x = u(c), the state where the defect is looked at; returns the time there.
+
+    After two half steps, the second one is looked at.
+    """
+    length = w.h_factored
+    combine(w.b, w.K, w.stages, w.real_rhs)
+    combine(w.inside_value, w.K, w.stages, w.x)
+    for m in range(w.y.shape[0]):
+        w.x[m] += w.y_new[m] - w.real_rhs[m]
+    return t + (h - length) + w.inside_node * length
 
 
 @kernel
@@ -78,19 +109,12 @@ def second_estimate_is_due(w):
 
 @kernel
 def look_inside(w, t, h):
-    """Norm of the stiff part of the defect; negative if f raised an exception.
-
-    After two half steps, the second one is looked at.
-    """
+    """Norm of the stiff part of the defect; negative if f raised an exception."""
     n = w.y.shape[0]
     length = w.h_factored
     if length == 0.0:
         return 0.0
-    combine(w.b, w.K, w.stages, w.real_rhs)
-    combine(w.inside_value, w.K, w.stages, w.x)
-    for m in range(n):
-        w.x[m] += w.y_new[m] - w.real_rhs[m]
-    if evaluate(w, t + (h - length) + w.inside_node * length) != OK:
+    if evaluate(w, state_inside(w, t, h)) != OK:
         return -1.0
     slope = w.increment[0]
     combine(w.inside_slope, w.K, w.stages, slope)

@@ -241,6 +241,9 @@ class SparseDynamics:
         force[:, 3:] = -np.cross(omega, momentum[:, 3:])
         if w.switches[HAVE_FORCES]:
             force += _to_bodies(w, np.arange(n), w.f_ext)
+            if len(w.springs):
+                force[:, :3] += np.einsum("iab,ib->ia", w.E_0, w.spring_force[:, :3])
+                force[:, 3:] += np.einsum("iab,ib->ia", w.E_0, w.spring_force[:, 3:])
         right[: 6 * n] = force.ravel()
 
     def _loops(self, w: TreeWorkspace, right: Array, alpha: float, beta: float) -> list[Array]:

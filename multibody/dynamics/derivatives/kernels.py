@@ -268,6 +268,12 @@ def external_forces(w: Any) -> None:
         for a in range(3):
             w.outer[i, a] = w.f_ext[i, a] - w.spare6[a]
             w.outer[i, 3 + a] = w.f_ext[i, 3 + a]
+        if w.spring_bodies.shape[0] > 0:
+            force = w.spring_force[i]
+            cross(w.arm[i], force[3:6], w.spare6)
+            for a in range(3):
+                w.outer[i, a] = w.outer[i, a] + force[a] + w.spare6[a]
+                w.outer[i, 3 + a] = w.outer[i, 3 + a] + force[3 + a]
 
 
 # ---------------------------------------------------------------------- inward

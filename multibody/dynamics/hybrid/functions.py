@@ -11,8 +11,8 @@ from integrators.kernels import OnWorkspace
 
 from ...checks import Array, ArrayLike, one_of, real_array
 from ..functions import SingularModelError
-from ..loading import ForcesLike, load_forces, load_given
-from ..loops.closed_loop import RANK_TOLERANCE, REGULARISATION
+from ..loading import ForcesLike, load_forces, load_given, loaded_inertia
+from ..loops.closed_loop import RANK_TOLERANCE, REGULARISATION, loaded_constraints
 from ..loops.independent import velocity_places
 from ..loops.multipliers import ALPHA, BETA, EPSILON
 from .articulated import hybrid_articulated
@@ -22,6 +22,7 @@ from .selection import HybridWorkspace, hybrid_tree
 
 if TYPE_CHECKING:
     from ...model import Model
+    from ..workspace import TreeWorkspace
 
 __all__ = ["HybridResult", "freedoms_named", "hybrid_along", "hybrid_dynamics"]
 
@@ -121,7 +122,7 @@ def hybrid_dynamics(
     total = _RUN[way](w)
     found = HybridResult(w.a_q.copy(), w.tau.copy())
     if way == "loops":
-        _check_determined(model, w)
+        _check_determined(model, w, base)
     if total - total != 0.0:
         _explain(model, w)
     return found
@@ -222,7 +223,7 @@ def _known(model: Model, name: str, value: Any, wanted: Array, kind: str) -> Arr
 # ---------------------------------------------------------------------- what goes wrong
 
 
-def _check_determined(model: Model, w: HybridWorkspace) -> None:
+def _check_determined(model: Model, w: HybridWorkspace, base: TreeWorkspace) -> None:
     """Raise if some combination of constraints acts on prescribed freedoms only.
 
     Then what these do is no longer free, and forces among them change nothing.
@@ -236,8 +237,12 @@ def _check_determined(model: Model, w: HybridWorkspace) -> None:
         return  # which the result tells
     weighted = w.Y[: len(rows)][:, is_forward] / np.sqrt(inertia)
     left, sizes, _ = np.linalg.svd(weighted, full_matrices=True)
-    rank = int(np.sum(sizes > RANK_TOLERANCE * sizes.max(initial=0.0)))
-    K = w.K[rows][:, ~is_forward]
+    # With all freedoms forward constraints move no less; what is small beside that is rounding.
+    masses, every = np.diag(loaded_inertia(base)), loaded_constraints(model).K[rows]
+    alone = np.linalg.norm(every, axis=0)[masses > 0.0] / np.sqrt(masses[masses > 0.0])
+    largest = max(float(sizes.max(initial=0.0)), float(alone.max(initial=0.0)))
+    rank = int(np.sum(sizes > RANK_TOLERANCE * largest))
+    K = every[:, ~is_forward]
     # A column of K belongs to one freedom and has its unit.
     parts = np.linalg.norm(left[:, rank:].T @ K, axis=0)
     bound = parts > RANK_TOLERANCE * np.linalg.norm(K, axis=0)

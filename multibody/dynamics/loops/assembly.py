@@ -2,7 +2,8 @@
 
 Positions are found by Gauss–Newton steps on the gaps δ(q), each the smallest in the sense of the
 inertia, Σ uᵀHu; so the mechanism moves as it would if it were released. Velocities are corrected
-by an impulse: v − H⁻¹Kᵀ(KH⁻¹Kᵀ)⁺(Kv − ν).
+by an impulse: v − H⁻¹Kᵀ(KH⁻¹Kᵀ)⁺(Kv − ν). K, which comes along the tree, stands for ∂δ: it differs
+from that by no more than the size of the gap, so that steps converge as fast as with the exact one.
 
 The gap of two orientations vanishes at half a turn, too, and from beyond a quarter turn the steps
 lead there. Loops that closed the wrong way round are therefore turned over, along the axis and

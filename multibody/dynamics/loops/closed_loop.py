@@ -126,10 +126,14 @@ def constraints_at(model: Model, q: Array, v: Array | None, t: float) -> Constra
 
 
 def loaded_constraints(model: Model) -> Constraints:
-    """The same at the state in the workspace."""
+    """The same at the state in the workspace.
+
+    Entries of K that vanish at every position do so exactly: rank is not decided by rounding.
+    """
     w = model.tree.workspace
     _run_closure(w)
-    return Constraints(w.delta.copy(), w.K.copy(), w.nu.copy(), w.gamma.copy(), _row_names(model))
+    K = np.where(model.tree.reach, w.K, 0.0)
+    return Constraints(w.delta.copy(), K, w.nu.copy(), w.gamma.copy(), _row_names(model))
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from ...kernels.vectors import (
     transform_vector,
     transform_vector_inverse,
 )
+from ..kinematics import way_between
 from ..with_elements import accelerations_kernel
 from ..workspace import DRIVEN
 from .stated import stated_rows
@@ -82,51 +83,8 @@ def pose_between(w: Any, l: int) -> None:
         for b in range(3):
             w.E_J[a, b] = w.E_p[b, a]
     multiply_rotations(w.E_s, w.E_J, w.E_rel)
-    gap_between_frames(w, l)
+    way_between(w, w.loop_p[l], w.loop_r_P[l], w.loop_s[l], w.loop_r_S[l])
     transform_vector(w.E_p, w.gap, w.r_rel)
-
-
-@kernel
-def gap_between_frames(w: Any, l: int) -> None:
-    """From the predecessor's frame to the successor's, in base axes.
-
-    Summed along the loop, from where the two ways to the base part: how far the mechanism has
-    moved away, or where it was put, does not matter. Points of the base come last, as a difference.
-    """
-    p, s = w.loop_p[l], w.loop_s[l]
-    ground_p, ground_s = w.spare6[0:3], w.spare6[3:6]
-    for a in range(3):
-        w.gap[a] = 0.0
-        ground_p[a] = w.loop_r_P[l, a] if p < 0 else 0.0
-        ground_s[a] = w.loop_r_S[l, a] if s < 0 else 0.0
-    if s >= 0:
-        transform_vector_inverse(w.E_0[s], w.loop_r_S[l], w.gap)
-    if p >= 0:
-        transform_vector_inverse(w.E_0[p], w.loop_r_P[l], w.other6)
-        for a in range(3):
-            w.gap[a] = w.gap[a] - w.other6[a]
-    while p != s:
-        if p > s:
-            step_to_parent(w, p, -1.0, ground_p)
-            p = w.parent[p]
-        else:
-            step_to_parent(w, s, 1.0, ground_s)
-            s = w.parent[s]
-    for a in range(3):
-        w.gap[a] = (ground_s[a] - ground_p[a]) + w.gap[a]
-
-
-@kernel
-def step_to_parent(w: Any, i: int, sign: float, ground: Any) -> None:
-    """Add the way from the origin of body i's parent to its own; from the base it is kept apart."""
-    parent = w.parent[i]
-    if parent >= 0:
-        transform_vector_inverse(w.E_0[parent], w.r[i], w.other6)
-        for a in range(3):
-            w.gap[a] = w.gap[a] + sign * w.other6[a]
-    else:
-        for a in range(3):
-            ground[a] = w.r[i, a]
 
 
 @kernel

@@ -25,7 +25,7 @@ from ...model.constraints import Constraint, constraint_numbers
 if TYPE_CHECKING:
     from ...model import Model
 
-__all__ = ["law_sizes", "stated_law", "stated_rows"]
+__all__ = ["law_sizes", "rows_of_constraint", "stated_law", "stated_rows"]
 
 
 @kernel
@@ -40,28 +40,35 @@ def stated_rows(w: Any) -> None:
     for k in range(n):
         w.stated_x[nq + k] = w.v[k]
     for l in range(loops, bonds):
-        first, m = w.loop_at[l], w.loop_at[l + 1] - w.loop_at[l]
-        begin, end = w.point_at[l - loops], w.point_at[l - loops + 1]
-        size = 3 * (end - begin)
+        rows_of_constraint(w, l)
+
+
+@kernel
+def rows_of_constraint(w: Any, l: int) -> None:
+    """The rows of one of them; `stated_x` begins with q and v. Leaves its law in `stated_out`."""
+    first, m = w.loop_at[l], w.loop_at[l + 1] - w.loop_at[l]
+    nq, n, number = w.q_at[w.parent.shape[0]], w.v.shape[0], l - w.loop_p.shape[0]
+    begin, end = w.point_at[number], w.point_at[number + 1]
+    size = 3 * (end - begin)
+    for k in range(begin, end):
+        at = nq + n + 3 * (k - begin)
+        point_motion(w, k, w.stated_x[at : at + 3], w.stated_x[at + size : at + size + 3])
+    p = w.loop_q[w.loop_q_at[l] : w.loop_q_at[l + 1]]
+    call(w.loop_laws[l], w.t[0], w.stated_x, p, w.stated_out)
+    for j in range(m):
+        row = first + j
+        w.delta[row] = w.stated_out[j]
+        for k in range(n):
+            w.K[row, k] = w.stated_out[m + j * n + k]
+        speed = w.stated_out[m + m * n + j]
+        w.gamma[row] = w.stated_out[2 * m + m * n + j]
         for k in range(begin, end):
-            at = nq + n + 3 * (k - begin)
-            point_motion(w, k, w.stated_x[at : at + 3], w.stated_x[at + size : at + size + 3])
-        p = w.loop_q[w.loop_q_at[l] : w.loop_q_at[l + 1]]
-        call(w.loop_laws[l], w.t[0], w.stated_x, p, w.stated_out)
-        for j in range(m):
-            row = first + j
-            w.delta[row] = w.stated_out[j]
-            for k in range(n):
-                w.K[row, k] = w.stated_out[m + j * n + k]
-            speed = w.stated_out[m + m * n + j]
-            w.gamma[row] = w.stated_out[2 * m + m * n + j]
-            for k in range(begin, end):
-                at = 3 * m + m * n + j * size + 3 * (k - begin)
-                point_row(w, row, k, w.stated_out[at : at + 3])
-            total = 0.0 - speed
-            for k in range(n):
-                total = total + w.K[row, k] * w.v[k]
-            w.nu[row] = total
+            at = 3 * m + m * n + j * size + 3 * (k - begin)
+            point_row(w, row, k, w.stated_out[at : at + 3])
+        total = 0.0 - speed
+        for k in range(n):
+            total = total + w.K[row, k] * w.v[k]
+        w.nu[row] = total
 
 
 @kernel

@@ -11,13 +11,14 @@ import numpy as np
 from ...algebra.plucker import Plucker
 from ...checks import Array
 from ...model.builder import ModelBuilder
+from ...model.surfaces import Ball, BoxCorners, Capsule, Disc, HalfSpace, Shape, Vertex
 from ..report import Report
 from ..source import ModelFileError
 from ..xml import Element
 from .meshes import Mesh, MeshFiles
 from .shapes import MassPart, simple_part
 
-__all__ = ["FileShape", "add_solids", "sdf_shape", "urdf_shape"]
+__all__ = ["FileShape", "add_ground_contacts", "add_solids", "sdf_shape", "urdf_shape"]
 
 #: How a shape of one name is called here, and which numbers say its size.
 URDF = {
@@ -121,6 +122,43 @@ def add_solids(
                 continue
             given = {"vertices": mesh.vertices, "faces": mesh.faces}
             builder.add_solid(body, "mesh", (), placement, one.colour, **given)
+
+
+def add_ground_contacts(
+    builder: ModelBuilder,
+    body: str,
+    shapes: Iterable[FileShape],
+    report: Report,
+    **law: float,
+) -> None:
+    """Let the shapes of a body touch the plane z = 0 of the base; `law`: friction, restitution."""
+    for number, one in enumerate(shapes):
+        surfaces = _surfaces(one)
+        if not surfaces:
+            said = f"a {one.shape} of {body!r} touches nothing: there is no law for it"
+            report.ignored(one.element.line, said, one.element.file)
+        for part, surface in enumerate(surfaces):
+            name = f"{body} {number}" + (f".{part}" if len(surfaces) > 1 else "")
+            builder.add_contact(name, 0, HalfSpace(), body, surface, **law)
+
+
+def _surfaces(one: FileShape) -> list[Shape]:
+    """Surfaces that touch a plane where the shape does."""
+    axis = one.R[:, 2]
+    if one.shape == "sphere":
+        return [Ball(one.size[0], one.p)]
+    if one.shape == "box":
+        if np.array_equal(one.R, np.eye(3)):
+            return [BoxCorners(one.size, one.p)]
+        corners = BoxCorners(one.size).corners()
+        return [Vertex(one.R @ corner + one.p) for corner in corners]
+    if one.shape == "cylinder":
+        ends = (one.p + side * one.size[1] / 2 * axis for side in (-1.0, 1.0))
+        return [Disc(one.size[0], axis, end) for end in ends]
+    if one.shape == "capsule":
+        half = one.size[1] / 2 * axis
+        return [Capsule(one.p - half, one.p + half, one.size[0])]
+    return []
 
 
 def colour_of(numbers: list[float]) -> tuple[float, ...]:

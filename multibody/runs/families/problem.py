@@ -35,7 +35,7 @@ from ..prescribing.jumps import drive_review
 from ..scheduled import scheduled
 from ..singularities.review import loop_review
 from ..singularities.screen import LoopScreen
-from ..slopes import _ExactJacobian
+from ..slopes import TracedJacobian
 
 if TYPE_CHECKING:
     from .family import ModelFamily
@@ -153,7 +153,7 @@ def family_problem(
         space = turned.manifold
         if space is not None:
             space = replace(space, velocity=pieces.lifted(space.velocity))
-        return {"f": f, "jac": _ExactJacobian(f), "manifold": space}
+        return {"f": f, "jac": TracedJacobian(f), "manifold": space}
 
     parts = directed(direction(base.t_span))
     _check_agreement(family, base, parts["f"], tau, f_ext, own, options)

@@ -8,6 +8,7 @@ Jacobians, lanes. (A joint that is to have no states at all is :class:`~multibod
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -42,13 +43,18 @@ FOLLOWED = 1e-3
 
 
 class _Motion(NamedTuple):
-    """Motion of some freedoms: functions of time, and the time that they are known for."""
+    """Motion of some freedoms, and the time that it is known for.
+
+    Position and velocity are functions of time, the acceleration one of (t, q, v), of numbers or
+    symbols. A motion that is a law of accelerations has no positions of its own: NaN.
+    """
 
     position: Callable[[float], Array]
     velocity: Callable[[float], Array]
-    acceleration: Callable[[Any], Any]  # of a number or a symbol
+    acceleration: Callable[[Any, Any, Any], Any]
     start: float = -np.inf
     end: float = np.inf
+    is_law: bool = False
 
 
 class PrescribedMotion:
@@ -59,7 +65,7 @@ class PrescribedMotion:
     model
         The model.
     prescribed
-        For each body, variable or place in v: a function of time, a table or a spline; see
+        For each body, variable or place in v: a function of time, a table, a spline or a law; see
         :func:`~multibody.as_ivp`.
     """
 
@@ -77,28 +83,37 @@ class PrescribedMotion:
         self.model = model
         self.places = freedoms_named(model, list(prescribed))
         self.forward = ~np.isin(np.arange(model.nv), self.places)
+        # Freedoms with a motion in time, in v and in q; others have a law of accelerations.
+        self.followed: list[int] = []
         self.q_places: list[int] = []
         self.motions: list[_Motion] = []
         for key, motion in prescribed.items():
             own = freedoms_named(model, [key])
             if not own:
                 raise ValueError(f"prescribed[{key!r}]: its joint has no freedom to prescribe")
-            self.q_places += [_position_place(model, k) for k in own]
-            self.motions.append(_motion(motion, f"prescribed[{key!r}]", len(own)))
+            made = _motion(motion, f"prescribed[{key!r}]", len(own))
+            self.motions.append(made)
+            if not made.is_law:
+                self.followed += own
+                self.q_places += [_position_place(model, k) for k in own]
 
     # ------------------------------------------------------------------ along time
 
     def position(self, t: float) -> Array:
-        """Where the motions are, in the order of `places`."""
-        return np.concatenate([m.position(t) for m in self.motions])
+        """Where the motions in time are, in the order of `followed`."""
+        return np.concatenate([np.zeros(0), *(m.position(t) for m in self._in_time)])
 
     def velocity(self, t: float) -> Array:
         """First derivatives."""
-        return np.concatenate([m.velocity(t) for m in self.motions])
+        return np.concatenate([np.zeros(0), *(m.velocity(t) for m in self._in_time)])
 
-    def accelerations(self, t: Any) -> Any:
-        """Second derivatives, of a number or of a symbol, as nv numbers; zero for the others."""
-        found = np.concatenate([m.acceleration(t) for m in self.motions])
+    @property
+    def _in_time(self) -> list[_Motion]:
+        return [m for m in self.motions if not m.is_law]
+
+    def accelerations(self, t: Any, q: Any, v: Any) -> Any:
+        """Second derivatives, of numbers or symbols, as nv numbers; zero for the others."""
+        found = np.concatenate([m.acceleration(t, q, v) for m in self.motions])
         out = np.zeros(self.model.nv, dtype=found.dtype)
         out[self.places] = found
         return out
@@ -117,7 +132,7 @@ class PrescribedMotion:
         start = []
         for name, value, places, wanted in (
             ("q", q0, self.q_places, self.position(t0)),
-            ("v", v0, self.places, self.velocity(t0)),
+            ("v", v0, self.followed, self.velocity(t0)),
         ):
             if not np.isfinite(wanted).all():
                 raise ValueError(f"prescribed: the motion has no finite {name} at t = {t0:g}")
@@ -127,8 +142,8 @@ class PrescribedMotion:
             else:
                 given = model.check(name, value)
                 off = np.abs(given[places] - wanted)
-                worst = int(np.argmax(off))
-                if off[worst] > START_TOLERANCE * (1.0 + abs(wanted[worst])):
+                worst = int(np.argmax(off)) if len(off) else -1
+                if worst >= 0 and off[worst] > START_TOLERANCE * (1.0 + abs(wanted[worst])):
                     names = model.q_names if name == "q" else model.v_names
                     raise ValueError(
                         f"{name}0: the motion prescribed for {names[places[worst]]} starts with "
@@ -158,7 +173,7 @@ class PrescribedMotion:
     def _forces(self, t: Any, q: Any, v: Any, tau: Any, f_ext: Any) -> Any:
         model = self.model
         known = np.zeros(model.nv) if tau is None else np.where(self.forward, tau, 0.0)
-        a = self.accelerations(t)
+        a = self.accelerations(t, q, v)
         arrays = (q, v, known, a, () if f_ext is None else f_ext)
         if not isinstance(t, Symbol) and all(np.asarray(x).dtype != object for x in arrays):
             return hybrid_along(model, self.forward, float(t), q, v, known, a, f_ext)
@@ -179,7 +194,7 @@ class PrescribedMotion:
     def check_start(self, t: float, q: Array, v: Array) -> None:
         """Raise where the forces are not determined, before a run begins."""
         forward = np.flatnonzero(self.forward).tolist()
-        hybrid_dynamics(self.model, q, v, a=self.accelerations(t), forward=forward, t=t)
+        hybrid_dynamics(self.model, q, v, a=self.accelerations(t, q, v), forward=forward, t=t)
 
     def applied(
         self,
@@ -220,11 +235,11 @@ class PrescribedMotion:
         return np.array(parts).reshape(len(t), -1).T
 
     def _departure(self, t: Array, y: Array) -> str:
-        if not len(t):
+        if not len(t) or not self.followed:
             return ""
         nq = self.model.nq
         wanted = np.array([[*self.position(float(s)), *self.velocity(float(s))] for s in t]).T
-        rows = [*self.q_places, *(nq + k for k in self.places)]
+        rows = [*self.q_places, *(nq + k for k in self.followed)]
         off = np.abs(y[rows] - wanted)
         size = np.nanmax(np.abs(wanted), axis=1, initial=0.0, keepdims=True)
         wrong = ~(off <= FOLLOWED * (size + START_TOLERANCE))
@@ -261,28 +276,54 @@ def _motion(motion: Any, name: str, m: int) -> _Motion:
     if hasattr(motion, "derivative"):
         return _of_spline(motion, name, m)
     if callable(motion):
-        return _of_function(motion, name, m)
+        return (_of_law if _takes_state(motion) else _of_function)(motion, name, m)
     if isinstance(motion, tuple) and len(motion) == 2:
         return _of_spline(_spline(*motion, name, m), name, m)
     raise TypeError(
-        f"{name}: expected a function of time, a table (times, positions), or a spline, received "
-        f"{motion!r:.80}"
+        f"{name}: expected a function of time, a table (times, positions), a spline, or a law of "
+        f"accelerations a(t, q, v), received {motion!r:.80}"
     )
+
+
+def _takes_state(function: Callable[..., Any]) -> bool:
+    """Whether a function wants t, q and v."""
+    try:
+        given = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    ordinary = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(a.default is a.empty and a.kind in ordinary for a in given) == 3
+
+
+def _of_law(law: Callable[[Any, Any, Any], Any], name: str, m: int) -> _Motion:
+    """Accelerations as a function of time and state, of numbers or symbols."""
+
+    def acceleration(t: Any, q: Any, v: Any) -> Any:
+        return _shaped(law(t, q, v), name, m)
+
+    def unknown(t: float) -> Array:
+        return np.full(m, np.nan)
+
+    return _Motion(unknown, unknown, acceleration, is_law=True)
+
+
+def _shaped(found: Any, name: str, m: int) -> Any:
+    """What a user's function returned, as m numbers."""
+    if found is None:
+        raise ValueError(f"{name}: the motion returned None; is its `return` missing?")
+    values = np.asarray(found)
+    if values.shape != (m,) and not (m == 1 and values.ndim == 0):
+        raise ValueError(
+            f"{name}: expected a motion of {m} freedoms, received shape {values.shape}"
+        )
+    return values.reshape(m)
 
 
 def _of_function(function: Callable[[Any], Any], name: str, m: int) -> _Motion:
     """A function of time, traced to be differentiated."""
 
     def position(t: Any, x: Any) -> Any:
-        found = function(t)
-        if found is None:
-            raise ValueError(f"{name}: the motion returned None; is its `return` missing?")
-        values = np.asarray(found)
-        if values.shape != (m,) and not (m == 1 and values.ndim == 0):
-            raise ValueError(
-                f"{name}: expected a motion of {m} freedoms, received shape {values.shape}"
-            )
-        return values.reshape(m)
+        return _shaped(function(t), name, m)
 
     try:
         q = traced(position, n=1, outputs=m)
@@ -295,7 +336,7 @@ def _of_function(function: Callable[[Any], Any], name: str, m: int) -> _Motion:
             "spline"
         ) from error
     none = np.zeros(1)
-    return _Motion(lambda t: q(t, none), lambda t: v(t, none), lambda t: a(t, none))
+    return _Motion(lambda t: q(t, none), lambda t: v(t, none), lambda t, *_: a(t, none))
 
 
 def _spline(times: ArrayLike, values: ArrayLike, name: str, m: int) -> Any:
@@ -339,11 +380,11 @@ def _of_spline(spline: Any, name: str, m: int) -> _Motion:
     values(spline)(first)
     if isinstance(spline, CubicSpline):  # its second derivative is linear between knots
         ramps = table_law(knots, np.array([values(second)(t) for t in knots]))
-        acceleration: Callable[[Any], Any] = lambda t: ramps(t, None, None, None)  # noqa: E731
+        acceleration: Callable[..., Any] = lambda t, q, v: ramps(t, q, v, None)  # noqa: E731
     else:
         called = values(second)
 
-        def acceleration(t: Any) -> Any:
+        def acceleration(t: Any, q: Any, v: Any) -> Any:
             if isinstance(t, Symbol):
                 raise TracingError(f"{name}: splines other than CubicSpline are not traced")
             return called(float(t))

@@ -338,6 +338,14 @@ def test_fixed_steps_and_steps_by_hand():
     assert np.abs(run.y - problem.exact(run.t)).max() < 1e-4
 
 
+def test_thousands_of_states_are_not_traced_one_by_one():
+    problem = problems.get("heat_1d", n=3000)
+    run = solve(problem.with_(f=traced(problem.f)), method="BDF", t_eval=[0.2])
+    assert "f was left untraced: 3000 states" in run.message
+    assert run.linear_solver.endswith("3 differences of f, pattern found")
+    assert np.abs(run.y[:, -1] - problem.exact(0.2)).max() < 1e-5
+
+
 def test_a_preconditioner_of_ones_own():
     problem = problems.get("heat_2d", n=20)
     asked = []

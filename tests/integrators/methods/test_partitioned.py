@@ -293,6 +293,9 @@ def test_refusals():
     with pytest.raises(ValueError, match="singular"):
         solve(lambda t, y: [y[1], -y[0]], (0, 1), [1.0, 0.0], method="Verlet", step=0.1,
               mass=np.diag([1.0, 0.0]))  # fmt: skip
+    pendulum = traced(lambda t, y, p: np.array([y[1], -p[0] * y[0]]), n=2, params=1)
+    with pytest.raises(ValueError, match="equations of sensitivities"):
+        solve(IVP(pendulum, [1.0, 0.0], (0, 1), [1.0]), method="DPRKN6", sensitivities=["p[0]"])
     with pytest.raises(TypeError, match="no Butcher tableau"):
         analysis.stability_function("Verlet")
     with pytest.raises(ValueError, match="both b_hat and b_rate_hat"):

@@ -253,6 +253,10 @@ def test_stepper_and_many():
     for rate, end in zip((1.0, 50.0), many.y):
         one = solve(problem.with_(params=[rate]), method="Rodas4P", rtol=1e-8, atol=1e-8)
         assert end[0] == one.y[0, -1]
+    follow = {"sensitivities": ["p[0]"], "rtol": 1e-8, "atol": 1e-8}
+    ours, other = (solve(problem, method=m, **follow) for m in ("Rodas5P", "DOP853"))
+    ends = [run.sensitivities["p[0]"][0, -1] for run in (ours, other)]
+    assert abs(ends[0] - ends[1]) < 1e-6
     run = stepper(lambda t, y: -y, (0, 1), [1.0], method="Rodas5P")
     while run.t < 1:
         run.step()

@@ -1,7 +1,8 @@
 """Everything with everything: one random mechanism, and every road to the same numbers.
 
 Trees, floating bases, loops, gears, constraints by functions, drives, springs, armature, reversed
-joints and joints from functions, as ``random_mechanisms`` draws them. Thousands of them:
+joints, joints from functions and elements with states of their own, as ``random_mechanisms`` draws
+them. Thousands of them:
 
     python -m tests.multibody.dynamics.combinations 0 2000
 """
@@ -13,7 +14,8 @@ import sys
 import numpy as np
 
 import multibody as mb
-from integrators import solve
+from integrators import solve, solve_many
+from multibody.dynamics.acting import acting
 from multibody.dynamics.book.handles import handle_dynamics
 from multibody.dynamics.book.maximal import forward_dynamics_maximal, forward_dynamics_projected
 from multibody.dynamics.loops.independent import independent_accelerations
@@ -44,7 +46,7 @@ def close(what, found, expected, tolerance=ROUNDING):
 
 def check(seed, traced=False, run=True):
     """Raise where two roads differ."""
-    c = draw(seed, stated=None)
+    c = draw(seed, stated=None, laws=seed % 2 == 1)
     model, args = c.model, (c.model, c.q, c.v, c.tau, c.f_ext)
     n, bonds = model.nv, len(model.bonds) > 0
     K, lam = np.zeros((0, n)), np.zeros(0)
@@ -85,6 +87,7 @@ def check(seed, traced=False, run=True):
         x = np.concatenate([c.q, c.v])
         quiet = mb.FD(model, c.q, c.v, c.tau, t=c.t)
         close("traced", traced_fd(model)(c.t, x, c.tau)[model.nq :], quiet)
+        _lanes(c)
     for name, value in roads.items():
         close(name, value, a)
     close("ID", mb.ID(model, c.q, c.v, a, c.f_ext, t=c.t), c.tau + K.T @ lam)
@@ -92,6 +95,7 @@ def check(seed, traced=False, run=True):
     _handle(c, forward)
     if regular:
         _derivatives(c, forward)
+    _right_hand_sides(c, regular)
     if run:
         _ledger(c)
     mb.joint_reactions(*args, t=c.t)
@@ -157,6 +161,59 @@ def _derivatives(c, forward):
     close("∂τ", dtau, slope(lambda u: forward(tau=c.tau + u)), DIFFERENCES)
 
 
+def _right_hand_sides(c, regular):
+    """With elements, too: ẋ and its Jacobian, and those of formulations with multipliers."""
+    model = c.model
+    acted = acting(model, c.t, c.q, c.v)
+    tau, forces = c.tau + acted.joint_forces(), c.f_ext + acted.wrenches()
+    a = mb.FD(model, c.q, c.v, tau, forces, t=c.t)
+    still = {"stabilise": "none"} if model.bonds else {}
+    given = (model, c.q, c.v, (c.t, c.t + 0.01), c.tau, c.f_ext)
+    problem = mb.as_ivp(*given, traced=False, **still)
+    found = problem.f(c.t, problem.y0, problem.params)
+    close("as_ivp", found[model.nq :], a)
+    if model.n_states:
+        close("own states", found[model.nq - model.n_states : model.nq], acted.rates())
+    if regular:
+        _slopes("as_ivp", problem, c.t, problem.y0)
+    if not model.bonds or not len(model.tree.acting_rows):
+        return
+    rng = np.random.default_rng(model.nv)
+    for form in ("index1", "index2", "index3", "ggl"):
+        more = {"multipliers": True} if form == "index1" else {}
+        problem = mb.as_dae(*given, formulation=form, traced=False, **more)
+        y, n = problem.y0.copy(), model.nq + model.nv
+        close(form, problem.f(c.t, y, problem.params)[model.nq : n], a)
+        y[n:] += rng.standard_normal(len(y) - n)
+        _slopes(form, problem, c.t, y)
+
+
+def _slopes(name, problem, t, y):
+    h, units = 1e-6, np.eye(len(y))
+
+    def f(y):
+        return problem.f(t, y, problem.params)
+
+    differences = np.array([(f(y + h * e) - f(y - h * e)) / (2 * h) for e in units]).T
+    close(f"∂f of {name}", problem.jac(t, y, problem.params), differences, DIFFERENCES)
+
+
+def _lanes(c):
+    """Side by side as one by one, traced as untraced."""
+    still = {"stabilise": "none"} if c.model.bonds else {}
+    given = (c.model, c.q, c.v, (c.t, c.t + 4e-3), c.tau)
+    problem = mb.as_ivp(*given, traced=True, **still)
+    starts = np.array([problem.y0] * 3)
+    starts[:, c.model.nq :] *= np.array([[1.0], [1.01], [0.99]])
+    how = {"method": "RK4", "step": 1e-3}
+    many = solve_many(problem, y0=starts, **how)
+    if "lane" not in many.engine:
+        raise AssertionError(f"no lanes: {many.engine}")
+    slow = mb.as_ivp(*given, traced=False, **still)
+    for k, start in enumerate(starts):
+        close("lanes", many.y[k], solve(slow, y0=start, **how).y[:, -1])
+
+
 def _ledger(c):
     """Energy that comes and goes is booked."""
     span, stated = (c.t, c.t + 0.02), {"stabilise": "none"} if c.model.bonds else {}
@@ -182,6 +239,8 @@ if __name__ == "__main__":
             bad += 1
             said = " ".join(str(error).split())[:300]
             sys.stdout.write(f"{seed}: {type(error).__name__}: {said}\n")
+        if (seed + 1) % 50 == 0:
+            sys.stdout.write(f"up to {seed}: {bad} with differences\n")
             sys.stdout.flush()
     count = f"{last - first} mechanisms, {doubtful} next to singular positions"
     sys.stdout.write(f"{count}, {bad} with differences\n")

@@ -184,3 +184,69 @@ def test_a_file_is_known_by_its_ending(tmp_path):
     report = Report()
     assert mb.load_model(file, report=report).nv == 2
     assert report.file == str(file)
+
+
+XACRO = """<?xml version="1.0"?>
+<robot xmlns:xacro="http://www.ros.org/wiki/xacro" name="chain">
+  <xacro:arg name="length" default="0.5"/><xacro:property name="m" value="${2 * 1.5}"/>
+  <link name="world"/>
+  <xacro:macro name="rod" params="i parent">
+    <link name="rod${i}"><inertial><origin xyz="0 0 -$(arg length)"/><mass value="${m}"/>
+      <inertia ixx="0.1" iyy="0.1" izz="0.1"/></inertial></link>
+    <joint name="j${i}" type="continuous"><parent link="${parent}"/><child link="rod${i}"/>
+      <axis xyz="0 1 0"/></joint>
+  </xacro:macro>
+  <xacro:rod i="1" parent="world"/><xacro:rod i="2" parent="rod1"/>
+</robot>
+"""
+
+
+def test_macros_are_run_for_who_trusts_them(tmp_path):
+    pytest.importorskip("xacrodoc")
+    file = tmp_path / "chain.xacro"
+    file.write_text(XACRO)
+    model = mb.load_model(file, macros=True, arguments={"length": 0.25}, report=Report())
+    assert [body.name for body in model.bodies] == ["rod1", "rod2"]
+    assert model.bodies[1].inertia.mass == 3.0
+    assert model.bodies[0].inertia.centre[2] == -0.25
+    assert loads(XACRO, "xacro", macros=True, report=Report()).nv == 2
+    for text, options, said in (
+        (XACRO, {}, "macros=True"),
+        (XACRO.replace("2 * 1.5", "2 *"), {"macros": True}, "cannot be run"),
+        (XACRO.replace("2 * 1.5", "-1"), {"macros": True}, "expanded.*negative mass"),
+    ):
+        with pytest.raises(mb.ModelFileError, match=said):
+            loads(text, "xacro", "chain.xacro", report=Report(), **options)
+    with pytest.raises(mb.ModelFileError, match='format="xacro"'):
+        loads(XACRO, "urdf", report=Report())
+
+
+FEET = """<robot name="feet"><link name="world"/><link name="body"><inertial><mass value="2"/>
+  <inertia ixx="1" iyy="1" izz="1"/></inertial>
+  <collision><origin xyz="0 0 -0.5"/><geometry><sphere radius="0.1"/></geometry></collision>
+  <collision><geometry><box size="1 1 1"/></geometry></collision>
+  <collision><origin rpy="0.1 0 0"/><geometry><box size="1 1 1"/></geometry></collision>
+  <collision><geometry><cylinder radius="1" length="2"/></geometry></collision>
+  <collision><geometry><capsule radius="1" length="2"/></geometry></collision>
+  <collision><geometry><mesh filename="x.stl"/></geometry></collision></link>
+  <joint name="up" type="prismatic"><parent link="world"/><child link="body"/><axis xyz="0 0 1"/>
+    <limit lower="-9" upper="9" effort="1" velocity="1"/></joint>
+  <transmission name="t"><joint name="up"/><actuator name="m">
+    <mechanicalReduction>50</mechanicalReduction></actuator></transmission></robot>"""
+
+
+def test_collisions_touch_the_ground_where_asked_for():
+    report = Report()
+    model = loads(FEET, contacts="ground", friction=0.5, report=report)
+    kinds = [type(contact.shape_b).__name__ for contact in model.contacts]
+    assert kinds == ["Ball", "BoxCorners", *["Vertex"] * 8, "Disc", "Disc", "Capsule"]
+    assert {contact.friction for contact in model.contacts} == {0.5}
+    assert any("mesh" in remark.text for remark in report.remarks)
+    assert report.reductions == {"up": 50.0}
+    assert loads(FEET, report=Report()).contacts == ()
+    with pytest.raises(ValueError, match="contacts: expected"):
+        loads(FEET, contacts="all", report=Report())
+    ball = model.contacts[0].shape_b
+    assert (ball.radius, ball.centre) == (0.1, (0.0, 0.0, -0.5))
+    ends = [contact.shape_b.centre[2] for contact in model.contacts if contact.name[5] == "3"]
+    assert sorted(ends) == [-1.0, 1.0]

@@ -357,3 +357,43 @@ def test_a_constraint_that_is_no_number_at_the_start_is_named(phi):
     b.add_constraint("s", phi)
     with pytest.raises(ValueError, match=r"constraint s\[[01]\] has no finite number"):
         mb.as_ivp(b.build(), [0.0, 0.0])
+
+
+def test_rounding_is_no_constraint():
+    """A string along a body, or to one that only time moves, has a row of K that is rounding."""
+    b = mb.ModelBuilder()
+    body = mb.Inertia(1.0, (0.1, 0.2, 0.3), (1.0, 1.2, 1.5))
+    b.add_body("a", 0, mb.Spherical(), inertia=body)
+    b.add_body(
+        "b", "a", mb.Driven(mb.Revolute("x"), lambda t: [0.4 * np.sin(2 * t)]), (0.3, 0, 0), body
+    )
+    b.add_constraint(
+        "string",
+        lambda t, q, p: np.sum((q.point("a", (0, 1, 0)) - q.point("b", (0, 0, 1))) ** 2) - p[0],
+        parameters=[1.0],
+    )
+    model = b.build()
+    rng = np.random.default_rng(0)
+    q, v = model.random(rng), rng.standard_normal(3)
+    assert not len(model.tree.acting_rows)
+    assert not mb.constraints(model, q, v, t=0.3).K.any()
+    assert mb.mobility(model, q, t=0.3).rank == 0
+    with pytest.raises(mb.AssemblyError, match="whatever the other velocities are"):
+        mb.consistent_velocity(model, q, v, t=0.3)
+
+
+def test_hybrid_dynamics_does_not_divide_by_rounding():
+    """A string that free freedoms move by rounding only leaves the prescribed ones no choice."""
+    b = mb.ModelBuilder()
+    body = mb.Inertia(1.0, (0.1, 0.2, 0.3), (1.0, 1.2, 1.5))
+    b.add_body("a", 0, mb.Revolute("x"), inertia=body)
+    b.add_body("b", "a", mb.Free(), (0.3, 0, 0), body)
+    b.add_constraint(
+        "string", lambda q: np.sum((q.point("a") - q.point("b", (0.3, 0.7, 0.1))) ** 2)
+    )
+    model = b.build()
+    rng = np.random.default_rng(0)
+    q, v, a = model.random(rng), np.zeros(7), dict.fromkeys(range(1, 7), 0.0)
+    assert np.abs(mb.constraints(model, q, v).K[0, 0]) < 1e-12
+    with pytest.raises(ValueError, match="not determined"):
+        mb.hybrid_dynamics(model, q, v, a=a)

@@ -117,3 +117,26 @@ def test_linkages_far_from_the_origin_of_the_base():
     v = mb.consistent_velocity(here, q, [1.0, 0.0])
     assert np.array_equal(mb.FD(here, q, v), mb.FD(there, q, v))
     assert np.array_equal(mb.constraints(here, q, v).delta, mb.constraints(there, q, v).delta)
+
+
+def test_springs_do_not_feel_how_far_away_they_are():
+    """Shifts by powers of two are exact: so are the results, those of two free bodies too."""
+    body = mb.Inertia(1.3, (0.1, -0.2, 0.05), (1.0, 1.2, 1.5))
+    for joint in (mb.Spherical(), mb.Free()):
+        b = mb.ModelBuilder()
+        b.add_body("a", 0, mb.Free(), inertia=body)
+        b.add_body("b", 0 if joint == mb.Free() else "a", joint, inertia=body)
+        b.add_spring("spring", "a", (0.5, 0, 0), "b", (0, 0.4, 0.1), 30.0, 2.0, 0.2)
+        model = b.build()
+        rng = np.random.default_rng(0)
+        q, v = model.random(rng), rng.standard_normal(model.nv)
+        for place in model.q_index:
+            q[place][4:7] = np.round(q[place][4:7] * 1024) / 1024
+        far = q.copy()
+        for place in model.q_index:
+            far[place][4:7] += 2.0**30
+        a = mb.FD(model, q, v)
+        np.testing.assert_array_equal(mb.FD(model, far, v), a)
+        np.testing.assert_array_equal(mb.ID(model, far, v, a), mb.ID(model, q, v, a))
+        for near, away in zip(mb.FD_derivatives(model, q, v), mb.FD_derivatives(model, far, v)):
+            np.testing.assert_allclose(away, near, rtol=0, atol=1e-12 * np.abs(near).max())

@@ -73,6 +73,69 @@ def test_tables_and_splines(driven, motion, tolerance):
     np.testing.assert_allclose(run.y[[1, 3], -1], driven, atol=tolerance)
 
 
+@pytest.mark.parametrize(
+    ("motion", "tolerance"),
+    [
+        (swing_table(81), 1e-4),  # jerks at the knots
+        (CubicSpline(*swing_table(81)), 1e-4),
+        (make_interp_spline(*swing_table(81), k=5), 1e-6),
+    ],
+)
+def test_driven_joints_take_tables_and_splines(driven, motion, tolerance):
+    model = mechanisms.double_pendulum()
+    upper = model.bodies[0]
+    nothing = dict.fromkeys((*FORCES, "limits"), np.zeros(0))
+    joint = pickle.loads(pickle.dumps(mb.Driven(upper.joint, motion)))
+    other = replace(model, bodies=(replace(upper, joint=joint, **nothing), model.bodies[1]))
+    run = solve(as_ivp(other, [0.3], [0.0], (0, 2)), method="DOP853", rtol=1e-8, atol=1e-10)
+    assert np.abs(run.y[:, -1] - driven).max() < tolerance
+    late = solve(as_ivp(other, [0.3], [0.0], (0, 2.1)), rtol=1e-6)
+    assert not late.success  # the table has ended
+    assert late.t[-1] == pytest.approx(2.0, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("motion", "match"),
+    [
+        (([0.0, 1.0], [0.0]), "a row of 1 for each"),
+        (([1.0, 0.0], [0.0, 1.0]), "rising times"),
+        ("fast", "a table"),
+        (lambda t: [float(t)], "give a table of it"),
+    ],
+)
+def test_careless_drives(motion, match):
+    with pytest.raises((TypeError, ValueError), match=match):
+        mb.Driven(mb.Revolute(), motion)
+
+
+def test_laws_of_accelerations():
+    """A freedom whose acceleration is a function of time and state: an oscillator, exactly."""
+    model = mechanisms.double_pendulum()
+    law = {"upper": lambda t, q, v: -4.0 * q[0]}
+    for traced in (True, False):
+        run = solve(
+            as_ivp(model, [0.3, 0.4], [0.2, 0.0], (0, 1), prescribed=law, traced=traced), **TIGHT
+        )
+        exact = 0.3 * np.cos(2.0) + 0.1 * np.sin(2.0)
+        assert run.y[0, -1] == pytest.approx(exact, abs=1e-9)
+    q, v, tau = run.y[:2, -1], run.y[2:, -1], run.observed.tau[:, -1]
+    assert mb.FD(model, q, v, tau)[0] == pytest.approx(-4.0 * exact, abs=1e-8)
+    entry = mechanisms.entry("four_bar")
+    bars = entry.model()
+    start = entry.start(bars)
+    brake = {"crank": lambda t, q, v: -0.5 * v[0]}
+    for form in ("projected", "ggl"):
+        problem = mb.as_dae(bars, *start, (0, 0.5), prescribed=brake, formulation=form)
+        run = solve(problem, method="RADAU5", rtol=1e-8, atol=1e-10)
+        assert run.y[3, -1] == pytest.approx(start[1][0] * np.exp(-0.25), rel=1e-6)
+    for bad, match in (
+        (lambda t, q, v: None, "returned None"),
+        (lambda t, q, v: [1, 2], "1 freedoms"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            as_ivp(model, prescribed={"upper": bad})
+
+
 def test_simulate_steps_on_the_times_of_a_table():
     table = swing_table(21)
     run = simulate(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...notebook_html import page_of_text
-from ...tableau.additive import TREES, Additive, additive_extension
-from .amplification import stability_function
-from .stability import a_stability, l_stability, stability_interval
-from .verdict import Measure, Verdict, as_additive
+from ....notebook_html import page_of_text
+from ....tableau.additive import TREES, Additive, additive_extension
+from ..amplification import stability_function
+from ..stability import a_stability, l_stability, stability_interval
+from ..verdict import Measure, Verdict, as_additive
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,7 +41,7 @@ class AdditiveReport:
 
     def figure(self) -> Figure:
         """Draw the stability regions of both halves."""
-        from ..plot.method import stability_region
+        from ...plot.method import stability_region
 
         halves = [self.method.explicit, self.method.implicit]
         return stability_region(halves).figure  # type: ignore[return-value]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...notebook_html import page_of_text
-from ...tableau.partitioned import Nystrom, Partitioned, Splitting
-from .verdict import Measure, Verdict, as_halves
+from ....notebook_html import page_of_text
+from ....tableau.partitioned import Nystrom, Partitioned, Splitting
+from ..verdict import Measure, Verdict, as_halves
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,6 +20,7 @@ __all__ = ["PartitionedReport", "partitioned_report", "symmetry_of", "symplectic
 Method = Splitting | Nystrom | Partitioned
 FINEST = 4000  # points at which the trace of an oscillation's matrix is looked at
 LONGEST = 20.0  # as far as h·ω is looked at
+SHOWN = 0.1  # h·ω of the oscillation whose energy is drawn
 
 
 def symplecticity_of(method: Method) -> Verdict:
@@ -153,18 +154,14 @@ class PartitionedReport:
 
     def figure(self) -> Figure:
         """Draw the energy error of an oscillation along a thousand steps."""
-        import matplotlib.pyplot as plt
+        from ...plot.oscillation import energy_error
 
-        M = oscillation_matrix(self.method, 0.1)
+        M = oscillation_matrix(self.method, SHOWN)
         state, energies = np.array([1.0, 0.0]), []
         for _ in range(1000):
             state = M @ state
             energies.append(float(state @ state) - 1.0)
-        figure, ax = plt.subplots()
-        ax.plot(energies)
-        ax.set(xlabel="steps with hω = 0.1", ylabel="relative error of the energy")
-        ax.set_title(self.title)
-        return figure
+        return energy_error(energies, SHOWN, self.title)
 
     def __repr__(self) -> str:
         return f"<Report on {self.title}>"

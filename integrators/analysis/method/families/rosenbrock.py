@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...notebook_html import page_of_text
-from ...tableau.rosenbrock import CONSTRAINED, WITH_MATRIX, F, G, Rosenbrock
-from ...tableau.rosenbrock_extension import rosenbrock_extension
-from ...tableau.trees import rooted_trees
-from .amplification import StabilityFunction, stability_function
-from .stability import a_alpha, a_stability, i_stability, l_stability, stability_interval
-from .verdict import Measure, Verdict, as_rosenbrock
+from ....notebook_html import page_of_text
+from ....tableau.rosenbrock import CONSTRAINED, WITH_MATRIX, F, G, Rosenbrock
+from ....tableau.rosenbrock_extension import rosenbrock_extension
+from ....tableau.trees import rooted_trees
+from ..amplification import StabilityFunction, stability_function
+from ..stability import a_alpha, a_stability, i_stability, l_stability, stability_interval
+from ..verdict import Measure, Verdict, as_rosenbrock
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,7 +47,7 @@ class RosenbrockReport:
 
     def figure(self) -> Figure:
         """Draw the stability region."""
-        from ..plot.method import stability_region
+        from ...plot.method import stability_region
 
         return stability_region(self.method.linear).figure  # type: ignore[return-value]
 
