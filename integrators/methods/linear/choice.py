@@ -27,8 +27,8 @@ __all__ = [
 KINDS = ("auto", "dense", "band", "sparse", "gmres")
 SPARSE = 0.1  # part of all entries up to which sparse matrices are faster than LAPACK
 NARROW = 24  # diagonals up to which banded LU is fastest, whatever n is
-MODERATE, FEW = 80, 2000  # … and these, up to so many unknowns
-LARGEST_FACTORISED = 700  # unknowns up to which LU of a sparse matrix costs less than GMRES
+MODERATE, FEW = 80, 500  # … and these, up to so many unknowns
+LARGEST_FACTORISED = 500  # unknowns up to which LU of a sparse matrix costs less than GMRES
 LARGEST_WITH_CONSTRAINTS = 20_000  # … with a singular mass matrix, where ILU(0) often fails
 LARGEST_DENSE = 2000  # unknowns up to which a dense matrix is factorised
 

@@ -173,11 +173,11 @@ def test_a_pattern_that_no_longer_holds_is_noticed():
 
 
 def test_the_choice_is_told_and_kept():
-    line, square = problems.get("heat_1d", n=100), problems.get("heat_2d", n=30)
+    line, square = problems.get("heat_1d", n=100), problems.get("heat_2d", n=20)
     wide = random_network(80, RNG, per_row=40)
     told = {
         "band LU with 1 + 1": solve(line, method="BDF"),
-        "band LU with 30 + 30": solve(square, method="BDF"),
+        "band LU with 20 + 20": solve(square, method="BDF"),
         "dense LU": solve(lambda t, y: 0.01 * (wide @ y), (0, 1), np.ones(80), method="RADAU5"),
         "sparse LU": solve(line, method="RADAU5", linear_solver="sparse"),
         "GMRES preconditioned by ILU(0)": solve(square, method="BDF", linear_solver="gmres"),
