@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import sys
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -126,6 +127,10 @@ def plain(source: Source, path: KeyPath, value: Any) -> Any:
         return [plain(source, (*path, k), x) for k, x in enumerate(value)]
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise source.error(path, f"expected numbers or a string, received {said(value)}")
+    if isinstance(value, int) and abs(value) > sys.float_info.max:
+        raise source.error(
+            path, f"expected a number that a double can hold, received {said(value)}"
+        )
     return value
 
 

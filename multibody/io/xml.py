@@ -1,6 +1,7 @@
 """XML of model files: elements with lines, read by rules that no file can abuse.
 
-The parser is the standard library's expat. Document type declarations are refused, and with them
+The parser is the standard library's expat; text is decoded already, so an encoding that it
+declares no longer counts. Document type declarations are refused, and with them
 entities of one's own: no file is fetched and nothing is expanded. Depth and number of elements are
 bounded.
 """
@@ -86,7 +87,7 @@ def parse_xml(text: str, file: str) -> Element:
     """Return the root element of a document."""
     shown = text.lstrip("\ufeff \t\r\n")  # blanks before a declaration are common, if wrong
     before = text[: len(text) - len(shown)].count("\n")
-    parser = expat.ParserCreate()
+    parser = expat.ParserCreate("utf-8")
     stack: list[Element] = []
     texts: list[list[str]] = []
     roots: list[Element] = []
@@ -139,7 +140,7 @@ def root_tag(text: str) -> str:
     >>> root_tag("<!-- a robot --> <sdf version='1.6'>")
     'sdf'
     """
-    parser = expat.ParserCreate()
+    parser = expat.ParserCreate("utf-8")
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         raise _Found(tag)
