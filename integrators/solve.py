@@ -217,7 +217,7 @@ def solve(
             **numbers,
         )
         solution.problem = ivp
-        return solution.raise_for_status() if throw else solution
+        return _delivered(solution, False, throw, on_interrupt)
     if check not in (None, "global"):
         raise ValueError(f"check must be 'global' or None, got {check!r}")
     if args is not None:

@@ -214,7 +214,8 @@ class _Run:
 
         if not only_these or (times and times[0] == self.t):
             keep()
-        status, message, exception = Status.FINISHED, "", None
+        status = Status.FINISHED
+        exception: BaseException | None = None
         end = self.system.t_span[1]
         stops = [t for t in times if t != self.t]
         if not stops or stops[-1] != end:
@@ -242,10 +243,13 @@ class _Run:
                     break
         except (NotAvailable, ArithmeticError) as error:
             status, exception = Status.STEP_TOO_SMALL, error
+        except KeyboardInterrupt as error:
+            status, exception = Status.INTERRUPTED, error
         where = f"t = {float(self.t):.9g}"
         message = {
             Status.FINISHED: f"reached {where} with {self.system.digits - GUARD} digits",
             Status.TOO_MANY_STEPS: f"max_steps = {self.most} attempts do not lead past {where}",
+            Status.INTERRUPTED: f"interrupted at {where}",
         }.get(status, f"ended at {where}: no step is short enough" if status < 0 else "stopped")
         states: NDArray[Any] = np.empty((len(self.y), len(ys)), dtype=object)
         for k, y in enumerate(ys):
@@ -306,8 +310,8 @@ class _Run:
         if not h > abs(self.t) * Decimal(10) ** (3 - getcontext().prec):
             return False
         last = h >= left or left - h < h / 10**9
-        self.y = horner(rows, self.direction * (left if last else h))
-        self.t = stop if last else self.t + self.direction * h
+        new = horner(rows, self.direction * (left if last else h))
+        self.t, self.y = (stop if last else self.t + self.direction * h), new
         return True
 
     def _first_step(self, left: Decimal) -> Decimal:

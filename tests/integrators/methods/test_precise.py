@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from integrators import Status, catalogue, problems, solve, traced
+from integrators import IntegrationInterrupted, Status, catalogue, problems, solve, traced
 from integrators.methods.precise.decimals import DECIMALS, with_digits
 
 
@@ -140,3 +140,20 @@ def test_elementary_functions():
             exact = mpmath.atan2(y, x)
             assert abs(mpmath.mpf(str(DECIMALS["atan2"](Decimal(y), Decimal(x)))) - exact) < 1e-43
         assert abs(mpmath.mpf(str(DECIMALS["acosh"](Decimal(3)))) - mpmath.acosh(3)) < 1e-43
+
+
+@pytest.mark.parametrize("method", ["auto", "DOP853"])
+def test_ctrl_c_loses_nothing(method):
+    def pressed(t, y):
+        if t > 0.5:
+            raise KeyboardInterrupt
+
+    options = dict(method=method, precision=20, rtol=1e-12, atol=1e-12, callback=pressed)
+    with pytest.raises(IntegrationInterrupted) as raised:
+        solve(swing, (0, 9), [1.5, 0], **options)
+    found = raised.value.solution
+    assert found.status == Status.INTERRUPTED
+    assert found.t[0] == 0.0
+    assert 0.5 < found.t[-1] < 9.0
+    assert found.y.shape == (2, found.t.size)
+    assert solve(swing, (0, 9), [1.5, 0], on_interrupt="return", **options).t[-1] == found.t[-1]
