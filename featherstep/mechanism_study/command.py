@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_mechanisms", "add_simulate", "compare_mechanism", "is_mechanism"]
 
-MODEL_FILES = (".toml", ".json", ".urdf", ".sdf", ".xml")
+MODEL_FILES = (".toml", ".json", ".urdf", ".xacro", ".sdf", ".xml")
 MOVIES = (".html", ".gif", ".mp4")
 STABILISERS = ("T_stab", "alpha", "beta", "rank")
 

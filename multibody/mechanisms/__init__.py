@@ -39,7 +39,7 @@ from .machines import (
     seven_link_biped,
     stewart_platform,
 )
-from .parallel import delta_robot, falling_stewart_platform
+from .parallel import delta_robot, free_stewart_platform
 from .pendulums import cart_pole, double_pendulum, n_pendulum, pendulum, spherical_pendulum
 from .registry import Entry, entries, entry, get, names, register
 from .robots import PUMA560, PUMA560_POSES, lightweight_arm, puma560, serial_arm
@@ -69,10 +69,10 @@ __all__ = [
     "dropped_rod",
     "entries",
     "entry",
-    "falling_stewart_platform",
     "five_bar",
     "four_bar",
     "free_body",
+    "free_stewart_platform",
     "get",
     "governor",
     "half_car",

@@ -13,7 +13,7 @@ from ..model import Model
 from ..model.builder import ModelBuilder
 from ..model.shapes import rod
 from .linkages import slider_crank
-from .parallel import falling_stewart_platform, stewart_position
+from .parallel import free_stewart_platform, stewart_position
 from .pendulums import cart_pole
 from .registry import entry, register
 
@@ -131,7 +131,7 @@ def stewart_platform(
 ) -> Model:
     """Stewart (Gough) platform whose six legs are held, and then lengthened, by controllers.
 
-    The mechanism is that of ``falling_stewart_platform``, which nothing holds.
+    The mechanism is that of ``free_stewart_platform``, which nothing holds.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def stewart_platform(
     >>> len(stewart_platform().elements)
     6
     """
-    model = falling_stewart_platform(
+    model = free_stewart_platform(
         base_radius, platform_radius, platform_mass, leg_mass, spread, gravity
     )
     q = stewart_position(model)

@@ -14,7 +14,7 @@ from ..model.shapes import cylinder
 from .linkages import lengths_of
 from .registry import register
 
-__all__ = ["delta_robot", "falling_stewart_platform"]
+__all__ = ["delta_robot", "free_stewart_platform"]
 
 
 def _universal_angles(direction: Array) -> tuple[float, float]:
@@ -45,7 +45,7 @@ def stewart_position(model: Model, height: float = 1.0) -> Array:
     t_end=0.5,
     source="six degrees of freedom; free fall of the platform against the legs' inertia; energy",
 )
-def falling_stewart_platform(
+def free_stewart_platform(
     base_radius: float = 1.0,
     platform_radius: float = 0.5,
     platform_mass: float = 20.0,
@@ -74,12 +74,12 @@ def falling_stewart_platform(
     Examples
     --------
     >>> from multibody import mobility
-    >>> model = falling_stewart_platform()
+    >>> model = free_stewart_platform()
     >>> print(mobility(model, stewart_position(model)))
     mobility 6 = 24 freedoms of the tree − 18 independent of 18 constraints
     """
     R, r = lengths_of(
-        "falling_stewart_platform", base_radius=base_radius, platform_radius=platform_radius
+        "free_stewart_platform", base_radius=base_radius, platform_radius=platform_radius
     )
     build = ModelBuilder(gravity=(0.0, 0.0, -gravity), name="falling Stewart platform")
     build.add_body("platform", 0, Free(), inertia=cylinder(r, 0.1 * r, mass=platform_mass))

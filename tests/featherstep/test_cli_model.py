@@ -59,7 +59,7 @@ def test_loops_that_are_open_in_the_neutral_position(files, capsys):
         (["none.sdf"], "does not exist"),
         (["open.toml", "--root", "free"], "no option of this name"),
         (["arm.urdf", "--includes", "."], "no option of this name"),
-        (["arm.txt"], "ends in one of .toml, .json, .urdf, .sdf"),
+        (["arm.txt"], "ends in one of .toml, .json, .urdf, .xacro, .sdf, .xml"),
     ],
 )
 def test_faults_are_one_line(files, arguments, said, capsys):

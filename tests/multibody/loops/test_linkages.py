@@ -70,7 +70,7 @@ def test_delta_robot_never_turns_its_platform():
 
 
 def test_stewart_platform_on_light_legs_falls_freely():
-    model = mechanisms.falling_stewart_platform(leg_mass=1e-9)
+    model = mechanisms.free_stewart_platform(leg_mass=1e-9)
     q = stewart_position(model, height=0.9)
     a = constrained_accelerations(model, q, np.zeros(24)).accelerations
     np.testing.assert_allclose(a[:6], [0, 0, 0, 0, 0, -9.81], atol=1e-7)
@@ -161,7 +161,7 @@ def test_n_four_bar_scales():
         ("ladder", {"n": 1}, "whole number of rungs ≥ 2"),
         ("bricard", {"section": -0.1}, "section"),
         ("governor", {"damping": -1.0}, "damping"),
-        ("falling_stewart_platform", {"base_radius": 0.0}, "positive lengths"),
+        ("free_stewart_platform", {"base_radius": 0.0}, "positive lengths"),
     ],
 )
 def test_bad_parameters_are_refused(name, parameters, message):

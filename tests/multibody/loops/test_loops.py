@@ -271,7 +271,7 @@ def test_gap_decays_critically_damped():
         ("peaucellier", (7, 15, 6, 1)),
         ("scissor", (7, 15, 6, 1)),
         ("ladder", (8, 15, 6, 2)),
-        ("falling_stewart_platform", (24, 18, 18, 6)),
+        ("free_stewart_platform", (24, 18, 18, 6)),
         ("delta_robot", (21, 18, 18, 3)),
     ],
 )

@@ -45,7 +45,7 @@ def test_independence_agrees_with_singular_values():
     """Pivots bound the smallest singular value from above, within the square root of their number
     times what pivoting may lose; both vanish together."""
     rng = np.random.default_rng(1)
-    for name in ("four_bar", "n_four_bar", "falling_stewart_platform", "bricard"):
+    for name in ("four_bar", "n_four_bar", "free_stewart_platform", "bricard"):
         model, q, _ = start(name)
         places = [q, model.integrate(q, 0.05 * rng.standard_normal(model.nv))]
         found = independence(model, [0.0, 0.0], np.transpose(places))
