@@ -8,27 +8,17 @@ all trees of two colours (:cite:`kennedy2003`). The colour of a vertex says whic
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from functools import cache, cached_property
-from typing import Any
 
 import numpy as np
-from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
 from .coloured import ColouredTree, Family
 from .exact import DIGITS, Number, to_decimal
-from .extension import (
-    CANDIDATES,
-    DEPENDENT,
-    MOST_FURTHER,
-    POINTS,
-    Extension,
-    _legendre,
-    _rising,
-    in_legendre,
-)
+from .extension import Extension
+from .growing import GrowingExtension
 from .tableau import Tableau
 
 __all__ = ["Additive", "additive_extension"]
@@ -39,7 +29,6 @@ Numbers = list[Decimal]
 E, I = 0, 1
 TREES = Family([1, 1])
 HIGHEST_ORDER = 6
-SOLVED = 1e-10  # residual of conditions that hold
 
 
 class Additive:
@@ -194,8 +183,8 @@ def additive_extension(method: Additive, order: int) -> Extension:
     return _Search(method, order).grow()
 
 
-class _Search:
-    """u(θ) = y + θΔ + θ(1 − θ) Σ gᵢ(θ) rowᵢ, and further stages until its order is reached."""
+class _Search(GrowingExtension):
+    """The rows are h f_E at the stages, h f_I at the stages, and both at each further stage."""
 
     def __init__(self, method: Additive, order: int) -> None:
         self.order, self.gamma = order, method.gamma
@@ -206,46 +195,26 @@ class _Search:
         self.orders = np.array([TREES.order(tree) for tree in self.trees])
         self.roots = np.array([tree[0] for tree in self.trees])
         self.exact = np.array([1.0 / density(tree) for tree in self.trees])
-        stages = np.array([[float(x) for x in method._stages(tree)] for tree in self.trees]).T
-        of_e, of_i = self.roots == E, self.roots == I
-        self.rows = np.vstack([stages * of_e, stages * of_i])
+        self.stages = method.stages
+        weighs = np.array([[float(x) for x in method._stages(tree)] for tree in self.trees]).T
+        self.rows = np.vstack([weighs * (self.roots == E), weighs * (self.roots == I)])
         self.step = np.concatenate([method.explicit.arrays[1], method.implicit.arrays[1]])
-        self.implicit = [i >= method.stages for i in range(2 * method.stages)]
 
-    def grow(self) -> Extension:
-        """Add stages until the order is reached, or nothing more helps."""
-        reached, g = 1, np.zeros((len(self.rows), 0))
-        nodes: list[float] = []
-        points: list[Array] = []
-        slopes: list[Array] = []
-        while True:
-            while reached < self.order and (found := self._solve(reached + 1)) is not None:
-                reached, g = reached + 1, found
-            if reached == self.order or len(nodes) == MOST_FURTHER:
-                break
-            c = np.setdiff1d(CANDIDATES, nodes)
-            u, du = self._at(g, c)
-            du = du * np.array(self.implicit)  # of the implicit part alone
-            pairs = self._further(u, du)
-            best = self._most_useful(pairs, reached + 1)
-            if best is None:
-                break
-            nodes.append(float(c[best]))
-            points.append(u[best] - self.gamma * du[best])
-            slopes.append(du[best])
-            self.rows = np.vstack([self.rows, *(rows[best] for rows in pairs)])
-            self.implicit += [False, True]
-            g = np.vstack([g, np.zeros((2, g.shape[1]))])
-        full = [np.zeros((len(nodes), len(self.rows))) for _ in range(2)]
-        for table, known in zip(full, (points, slopes)):
-            for row, given in zip(table, known):
-                row[: len(given)] = given
-        weights = np.ascontiguousarray(self._expanded(g))
-        return Extension(reached, np.array(nodes), full[0], full[1], weights)
+    def _implicit_part(self, du: Array) -> Array:
+        """What f_I contributes to some weights of rows."""
+        row = np.arange(du.shape[-1])
+        further = row - 2 * self.stages
+        part: Array = du * np.where(further < 0, row >= self.stages, further % 2 == 1)
+        return part
 
-    def _further(self, u: Array, du: Array) -> tuple[Array, Array]:
-        """φ of h f_E and h f_I at further stages, for all candidates at once."""
-        value, slope = u @ self.rows, du @ self.rows
+    def stage(self, u: Array, du: Array) -> tuple[Array, Array]:
+        """Weights of u(c) − γh u_I'(c) and of h u_I'(c)."""
+        slope = self._implicit_part(du)
+        return u - self.gamma * slope, slope
+
+    def further(self, u: Array, du: Array) -> Array:
+        """What h f_E and h f_I at each further stage weigh."""
+        value, slope = u @ self.rows, self._implicit_part(du) @ self.rows
         k = np.zeros(value.shape)
         for i, (_, children) in enumerate(self.trees):
             k[:, i] = 1.0
@@ -255,50 +224,4 @@ class _Search:
                 if child[0] == I:
                     inside = inside + self.gamma * (k[:, j] - slope[:, j])
                 k[:, i] = k[:, i] * inside
-        return k * (self.roots == E), k * (self.roots == I)
-
-    def _equations(self, order: int) -> tuple[Array, Array]:
-        wanted = self.orders <= order
-        theta = Polynomial([0.0, 1.0])
-        right = np.zeros((order + 1, order - 1))
-        for n in range(2, order + 1):
-            rest = (theta**n - theta) // (theta * (1 - theta))
-            right[n] = in_legendre(rest(POINTS), order - 1)
-        return (self.rows / self.exact)[:, wanted].T, right[self.orders[wanted]]
-
-    def _solve(self, order: int) -> Array | None:
-        equations, right = self._equations(order)
-        g: NDArray[Any] = np.linalg.lstsq(equations, right, rcond=DEPENDENT)[0]
-        return g if np.max(np.abs(equations @ g - right)) < SOLVED else None
-
-    def _most_useful(self, pairs: tuple[Array, Array], order: int) -> int | None:
-        """Which stage brings the conditions nearest to a solution, with both of its rows."""
-        equations, right = self._equations(order)
-        U, sizes, _ = np.linalg.svd(equations, full_matrices=False)
-        U = U[:, sizes > DEPENDENT * sizes[0]]
-        right = right - U @ (U.T @ right)
-        wanted = self.orders <= order
-        gain = np.zeros(len(pairs[0]))
-        for candidate in self._candidates(pairs):
-            i, rows = candidate
-            new = (rows / self.exact)[:, wanted].T
-            new = new - U @ (U.T @ new)
-            fit: NDArray[Any] = np.linalg.lstsq(new, right, rcond=1e-9)[0]
-            gain[i] = np.linalg.norm(right) - np.linalg.norm(right - new @ fit)
-        return int(np.argmax(gain)) if gain.max() > 1e3 * SOLVED else None
-
-    def _candidates(self, pairs: tuple[Array, Array]) -> Iterator[tuple[int, Array]]:
-        for i, rows in enumerate(zip(*pairs)):
-            yield i, np.array(rows)
-
-    def _expanded(self, g: Array) -> Array:
-        """Coefficients of b(θ)/θ in Legendre's polynomials."""
-        values = (1 - POINTS) * (g @ _legendre(POINTS, g.shape[1]))
-        values[: len(self.step)] += self.step[:, None]
-        return in_legendre(values, 1 + g.shape[1])
-
-    def _at(self, g: Array, theta: Array) -> tuple[Array, Array]:
-        """Weights of u and of u' at some θ."""
-        expanded = self._expanded(g)
-        values, rising = _legendre(theta, expanded.shape[1]), _rising(theta, expanded.shape[1])
-        return (expanded @ (theta * values)).T, (expanded @ (values + theta * rising)).T
+        return np.stack([k * (self.roots == E), k * (self.roots == I)], axis=1)

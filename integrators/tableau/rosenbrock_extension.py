@@ -16,31 +16,19 @@ For methods that keep their order with any matrix, the conditions for that are i
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
-from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
 from .coefficients import _floats
 from .coloured import ColouredTree, Family
-from .extension import (
-    CANDIDATES,
-    DEPENDENT,
-    MOST_FURTHER,
-    POINTS,
-    Extension,
-    _legendre,
-    _rising,
-    in_legendre,
-)
+from .extension import Extension
+from .growing import GrowingExtension
 from .rosenbrock import CONSTRAINED, MATRIX, WITH_MATRIX, F, G, Rosenbrock, exact_weight
 
 __all__ = ["rosenbrock_extension"]
 
 Array = NDArray[np.float64]
-
-SOLVED = 1e-10  # residual of conditions that hold, with coefficients of 16 digits
 
 
 @cache
@@ -94,12 +82,12 @@ class _Trees:
         return k
 
 
-class _Search:
-    """u(θ) = y + θΔ + θ(1 − θ) Σ gᵢ(θ) rowᵢ: weights of a given order, and rows until there are."""
+class _Search(GrowingExtension):
+    """The rows are the u = Γk of the step, and one more for each further stage."""
 
     def __init__(self, method: Rosenbrock, order: int) -> None:
         self.order = order
-        self.m = method.computed["m"]
+        self.step = method.computed["m"]
         families = [CONSTRAINED]
         if method.w_order >= order:
             families.append(WITH_MATRIX)
@@ -108,85 +96,11 @@ class _Search:
         self.exact = np.concatenate([group.exact for group in self.groups])
         self.rows = np.hstack([group.rows for group in self.groups])
 
-    def grow(self) -> Extension:
-        """Add rows until the order is reached, or nothing more helps."""
-        reached, g = 1, np.zeros((len(self.rows), 0))
-        nodes: list[float] = []
-        points: list[Array] = []
-        slopes: list[Array] = []
-        while True:
-            while reached < self.order and (found := self._solve(reached + 1)) is not None:
-                reached, g = reached + 1, found
-            if reached == self.order or len(nodes) == MOST_FURTHER:
-                break
-            c = np.setdiff1d(CANDIDATES, nodes)
-            u, du = self._at(g, c)
-            rows = self._further(u, du)
-            best = self._most_useful(rows, reached + 1)
-            if best is None:
-                break
-            nodes.append(float(c[best]))
-            points.append(u[best])
-            slopes.append(du[best])
-            self.rows = np.vstack([self.rows, rows[best]])
-            g = np.vstack([g, np.zeros(g.shape[1])])
-        full = [np.zeros((len(nodes), len(self.rows))) for _ in range(2)]
-        for table, known in zip(full, (points, slopes)):
-            for row, weights in zip(table, known):
-                row[: len(weights)] = weights
-        weights = np.ascontiguousarray(self._expanded(g))
-        return Extension(reached, np.array(nodes), full[0], full[1], weights)
-
-    def _further(self, u: Array, du: Array) -> Array:
+    def further(self, u: Array, du: Array) -> Array:
+        """What the row of each further stage weighs."""
         parts, first = [], 0
         for group in self.groups:
             known = self.rows[:, first : first + len(group.trees)]
             parts.append(group.of_stage(u @ known, du @ known))
             first += len(group.trees)
-        return np.hstack(parts)
-
-    def _equations(self, order: int) -> tuple[Array, Array]:
-        """Conditions Σ bᵢ(θ) rowᵢ(τ) = e(τ) θⁿ for g, a row for each tree."""
-        wanted = self.orders <= order
-        theta = Polynomial([0.0, 1.0])
-        right = np.zeros((order + 1, order - 1))
-        for n in range(2, order + 1):
-            rest = (theta**n - theta) // (theta * (1 - theta))
-            right[n] = in_legendre(rest(POINTS), order - 1)
-        scale, target = self._scale(wanted)
-        return (self.rows[:, wanted] / scale).T, target[:, None] * right[self.orders[wanted]]
-
-    def _scale(self, wanted: NDArray[np.bool_]) -> tuple[Array, Array]:
-        """What conditions are divided by, and their right-hand sides in units of θⁿ."""
-        exact = self.exact[wanted]
-        zero = exact == 0.0
-        return np.where(zero, 1.0, exact), np.where(zero, 0.0, 1.0)
-
-    def _solve(self, order: int) -> Array | None:
-        equations, right = self._equations(order)
-        g: NDArray[Any] = np.linalg.lstsq(equations, right, rcond=DEPENDENT)[0]
-        return g if np.max(np.abs(equations @ g - right)) < SOLVED else None
-
-    def _most_useful(self, rows: Array, order: int) -> int | None:
-        """Which new row brings the conditions nearest to a solution."""
-        equations, right = self._equations(order)
-        U, sizes, _ = np.linalg.svd(equations, full_matrices=False)
-        U = U[:, sizes > DEPENDENT * sizes[0]]
-        wanted = self.orders <= order
-        new = (rows[:, wanted] / self._scale(wanted)[0]).T
-        new, right = new - U @ (U.T @ new), right - U @ (U.T @ right)
-        size = np.linalg.norm(new, axis=0)
-        gain = np.linalg.norm(new.T @ right, axis=1) / np.where(size > 1e-8, size, np.inf)
-        return int(np.argmax(gain)) if gain.max() > 1e3 * SOLVED else None
-
-    def _expanded(self, g: Array) -> Array:
-        """Coefficients of b(θ)/θ in Legendre's polynomials."""
-        values = (1 - POINTS) * (g @ _legendre(POINTS, g.shape[1]))
-        values[: len(self.m)] += self.m[:, None]
-        return in_legendre(values, 1 + g.shape[1])
-
-    def _at(self, g: Array, theta: Array) -> tuple[Array, Array]:
-        """Weights of u and of u' at some θ."""
-        expanded = self._expanded(g)
-        values, rising = _legendre(theta, expanded.shape[1]), _rising(theta, expanded.shape[1])
-        return (expanded @ (theta * values)).T, (expanded @ (values + theta * rising)).T
+        return np.hstack(parts)[:, None]
