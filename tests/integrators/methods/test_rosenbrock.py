@@ -340,3 +340,21 @@ def test_f_that_fails_is_told():
     grows = solve(lambda t, y: y**2, (0, 2), [1.0], method="Rodas5P")
     assert grows.status in (Status.STEP_TOO_SMALL, Status.NONFINITE)
     assert abs(grows.t[-1] - 1.0) < 1e-3
+
+
+@pytest.mark.parametrize("name", ["ROS3P", "Rodas4", "Rodas4P", "Rodas5P"])
+def test_who_is_off_between_the_steps_says_so(name):
+    """A stiff component alone: steps of any length end on it, and only dense output could tell."""
+    f = traced(lambda t, y: np.array([-1e4 * (y[0] - np.cos(2 * t)) - 2 * np.sin(2 * t)]), n=1)
+    told = set()
+    for tolerance in (1e-4, 1e-7, 1e-10):
+        options = dict(method=name, rtol=tolerance, atol=tolerance)
+        run = solve(f, (0, 3), [1.0], dense_output=True, **options)
+        assert np.array_equal(run.y, solve(f, (0, 3), [1.0], **options).y)
+        times = (run.t[:-1, None] + np.diff(run.t)[:, None] * np.linspace(0, 1, 9)[1:-1]).ravel()
+        off = np.max(np.abs(run.sol(times)[0] - np.cos(2 * times))) / tolerance
+        says = "between them they are off" in run.message
+        assert says or off < 30, (tolerance, off)
+        assert not says or off > 3, (tolerance, off)
+        told.add(says)
+    assert True in told
