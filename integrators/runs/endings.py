@@ -117,9 +117,9 @@ def remarks(
     inside = float(getattr(getattr(engine, "state", None), "inside_error", 0.0))
     if inside > OFF_INSIDE and not options.fixed:
         yield (
-            "stiff components are followed at the steps, but between them they are off by up to "
-            f"{inside:.1g} tolerances; for output or events there take RADAU5, RadauIIA5 or BDF, "
-            "or a smaller max_step"
+            "stiff components are followed at the steps, but between them they are off, by "
+            f"{inside:.1g} tolerances where that was looked at; for output or events there take "
+            "RADAU5, RadauIIA5 or BDF, or a smaller max_step"
         )
     end = float(max(map(abs, y_end.tolist()))) if y_end.size < FEW else float(abs(y_end).max())
     if end > LARGE:

@@ -27,6 +27,7 @@ from ..runge_kutta.implicit import (
     solve_real,
     times_mass,
 )
+from ..runge_kutta.inside import note_defect, point_of_dense
 
 AUTONOMOUS, BY_CODE, BY_DIFFERENCE = range(3)  # how ∂f/∂t is found
 
@@ -35,7 +36,6 @@ AUTONOMOUS, BY_CODE, BY_DIFFERENCE = range(3)  # how ∂f/∂t is found
 # from 1e-3 down to 1e-13.
 TIME_SHARE = 1e-6
 MOST_ROUNDING = 64 * 2.220446049250313e-16  # the least difference of times, in units of the time
-LOOK_AT = 0.8  # where in a step dense output is compared with f: not where errors change their sign
 OLDEST = 20  # steps that a matrix of a W-method may serve …
 WORN = 0.3  # … as long as it foresees the change of f but for this part
 
@@ -214,45 +214,8 @@ def rosenbrock_dense(w, t, h):
             w.K[s + i, m] = w.big[m] + w.real_rhs[m]
     polynomial(w.P, w.K, 1.0, w.Q)
     to_powers(w.basis, w.Q)
-    return look_inside(w, t, h)
-
-
-@kernel
-def look_inside(w, t, h):
-    """Note how far stiff and algebraic components of the dense output are from what f asks for.
-
-    They are on their way at both ends of a step of any length, so that no estimate there knows;
-    the run tells at its end. As in :mod:`..runge_kutta.inside`, of one iteration of Newton's,
-    δ = γ (M − hγJ)⁻¹ (h f(u) − M h u'), the stiff part δ − (M − hγJ)⁻¹ M δ counts.
-    """
-    n = w.y.shape[0]
-    gamma = w.real_shift[0]
-    for m in range(n):
-        value = 0.0
-        slope = 0.0
-        for j in range(w.Q.shape[0] - 1, -1, -1):
-            value = value * LOOK_AT + w.Q[j, m]
-            slope = slope * LOOK_AT + (j + 1) * w.Q[j, m]
-        w.x[m] = w.y_old[m] + LOOK_AT * value
-        w.big[m] = slope
-    if evaluate(w, t + LOOK_AT * h) != OK:
+    look_at = point_of_dense(w)
+    if evaluate(w, t + look_at * h) != OK:
         return FUNCTION_RAISED
     copy(w.dx, w.slope)
-    status = times_mass(w, w.big, w.saved)
-    if status != OK:
-        return status
-    for m in range(n):
-        w.real_rhs[m] = gamma * (h * w.slope[m] - w.saved[m])
-    status = solve_real(w, 0)
-    if status != OK:
-        return status
-    copy(w.real_rhs, w.big)
-    status = times_mass(w, w.big, w.real_rhs)
-    if status == OK:
-        status = solve_real(w, 0)
-    if status != OK:
-        return status
-    for m in range(n):
-        w.big[m] -= w.real_rhs[m]
-    w.inside_error = max(w.inside_error, error_norm(w, w.big, h))
-    return OK
+    return note_defect(w, w.slope, h)

@@ -10,12 +10,16 @@ is looked at in one point c inside it. One iteration of Newton's,
 leads from u(c) to a state that fits f, and of that the stiff part δ − (M − hγJ)⁻¹ M δ counts;
 the rest is what the estimate at the end is for. (Defects as errors: W. H. Enright, ACM Trans. Math.
 Software 12 (1986).) The point and the polynomial are tables, ``tableau.inner_check``.
+
+Rosenbrock and additive methods have no polynomial of their order before dense output is asked for.
+They look at that, and the run tells at its end what was found (:func:`note_defect`).
 """
 
 from __future__ import annotations
 
 from ...kernels import kernel
 from ...stepping.dense import combine, copy, evaluate
+from ...stepping.norms import error_norm
 from ...stepping.state import ESTIMATE_EMBEDDED, FUNCTION_RAISED, OK
 from .implicit import (
     ROUNDING_SAFETY,
@@ -26,7 +30,9 @@ from .implicit import (
     times_mass,
 )
 
-__all__ = ["implicit_refine", "look_inside"]
+__all__ = ["implicit_refine", "look_inside", "note_defect", "point_of_dense"]
+
+LOOK_AT = 0.8  # where dense output is looked at: errors often change their sign in the middle
 
 
 @kernel
@@ -134,3 +140,41 @@ def look_inside(w, t, h):
     for m in range(n):
         defect[m] -= w.real_rhs[m]
     return w.inside_weight * implicit_norm(w, defect, length)
+
+
+@kernel
+def point_of_dense(w):
+    """x = u(θ) and big = h u'(θ) of dense output; returns θ."""
+    for m in range(w.y.shape[0]):
+        value = 0.0
+        slope = 0.0
+        for j in range(w.Q.shape[0] - 1, -1, -1):
+            value = value * LOOK_AT + w.Q[j, m]
+            slope = slope * LOOK_AT + (j + 1) * w.Q[j, m]
+        w.x[m] = w.y_old[m] + LOOK_AT * value
+        w.big[m] = slope
+    return LOOK_AT
+
+
+@kernel
+def note_defect(w, slope, h):
+    """Remember the largest stiff part of the defect of dense output; `slope` is f there."""
+    n = w.y.shape[0]
+    status = times_mass(w, w.big, w.saved)
+    if status != OK:
+        return status
+    for m in range(n):
+        w.real_rhs[m] = w.real_shift[0] * (h * slope[m] - w.saved[m])
+    status = solve_real(w, 0)
+    if status != OK:
+        return status
+    copy(w.real_rhs, w.big)
+    status = times_mass(w, w.big, w.real_rhs)
+    if status == OK:
+        status = solve_real(w, 0)
+    if status != OK:
+        return status
+    for m in range(n):
+        w.big[m] -= w.real_rhs[m]
+    w.inside_error = max(w.inside_error, error_norm(w, w.big, h))
+    return OK

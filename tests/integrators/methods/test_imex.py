@@ -245,3 +245,16 @@ def test_refusals():
         solve(Split(fast, fails), (0, 1), START, method="ARK324IMEX")
     grows = solve(Split(lambda t, y: y**2, lambda t, y: 0 * y), (0, 2), [1.0], method="ARK436IMEX")
     assert grows.status in (Status.STEP_TOO_SMALL, Status.NONFINITE, Status.NEWTON_FAILED)
+
+
+@pytest.mark.parametrize("name", ["ARS222", "ARK324IMEX", "ARK436IMEX", "ARK548IMEX"])
+def test_who_is_off_between_the_steps_says_so(name):
+    """A stiff component alone: steps of any length end on it, and only dense output could tell."""
+    slow = traced(lambda t, y: np.array([-2 * np.sin(2 * t) + 0 * y[0]]), n=1)
+    stiff = traced(lambda t, y: np.array([-1e4 * (y[0] - np.cos(2 * t))]), n=1)
+    options = dict(method=name, rtol=1e-4, atol=1e-4)
+    run = solve(Split(slow, stiff), (0, 3), [1.0], dense_output=True, **options)
+    assert np.array_equal(run.y, solve(Split(slow, stiff), (0, 3), [1.0], **options).y)
+    times = (run.t[:-1, None] + np.diff(run.t)[:, None] * np.linspace(0, 1, 9)[1:-1]).ravel()
+    assert np.max(np.abs(run.sol(times)[0] - np.cos(2 * times))) > 30e-4
+    assert "between them they are off" in run.message
