@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from integrators import Tableau, catalogue, problems
-from integrators.catalogue import Entry, further
+from integrators.catalogue import Entry
 from integrators.docstrings import documentation
 from integrators.problems import Entry as Problem
 from integrators.tableau import MAX_ORDER
@@ -40,7 +40,6 @@ KINDS = {
     "partitioned": ("partitioned",),
     "imex": ("IMEX",),
 }
-Scheme = Entry | further.Scheme
 
 
 # -------------------------------------------------------------------- methods
@@ -49,14 +48,10 @@ Scheme = Entry | further.Scheme
 def list_methods(arguments: argparse.Namespace) -> int:
     """Print the catalogue, or one scheme of it."""
     if arguments.show is not None:
-        found = further.find(arguments.show)
-        if found is not None:
-            return _show_further(found, arguments)
         return _show_method(catalogue.entry(arguments.show), arguments)
     if arguments.latex:
         raise ValueError("--latex needs a scheme: --show NAME --latex")
-    known: list[Scheme] = [*catalogue.entries(), *further.entries()]
-    chosen = [e for e in known if _wanted(e, arguments)]
+    chosen = [e for e in catalogue.entries("all") if _wanted(e, arguments)]
     records = [_scheme_record(e) for e in chosen]
     if as_data(records, arguments):
         return 0
@@ -91,7 +86,7 @@ def list_methods(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _wanted(e: Scheme, arguments: argparse.Namespace) -> bool:
+def _wanted(e: Entry, arguments: argparse.Namespace) -> bool:
     properties = {word.strip() for word in e.stability.split(",")}
     if "L" in properties:
         properties.add("A")
@@ -105,11 +100,11 @@ def _wanted(e: Scheme, arguments: argparse.Namespace) -> bool:
     )
 
 
-def _scheme_text(e: Scheme) -> str:
+def _scheme_text(e: Entry) -> str:
     return " ".join([e.name, e.title, e.family, *e.aliases, e.reference, citation(e.reference)])
 
 
-def _scheme_record(e: Scheme) -> dict[str, Any]:
+def _scheme_record(e: Entry) -> dict[str, Any]:
     return {
         "name": e.name,
         "title": e.title,
@@ -123,32 +118,14 @@ def _scheme_record(e: Scheme) -> dict[str, Any]:
     }
 
 
-def _show_further(e: further.Scheme, arguments: argparse.Namespace) -> int:
-    """A scheme that is no tableau: what it is called, and what an analysis finds."""
-    from integrators import analysis
-
-    if arguments.latex or arguments.csv:
-        raise ValueError(f"{e.name} is no Butcher tableau; it is printed as text or --json")
-    if arguments.json:
-        sys.stdout.write(json.dumps(_scheme_record(e), indent=1, ensure_ascii=False) + "\n")
-        return 0
-    screen = Screen()
-    screen.say(f"{e.name}: {e.title}", "bold")
-    screen.say(citation(e.reference))
-    if e.aliases:
-        screen.say(f"also called {', '.join(e.aliases)}")
-    screen.say()
-    screen.say(str(analysis.report(e.method)))
-    return 0
-
-
 def _show_method(e: Entry, arguments: argparse.Namespace) -> int:
-    tableau = e.tableau
+    """One scheme: what it is called, its coefficients, and what an analysis finds."""
     if arguments.latex:
-        sys.stdout.write(tableau.to_latex() + "\n")
+        sys.stdout.write(e.tableau.to_latex() + "\n")
         return 0
+    tableau = e.method if isinstance(e.method, Tableau) else None
     if arguments.json:
-        data = _scheme_record(e) | {"tableau": tableau.to_dict()}
+        data = _scheme_record(e) | ({} if tableau is None else {"tableau": tableau.to_dict()})
         sys.stdout.write(json.dumps(data, indent=1, ensure_ascii=False) + "\n")
         return 0
     if arguments.csv:
@@ -159,6 +136,11 @@ def _show_method(e: Entry, arguments: argparse.Namespace) -> int:
     if e.aliases:
         screen.say(f"also called {', '.join(e.aliases)}")
     screen.say()
+    if tableau is None:
+        from integrators import analysis
+
+        screen.say(str(analysis.report(e.method)))
+        return 0
     screen.say(str(tableau))
     screen.say()
     for name, value in _properties(e, tableau):

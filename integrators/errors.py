@@ -89,7 +89,7 @@ class IntegrationInterrupted(KeyboardInterrupt):
         return type(self), (str(self), self.solution)
 
 
-def check_choice(on_interrupt: Any) -> None:
+def check_on_interrupt(on_interrupt: Any) -> None:
     """Refuse anything but the two ways to deal with Ctrl-C."""
     if on_interrupt not in ("raise", "return"):
         raise ValueError(f"on_interrupt must be 'raise' or 'return', got {on_interrupt!r}")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import IntegrationInterrupted, check_choice, pass_on
+from .errors import IntegrationInterrupted, check_on_interrupt, pass_on
 from .hybrid import Hybrid
 from .manifold import Manifold
 from .methods.linear import check_linear, linear_choice
@@ -191,7 +191,7 @@ def solve(
     >>> round(float(sol.y[0, -1]), 8)  # e⁻¹
     0.36787944
     """
-    check_choice(on_interrupt)
+    check_on_interrupt(on_interrupt)
     if precision is not None:
         from .methods.precise import solve_precisely
         from .methods.taylor import Taylor

@@ -1,4 +1,4 @@
-"""The catalogue of Runge–Kutta schemes.
+"""The catalogue of schemes.
 
 Schemes are data: each is a table in one of the TOML files beside this module, with its
 coefficients as exact numbers and the key of its source in ``references.bib``. The files are
@@ -10,7 +10,14 @@ coefficients as exact numbers and the key of its source in ``references.bib``. T
     dirk        diagonally implicit methods
     ark         the two halves of additive methods
 
-and the Gauss, Radau and Lobatto families are generated with any number of stages
+for those with a Butcher tableau, and for others (:mod:`.beyond_tableaux`)
+
+    rosenbrock  Rosenbrock and W-methods
+    splitting   symplectic splittings of separable problems, compositions of Störmer–Verlet
+    nystrom     Runge–Kutta–Nyström pairs for q'' = g(t, q)
+    imex        additive methods for f = f_E + f_I
+
+The Gauss, Radau and Lobatto families are generated with any number of stages
 (:mod:`.collocation`): "Gauss4", "RadauIIA5".
 
 To add a scheme, add a table. Its keys: ``title``, ``reference``, ``order``, ``A`` (rows of the
@@ -24,56 +31,30 @@ Orders, kinds and stability are declared here so that listing is quick; the test
 
 from __future__ import annotations
 
-import difflib
-import re
-import tomllib
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from decimal import Decimal, localcontext
-from fractions import Fraction
-from functools import cache, cached_property
-from importlib.resources import files
+from decimal import localcontext
+from functools import cache
 from typing import Any
 
-import numpy as np
+from ..tableau import Tableau
+from ..tableau.exact import DIGITS, parse
+from . import beyond_tableaux, tableaux
+from .entry import Entry, folded, index, nearest
 
-from ..tableau import ContinuousExtension, Tableau
-from ..tableau.exact import DIGITS, Number, as_float, parse, to_decimal
-from .collocation import FAMILIES
-
-__all__ = ["Entry", "entries", "entry", "from_name_or_file", "get", "names", "rk2"]
-
-_FILES = ("explicit", "ssp", "pairs", "pairs_high", "dirk", "ark")
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One scheme of the catalogue, as declared; its tableau is built when first asked for.
-
-    ``stability`` of an implicit method lists what holds of: A or L (A-stable with R(∞) = 0),
-    B (algebraically stable), symplectic; "–" stands for none, and for explicit methods.
-    """
-
-    name: str
-    title: str
-    family: str
-    reference: str
-    stages: int
-    order: int
-    embedded_order: int | None
-    kind: str
-    stability: str
-    aliases: tuple[str, ...]
-    _build: Callable[[], Tableau] = field(repr=False, compare=False)
-
-    @cached_property
-    def tableau(self) -> Tableau:
-        """The Butcher tableau."""
-        return self._build()
+__all__ = [
+    "Entry",
+    "entries",
+    "entry",
+    "find",
+    "from_name_or_file",
+    "get",
+    "method_of",
+    "names",
+    "rk2",
+]
 
 
 def get(name: str) -> Tableau:
-    """Return the scheme with this name.
+    """Return the Runge–Kutta scheme with this name.
 
     Parameters
     ----------
@@ -84,7 +65,8 @@ def get(name: str) -> Tableau:
     Raises
     ------
     ValueError
-        If there is no such scheme; the message suggests the nearest names.
+        If there is no such scheme, and the message suggests the nearest names; or if it has no
+        Butcher tableau: :func:`entry` finds those.
 
     Examples
     --------
@@ -103,52 +85,80 @@ def get(name: str) -> Tableau:
 
 def from_name_or_file(name: str) -> Tableau:
     """Return the scheme with this name, or the one in the file of this name (TOML or JSON)."""
-    return Tableau.load(name) if name.endswith((".toml", ".json")) else get(name)
+    return Tableau.load(name) if _is_file(name) else get(name)
+
+
+def method_of(name: str) -> Any:
+    """Return the scheme with this name, of any kind, or the tableau in the file of this name."""
+    return Tableau.load(name) if _is_file(name) else entry(name).method
 
 
 def entry(name: str) -> Entry:
-    """Return the catalogue entry with this name, found as by :func:`get`.
+    """Return the entry with this name, of any kind of scheme, found as by :func:`get`.
 
     Examples
     --------
     >>> entry("RADAU5").stability
     'L, B'
+    >>> entry("rodas5p").method
+    <Rosenbrock Rodas5P: 8 stages, order 5(4)>
     """
     if not isinstance(name, str):
         raise TypeError(f"expected the name of a scheme, got {type(name).__name__}: {name!r}")
-    key = _key(name)
-    if (found := _index().get(key)) is not None:
+    if (found := find(name)) is not None:
         return found
-    if (match := _GENERATED.fullmatch(key)) is not None:
-        return _generated(_FAMILY_KEYS[match[1]], int(match[2]))
-    near = difflib.get_close_matches(key, _index(), n=6, cutoff=0.55)
-    suggestions = list(dict.fromkeys(_index()[k].name for k in near))[:3]
-    hint = f"did you mean {' or '.join(suggestions)}? " if suggestions else ""
+    near = nearest(name, _index())
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
     raise ValueError(
-        f"no scheme is called {name!r}; {hint}integrators.catalogue.names() lists them all"
+        f"no scheme is called {name!r}; {hint}integrators.catalogue.names('all') lists them all"
     )
 
 
-def names() -> list[str]:
-    """Return the names of all schemes, the generated families with a few sizes each.
+def find(name: str) -> Entry | None:
+    """Return the entry with this name, found as by :func:`entry`; None if there is none."""
+    key = folded(name)
+    return _index().get(key) or tableaux.generated(key)
+
+
+def names(kind: str = "tableau") -> list[str]:
+    """Return the names of the schemes of a kind, as :func:`entries` has them.
 
     Examples
     --------
-    >>> "DOPRI5" in names(), "Gauss3" in names()
-    (True, True)
+    >>> "DOPRI5" in names(), "Gauss3" in names(), "Rodas5P" in names("all")
+    (True, True, True)
     """
-    return [e.name for e in entries()]
+    return [e.name for e in entries(kind)]
 
 
-def entries() -> list[Entry]:
-    """Return all entries, in the order of the files, generated families last.
+def entries(kind: str = "tableau") -> list[Entry]:
+    """Return the entries of a kind, in the order of the files.
+
+    Parameters
+    ----------
+    kind
+        "tableau": whatever has a Butcher tableau, the generated families with a few sizes each;
+        "all": the other families, too; else the kind that the entries state: "explicit", "SDIRK",
+        "Rosenbrock", "splitting", "IMEX", ….
 
     Examples
     --------
     >>> [e.name for e in entries() if e.kind == "explicit" and e.order >= 9]
     ['Verner98']
+    >>> [e.name for e in entries("Rosenbrock")][:2]
+    ['ROS3P', 'ROS34PW2']
     """
-    return list(_entries())
+    if kind == "tableau":
+        return list(tableaux.schemes())
+    if kind == "all":
+        return list(_all())
+    known = dict.fromkeys(e.kind for e in _all())
+    if kind not in known:
+        raise ValueError(
+            f"expected 'tableau', 'all' or one of {', '.join(map(repr, known))} as kind of scheme, "
+            f"got {kind!r}"
+        )
+    return [e for e in _all() if e.kind == kind]
 
 
 def rk2(gamma: Any) -> Tableau:
@@ -180,180 +190,15 @@ def rk2(gamma: Any) -> Tableau:
         )
 
 
-# ---------------------------------------------------------------------- finding names
-
-
-def _key(name: str) -> str:
-    return re.sub(r"[\s_-]", "", name).casefold()
+def _is_file(name: str) -> bool:
+    return name.endswith((".toml", ".json"))
 
 
 @cache
-def _entries() -> tuple[Entry, ...]:
-    declared = [
-        _declared(family, name, data)
-        for family in _FILES
-        for name, data in tomllib.loads(_text(family)).items()
-    ]
-    generated = [_generated(family, s) for family, sizes in _SHOWN.items() for s in sizes]
-    return (*declared, *generated)
+def _all() -> tuple[Entry, ...]:
+    return (*tableaux.schemes(), *beyond_tableaux.schemes())
 
 
 @cache
 def _index() -> dict[str, Entry]:
-    index: dict[str, Entry] = {}
-    for e in _entries():
-        for name in (e.name, *e.aliases):
-            if index.setdefault(_key(name), e) is not e:
-                raise ValueError(f"catalogue: the name {name!r} of {e.name} is taken")
-    return index
-
-
-def _text(family: str) -> str:
-    return (files(__package__) / f"{family}.toml").read_text(encoding="utf-8")
-
-
-# ---------------------------------------------------------------------- reading the files
-
-
-def _declared(family: str, name: str, data: dict[str, Any]) -> Entry:
-    return Entry(
-        name=name,
-        title=data["title"],
-        family=family,
-        reference=data["reference"],
-        stages=len(data["b"].split()),
-        order=data["order"],
-        embedded_order=data.get("embedded_order"),
-        kind=data.get("kind", "explicit"),
-        stability=data.get("stability", "–"),
-        aliases=tuple(data.get("aliases", ())),
-        _build=lambda: _build(name, data),
-    )
-
-
-def _build(name: str, data: dict[str, Any]) -> Tableau:
-    let: dict[str, str] = {}
-    for symbol, expression in data.get("let", {}).items():
-        let[symbol] = f"({_expand(expression, let)})"
-    digits: int | None = data.get("digits")
-
-    def row(text: str) -> list[Number]:
-        numbers = [parse(_expand(item, let)) for item in text.split()]
-        return [_rounded(x, digits) for x in numbers] if digits else numbers
-
-    def optional(key: str) -> list[Number] | None:
-        return row(data[key]) if key in data else None
-
-    A = [row(line) for line in data["A"].strip().splitlines()]
-    if data.get("kind", "explicit") == "explicit":
-        A.insert(0, [])
-    return Tableau(
-        A,
-        row(data["b"]),
-        optional("c"),
-        optional("b_hat"),
-        name,
-        data["reference"],
-        b_low=optional("b_low"),
-        dense=_extension(data["dense"], row) if "dense" in data else None,
-    )
-
-
-def _expand(expression: str, let: dict[str, str]) -> str:
-    for symbol, value in let.items():
-        expression = re.sub(rf"\b{symbol}\b", value, expression)
-    return expression
-
-
-def _rounded(x: Number, digits: int) -> Number:
-    """Mark a number as known to so many digits; integers stay exact."""
-    if not isinstance(x, Fraction) or x.denominator == 1:
-        return x
-    with localcontext(prec=digits):
-        value = +to_decimal(x)
-        return value.quantize(Decimal((0, (1,), value.adjusted() - digits + 1)))
-
-
-def _extension(data: dict[str, Any], row: Callable[[str], list[Number]]) -> ContinuousExtension:
-    def rows(key: str) -> list[tuple[float, ...]]:
-        lines = data.get(key, "").strip().splitlines()
-        return [tuple(as_float(x) for x in row(line)) for line in lines]
-
-    P = np.array(rows("P"))
-    P.setflags(write=False)
-    nodes = tuple(as_float(x) for x in row(data.get("c_extra", "")))
-    return ContinuousExtension(P, data["order"], tuple(rows("A_extra")), nodes)
-
-
-# ---------------------------------------------------------------------- generated families
-
-
-@dataclass(frozen=True)
-class _Family:
-    """What all members of a generated family share: order 2s − deficit."""
-
-    title: str
-    deficit: int
-    stability: str
-    reference: str
-
-
-_ABOUT = {
-    "Gauss": _Family("Gauss", 0, "A, B, symplectic", "butcher1964implicit"),
-    "RadauIA": _Family("Radau IA", 1, "L, B", "ehle1969"),
-    "RadauIIA": _Family("Radau IIA", 1, "L, B", "ehle1969"),
-    "LobattoIIIA": _Family("Lobatto IIIA", 2, "A", "ehle1969"),
-    "LobattoIIIB": _Family("Lobatto IIIB", 2, "A", "ehle1969"),
-    "LobattoIIIC": _Family("Lobatto IIIC", 2, "L, B", "ehle1969"),
-    "LobattoIIICStar": _Family("Lobatto IIIC*", 2, "–", "butcher1964integration"),
-    "LobattoIIID": _Family("Lobatto IIID", 2, "A, B, symplectic", "norsett1981"),
-}
-
-_SHOWN = {
-    "Gauss": range(1, 7),
-    "RadauIA": range(1, 6),
-    "RadauIIA": range(1, 6),
-    "LobattoIIIA": range(2, 6),
-    "LobattoIIIB": range(2, 6),
-    "LobattoIIIC": range(2, 6),
-    "LobattoIIICStar": range(2, 5),
-    "LobattoIIID": range(2, 6),
-}
-"""The sizes that a listing shows; any other is found by name."""
-
-_KINDS = {
-    "LobattoIIIA2": "ESDIRK",
-    "LobattoIIIB2": "DIRK",
-    "LobattoIIICStar2": "explicit",
-    "LobattoIIICStar3": "DIRK",
-}
-"""Small members that need no fully implicit solve."""
-
-_ALIASES = {
-    "Gauss1": ("GaussLegendre2",),
-    "Gauss2": ("HammerHollingsworth", "GaussLegendre4"),
-    "Gauss3": ("GaussLegendre6", "KuntzmannButcher6"),
-    "RadauIIA3": ("RADAU5", "Radau"),
-}
-
-_FAMILY_KEYS = {_key(name): name for name in FAMILIES} | {"lobattoiiic*": "LobattoIIICStar"}
-
-_GENERATED = re.compile("(" + "|".join(map(re.escape, _FAMILY_KEYS)) + r")(\d+)")
-
-
-@cache
-def _generated(family: str, s: int) -> Entry:
-    about, name = _ABOUT[family], f"{family}{s}"
-    return Entry(
-        name=name,
-        title=f"{about.title} with {s} stage{'s' if s != 1 else ''}",
-        family=family,
-        reference=about.reference,
-        stages=s,
-        order=2 * s - about.deficit,
-        embedded_order=None,
-        kind=_KINDS.get(name, "implicit" if s == 1 else "fully implicit"),
-        stability=about.stability,
-        aliases=_ALIASES.get(name, ()),
-        _build=lambda: FAMILIES[family](s),
-    )
+    return index(_all())

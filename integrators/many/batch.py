@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import IntegrationInterrupted, check_choice
+from ..errors import IntegrationInterrupted, check_on_interrupt
 from ..hybrid import Hybrid
 from ..kernels import interpreting
 from ..problem import IVP
@@ -115,7 +115,7 @@ def solve_many(
     >>> bool(np.allclose(many.y[:, 0], np.exp(-np.linspace(1, 3, 5))))
     True
     """
-    check_choice(on_interrupt)
+    check_on_interrupt(on_interrupt)
     ivp, states, parameters, each = _runs(problem, t_span, y0, params, events, rtol, atol)
     if sensitivities is not None:
         if reduce or len(each.atols) > 1 or why_not_lanes(ivp, kinks):

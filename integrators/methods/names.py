@@ -142,17 +142,15 @@ def named_method(name: str) -> Any:
 
         if (found := find_multistep(name)) is not None:
             return found
-    from ..catalogue import from_name_or_file, further
+    from ..catalogue import method_of
 
-    if (scheme := further.find(name)) is not None:
-        return scheme.method
     try:
-        return from_name_or_file(name)
+        return method_of(name)
     except ValueError as error:
         if plain == "lsoda":
             other = "; method='auto' does what LSODA is for, 'scipy:LSODA' is SciPy's"
         else:
-            other = suggest(name, [*OTHERS, *further.names()])
+            other = suggest(name, OTHERS)
         raise ValueError(f"{error}{other}") from None if other else error
 
 

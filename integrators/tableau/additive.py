@@ -175,8 +175,8 @@ def additive_extension(method: Additive, order: int) -> Extension:
 
     Examples
     --------
-    >>> from integrators.catalogue import further
-    >>> found = additive_extension(further.get("ARK324IMEX"), 3)
+    >>> from integrators import catalogue
+    >>> found = additive_extension(catalogue.entry("ARK324IMEX").method, 3)
     >>> found.order, len(found.nodes)
     (3, 0)
     """

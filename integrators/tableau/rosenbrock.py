@@ -267,8 +267,9 @@ class Rosenbrock:
 
         Examples
         --------
-        >>> from integrators.catalogue import further
-        >>> off, allowed = further.get("ROS3P").condition(CONSTRAINED, (0, ((1, ((0, ()),)),)))
+        >>> from integrators import catalogue
+        >>> method = catalogue.entry("ROS3P").method
+        >>> off, allowed = method.condition(CONSTRAINED, (0, ((1, ((0, ()),)),)))
         >>> off <= allowed
         True
         """

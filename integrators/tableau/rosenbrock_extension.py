@@ -37,8 +37,8 @@ def rosenbrock_extension(method: Rosenbrock, order: int) -> Extension:
 
     Examples
     --------
-    >>> from integrators.catalogue import further
-    >>> found = rosenbrock_extension(further.get("Rodas4P"), 4)
+    >>> from integrators import catalogue
+    >>> found = rosenbrock_extension(catalogue.entry("Rodas4P").method, 4)
     >>> found.order, len(found.nodes)
     (4, 4)
     """

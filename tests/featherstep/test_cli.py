@@ -29,7 +29,6 @@ from featherstep.problem_study.compare import (
     resolve,
 )
 from integrators import IVP, catalogue, problems, solve
-from integrators.catalogue import further
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
@@ -153,7 +152,7 @@ def test_methods_lists_the_catalogue(capsys):
     code, out, _ = featherstep(capsys, "methods")
     assert code == 0
     first_words = {line.split()[0] for line in out.splitlines() if line.strip()}
-    assert {*catalogue.names(), *further.names()} <= first_words
+    assert set(catalogue.names("all")) <= first_words
 
 
 def test_a_narrow_terminal_cuts_no_names(capsys, monkeypatch):
@@ -183,7 +182,7 @@ def test_filters_of_methods(capsys, filters, holds):
     names = [record["name"] for record in json.loads(out)]
     assert code == 0
     assert names
-    assert all(holds(further.find(name) or catalogue.entry(name)) for name in names)
+    assert all(holds(catalogue.entry(name)) for name in names)
 
 
 def test_kinds_partition_the_catalogue(capsys):
@@ -241,7 +240,7 @@ def test_sources_are_read_without_tex():
 
 
 def test_every_reference_of_the_catalogue_is_listed():
-    known = [*catalogue.entries(), *further.entries()]
+    known = catalogue.entries("all")
     assert {e.reference for e in known} <= set(_sources())
 
 

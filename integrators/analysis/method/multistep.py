@@ -27,6 +27,7 @@ from ...methods.multistep import Multistep
 from ...methods.multistep.names import find_multistep, multistep
 from ...methods.multistep.root_condition import inside_circle
 from ..exact import polynomial as poly
+from .page import Page
 from .verdict import Measure, Verdict
 
 __all__ = [
@@ -352,8 +353,8 @@ def stability_interval_of(method: Multistep, axis: str) -> Measure:
 # ---------------------------------------------------------------------- all of it
 
 
-@dataclass(frozen=True)
-class MultistepReport:
+@dataclass(frozen=True, repr=False)
+class MultistepReport(Page):
     """What is known of a multistep method; prints itself. See :func:`multistep_report`."""
 
     method: Multistep
@@ -364,6 +365,11 @@ class MultistepReport:
     imaginary_interval: Measure
     barriers: tuple[str, ...]
 
+    @property
+    def title(self) -> str:
+        """Name, steps and order in one line."""
+        return str(self.method).partition("\n")[0]
+
     def __str__(self) -> str:
         method = self.method
         lines = [str(method), ""]
@@ -373,11 +379,6 @@ class MultistepReport:
         facts = (self.zero_stable, self.a_stable, self.a_alpha)
         lines += [str(fact) for fact in (*facts, self.real_interval, self.imaginary_interval)]
         return "\n".join([*lines, *self.barriers])
-
-    def _repr_html_(self) -> str:
-        from ...notebook_html import page_of_text
-
-        return page_of_text(str(self))
 
 
 def multistep_report(method: Any) -> MultistepReport:

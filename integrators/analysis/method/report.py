@@ -6,7 +6,6 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...notebook_html import page_of_text
 from ...tableau import MAX_ORDER, OrderCondition, Tableau
 from ...tableau.tableau import _short, _sum
 from ...tableau.trees import rooted_trees
@@ -19,6 +18,7 @@ from .families.rosenbrock import rosenbrock_report
 from .geometric import quadratic_invariants, symmetry, symplecticity
 from .order import FiguresOfMerit, failing_conditions, figures_of_merit, stage_order
 from .oscillation import Dispersion, dispersion
+from .page import Page
 from .ssp import ssp_coefficient
 from .stability import (
     a_alpha,
@@ -46,7 +46,7 @@ MOST_CONDITIONS_SHOWN = 4
 
 
 @dataclass(frozen=True, repr=False)
-class Report:
+class Report(Page):
     """What :func:`report` found; printed, it is a page of text.
 
     ``verdicts`` has the keys "A", "strong A", "L", "I", "stiffly accurate", "B", "AN",
@@ -69,13 +69,9 @@ class Report:
     remarks: list[str]
 
     @property
-    def title(self) -> str:
-        """Name, kind and order in one line."""
-        name = self.tableau.name or "unnamed method"
-        s = self.tableau.stages
-        pair = "" if self.embedded_order is None else f", embedded order {self.embedded_order}"
-        plural = "" if s == 1 else "s"
-        return f"{name}: {self.tableau.kind}, {s} stage{plural}, order {self.order}{pair}"
+    def method(self) -> Tableau:
+        """The tableau."""
+        return self.tableau
 
     def order_lines(self) -> list[str]:
         """What there is to say about the order, one statement a line."""
@@ -134,17 +130,8 @@ class Report:
 
         return report_figure(self)
 
-    def __repr__(self) -> str:
-        return f"<Report on {self.title}>"
-
-    def _repr_html_(self) -> str:
-        return page_of_text(str(self))
-
     def __str__(self) -> str:
-        page = [self.title, "=" * len(self.title)]
-        if self.tableau.reference:
-            page.append(f"source: {self.tableau.reference}")
-        page += [_wrapped(f"! {remark}", 2) for remark in self.remarks]
+        page = [*self.heading(), *(_wrapped(f"! {remark}", 2) for remark in self.remarks)]
         if self.tableau.stages <= MOST_STAGES_SHOWN:
             page += ["", textwrap.indent(str(self.tableau), "  ")]
         for heading, lines in (

@@ -10,7 +10,6 @@ from fractions import Fraction
 from typing import Any
 
 from ... import catalogue
-from ...catalogue import further
 from ...methods.multistep import Multistep
 from ...methods.multistep.names import find_multistep
 from ...methods.user.plain_function import is_step_function, tableau_of
@@ -127,23 +126,26 @@ class Measure:
 
 def as_rosenbrock(method: Any) -> Rosenbrock | None:
     """Return the Rosenbrock method that a name, or the method itself, stands for; else None."""
-    if isinstance(method, str) and (scheme := further.find(method)) is not None:
-        method = scheme.method
-    return method if isinstance(method, Rosenbrock) else None
+    found = _named(method)
+    return found if isinstance(found, Rosenbrock) else None
 
 
 def as_additive(method: Any) -> Additive | None:
     """Return the additive method that a name, or the method itself, stands for; else None."""
-    if isinstance(method, str) and (scheme := further.find(method)) is not None:
-        method = scheme.method
-    return method if isinstance(method, Additive) else None
+    found = _named(method)
+    return found if isinstance(found, Additive) else None
 
 
 def as_halves(method: Any) -> Splitting | Nystrom | Partitioned | None:
     """Return the method for y = (q, v) that a name, or the method itself, stands for; else None."""
-    if isinstance(method, str) and (scheme := further.find(method)) is not None:
-        method = scheme.method
-    return method if isinstance(method, Splitting | Nystrom | Partitioned) else None
+    found = _named(method)
+    return found if isinstance(found, Splitting | Nystrom | Partitioned) else None
+
+
+def _named(method: Any) -> Any:
+    """The scheme of the catalogue that a name stands for; else what was given."""
+    found = catalogue.find(method) if isinstance(method, str) else None
+    return method if found is None else found.method
 
 
 def as_linear(method: Any) -> Tableau:

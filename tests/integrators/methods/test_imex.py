@@ -22,9 +22,8 @@ from integrators import (
     stepper,
     traced,
 )
-from integrators.catalogue import further
 
-SCHEMES = [e for e in further.entries() if e.kind == "IMEX"]
+SCHEMES = catalogue.entries("IMEX")
 NAMES = [e.name for e in SCHEMES]
 each = pytest.mark.parametrize("name", NAMES)
 
@@ -69,7 +68,7 @@ def test_coupling_counts():
     assert (explicit.order, implicit.order) == (2, 2)
     assert Additive(explicit, implicit).order == 2  # nodes are shared: to order 2 that is enough
     for name in ("ARK436", "ARK548"):  # … from order 4 on it is not: another's explicit half
-        halves = further.get(f"{name}IMEX")
+        halves = catalogue.entry(f"{name}IMEX").method
         shifted = [[float(a) for a in row] for row in halves.explicit.A]
         shifted[3][1] += 0.1
         shifted[3][0] -= 0.1
@@ -84,7 +83,7 @@ def test_coupling_counts():
 @pytest.mark.parametrize("is_traced", [False, True])
 def test_order(name, is_traced):
     f = Split(traced(fast, n=2), traced(slow, n=2)) if is_traced else Split(fast, slow)
-    order, end = further.find(name).order, best().y[:, -1]
+    order, end = catalogue.entry(name).order, best().y[:, -1]
     errors = [
         np.abs(solve(f, (0, 3), START, method=name, step=3 / n).y[:, -1] - end).max()
         for n in (80, 160)
@@ -94,7 +93,7 @@ def test_order(name, is_traced):
 
 def test_a_step_is_the_definition():
     """ARK436 by hand, with a linear implicit part, for which the stages are linear systems."""
-    method, h = further.get("ARK436IMEX"), 0.1
+    method, h = catalogue.entry("ARK436IMEX").method, 0.1
     L = np.array([[-50.0, 3.0], [1.0, -7.0]])
     AE, b, c = method.explicit.arrays
     AI = method.implicit.arrays[0]

@@ -15,19 +15,19 @@ from integrators import (
     Splitting,
     Status,
     analysis,
+    catalogue,
     problems,
     solve,
     solve_many,
     stepper,
     traced,
 )
-from integrators.catalogue import further
 from integrators.tableau.partitioned import is_nystrom_tree
 from integrators.tableau.trees import rooted_trees
 from multibody import ModelBuilder, Prismatic, Revolute, as_ivp, mechanisms, rod, sphere
 
 KINDS = ("splitting", "Nyström", "partitioned")
-SCHEMES = [e for e in further.entries() if e.kind in KINDS]
+SCHEMES = [e for e in catalogue.entries("all") if e.kind in KINDS]
 NAMES = [e.name for e in SCHEMES]
 SPLITTINGS = [e.name for e in SCHEMES if e.kind == "splitting"]
 PAIRS = [e.name for e in SCHEMES if e.kind == "Nyström"]
@@ -53,7 +53,7 @@ def test_declared_is_derived(entry):
 
 @pytest.mark.parametrize("name", ["Suzuki4", "KahanLi6", "KahanLi8", "BlanesMoanNystrom6"])
 def test_conditions_hold_to_the_digits_given(name):
-    method = further.get(name)
+    method = catalogue.entry(name).method
     for p in range(1, method.nystrom_order + 1):
         for tree, root, off in method.conditions(p):
             if p <= method.order or is_nystrom_tree(tree, root):
@@ -91,7 +91,7 @@ def test_a_composition_is_its_steps():
 @each
 def test_order(name):
     """On nonlinear, non-autonomous, coupled problems; both kinds where the method takes them."""
-    method = further.get(name)
+    method = catalogue.entry(name).method
     for problem_name in ("order_mechanical", "order_separable"):
         if problem_name == "order_separable" and isinstance(method, Nystrom):
             continue
@@ -153,7 +153,7 @@ def test_energy_stays_in_bounds(name, step, bound):
 def test_symmetric_methods_undo_their_steps():
     f = traced(lambda t, y: np.array([y[2], y[3], -(y[0] ** 3) + y[1], -y[1] + y[0]]), n=4)
     for name in NAMES:
-        method = further.get(name)
+        method = catalogue.entry(name).method
         there = solve(f, (0, 1), [1.0, 0.2, 0.1, -0.3], method=name, step=0.25).y[:, -1]
         back = solve(f, (1, 0), there, method=name, step=0.25).y[:, -1]
         off = np.max(np.abs(back - [1.0, 0.2, 0.1, -0.3]))
@@ -174,7 +174,7 @@ def test_pairs_keep_tolerances(name):
 @each
 def test_between_the_steps(name):
     problem = problems.get("order_mechanical")
-    method = further.get(name)
+    method = catalogue.entry(name).method
     options = {"rtol": 1e-8, "atol": 1e-8} if name in PAIRS else {"step": 0.05}
     run = solve(problem, method=name, dense_output=True, **options)
     times = np.linspace(0, 2, 301)
@@ -205,7 +205,7 @@ def test_combinations():
                   direction=-1)  # fmt: skip
         times = np.linspace(*span, 5)
         common = {"t_eval": times, "events": g if event and not is_complex else None}
-        order = further.get(name).order
+        order = catalogue.entry(name).method.order
         step = {1: 2e-4, 2: 2e-3, 3: 5e-3}.get(order, 0.02)
         control = {"rtol": 1e-8, "atol": 1e-8} if name in PAIRS else {"step": step}
         ours = solve(

@@ -10,13 +10,23 @@ import pytest
 import scipy.sparse
 from scipy.integrate import solve_ivp
 
-from integrators import IVP, Event, Rosenbrock, Status, analysis, solve, solve_many, stepper, traced
-from integrators.catalogue import further
+from integrators import (
+    IVP,
+    Event,
+    Rosenbrock,
+    Status,
+    analysis,
+    catalogue,
+    solve,
+    solve_many,
+    stepper,
+    traced,
+)
 from integrators.problems import detest
 from integrators.tableau.coloured import Family, coloured_trees, written
 from integrators.tableau.rosenbrock import CONSTRAINED, WITH_MATRIX
 
-SCHEMES = [e for e in further.entries() if e.kind == "Rosenbrock"]
+SCHEMES = catalogue.entries("Rosenbrock")
 NAMES = [e.name for e in SCHEMES]
 ROUNDING = 2e-14  # of order conditions, with coefficients of 16 digits up to 150
 each = pytest.mark.parametrize("name", NAMES)
@@ -42,7 +52,7 @@ def test_declared_is_derived(entry):
 
 @each
 def test_conditions_hold_to_round_off(name):
-    method = further.get(name)
+    method = catalogue.entry(name).method
     for root, highest in ((0, method.order), (1, method.order - 1)):
         for tree in coloured_trees(CONSTRAINED, highest, root):
             assert method.condition(CONSTRAINED, tree)[0] < ROUNDING, written(tree, "fg")
@@ -69,7 +79,7 @@ def test_forms_of_coefficients():
     published = Rosenbrock.transformed(
         f"1/{g}\n1/{g} 0", f"-1/{g}**2\n-(1-{t})/{g} {t}", g, f"(1+{u})/{g} {u} 1/(3*{g})"
     )
-    own = further.get("ROS3P")
+    own = catalogue.entry("ROS3P").method
     for mine, theirs in ((own.alpha, published.alpha), (own.gamma, published.gamma)):
         for row, line in zip(mine, theirs):
             assert np.allclose([float(x) for x in row[:3]], [float(x) for x in line], atol=1e-15)
@@ -111,7 +121,7 @@ START = np.array([0.5, 0.25 + 1.0])  # consistent with 0 = z − y² − … at 
 @each
 @pytest.mark.parametrize("mass", [np.eye(2), np.array([[2.0, 0.3], [0.1, 1.0]]), np.diag([1.0, 0])])
 def test_step_is_the_definition(name, mass):
-    method, h = further.get(name), 0.1
+    method, h = catalogue.entry(name).method, 0.1
     expected = _step(method, _system, _system_jacobian, _system_by_time, mass, 0.0, START, h)
     given = None if np.array_equal(mass, np.eye(2)) else mass
     for f in (_system, traced(_system, n=2)):
@@ -138,7 +148,7 @@ def test_order_on_index_one(name):
         run = solve(f, (0.0, 1.5), START, method=name, mass=np.diag([1.0, 0.0]), step=1.5 / steps)
         errors.append(np.abs(run.y[:, -1] - end).max())
     slopes = np.log2(np.array(errors[:-1]) / errors[1:])
-    assert slopes[-1] > further.find(name).declared["dae_order"] - 0.35
+    assert slopes[-1] > catalogue.entry(name).declared["dae_order"] - 0.35
 
 
 @pytest.mark.parametrize(("name", "order"), [("ROS34PW2", 3), ("Rodas5P", 2), ("Rodas4", 1)])

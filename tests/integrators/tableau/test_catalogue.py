@@ -339,10 +339,24 @@ def test_unknown_names_are_answered_with_the_nearest(wrong, suggested):
 
 
 def test_nothing_near():
-    with pytest.raises(ValueError, match="names\\(\\) lists them all"):
+    with pytest.raises(ValueError, match=r"names\('all'\) lists them all"):
         catalogue.get("quux")
     with pytest.raises(TypeError, match="name of a scheme"):
         catalogue.get(45)
+
+
+def test_schemes_without_a_tableau_are_found_and_say_what_they_are():
+    entry = catalogue.entry("rodas 5p")
+    assert entry.method.name == entry.name == "Rodas5P"
+    assert entry in catalogue.entries("Rosenbrock")
+    assert entry not in catalogue.entries()
+    with pytest.raises(ValueError, match=r"Rodas5P is of the kind 'Rosenbrock'.*method='Rodas5P'"):
+        catalogue.get("Rodas5P")
+    with pytest.raises(ValueError, match="did you mean Rodas5P"):
+        catalogue.get("Rodos5P")
+    assert catalogue.find("quux") is None
+    with pytest.raises(ValueError, match=r"expected 'tableau', 'all' .*'IMEX'.*got 'Imex'"):
+        catalogue.entries("Imex")
 
 
 def test_rk2_family():

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ....notebook_html import page_of_text
 from ....tableau.additive import TREES, Additive, additive_extension
 from ..amplification import stability_function
+from ..page import Page, headline
 from ..stability import a_stability, l_stability, stability_interval
 from ..verdict import Measure, Verdict, as_additive
 
@@ -18,7 +18,7 @@ __all__ = ["AdditiveReport", "additive_report"]
 
 
 @dataclass(frozen=True, repr=False)
-class AdditiveReport:
+class AdditiveReport(Page):
     """What :func:`additive_report` found; printed, it is a page of text.
 
     ``verdicts`` has the keys "A" and "L" of the implicit half, ``measures`` "real" and "imaginary"
@@ -34,10 +34,7 @@ class AdditiveReport:
     @property
     def title(self) -> str:
         """Name and order in one line."""
-        method = self.method
-        pair = "" if method.embedded_order is None else f", embedded order {method.embedded_order}"
-        name = method.name or "unnamed method"
-        return f"{name}: additive (IMEX), {method.stages} stages, order {method.order}{pair}"
+        return headline(self.method, "additive (IMEX)")
 
     def figure(self) -> Figure:
         """Draw the stability regions of both halves."""
@@ -46,18 +43,13 @@ class AdditiveReport:
         halves = [self.method.explicit, self.method.implicit]
         return stability_region(halves).figure  # type: ignore[return-value]
 
-    def __repr__(self) -> str:
-        return f"<Report on {self.title}>"
-
-    def _repr_html_(self) -> str:
-        return page_of_text(str(self))
-
     def __str__(self) -> str:
         method = self.method
-        page = [self.title, "=" * len(self.title)]
-        if method.reference:
-            page.append(f"source: {method.reference}")
-        page += ["", f"{'order':>5}  {'coupled conditions':>18}  {'largest residual':>16}"]
+        page = [
+            *self.heading(),
+            "",
+            f"{'order':>5}  {'coupled conditions':>18}  {'largest residual':>16}",
+        ]
         for order, count, largest in self.conditions:
             page.append(f"{order:>5}  {count:>18}  {largest:>16.1e}")
         halves = (method.explicit.order, method.implicit.order)

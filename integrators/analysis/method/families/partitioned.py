@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....notebook_html import page_of_text
 from ....tableau.partitioned import Nystrom, Partitioned, Splitting
+from ..page import Page, headline
 from ..verdict import Measure, Verdict, as_halves
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ __all__ = ["PartitionedReport", "partitioned_report", "symmetry_of", "symplectic
 Method = Splitting | Nystrom | Partitioned
 FINEST = 4000  # points at which the trace of an oscillation's matrix is looked at
 LONGEST = 20.0  # as far as h·ω is looked at
+KINDS: dict[type, str] = {Splitting: "splitting", Nystrom: "Nyström", Partitioned: "partitioned"}
 SHOWN = 0.1  # h·ω of the oscillation whose energy is drawn
 
 
@@ -57,8 +58,8 @@ def oscillation_matrix(method: Method, z: float) -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> from integrators.catalogue import further
-    >>> M = oscillation_matrix(further.get("StormerVerlet"), 0.5)
+    >>> from integrators import catalogue
+    >>> M = oscillation_matrix(catalogue.entry("StormerVerlet").method, 0.5)
     >>> round(float(np.linalg.det(M)), 14), round(float(np.trace(M)), 14)
     (1.0, 1.75)
     """
@@ -91,8 +92,8 @@ def oscillation_limit(method: Method) -> Measure:
 
     Examples
     --------
-    >>> from integrators.catalogue import further
-    >>> oscillation_limit(further.get("StormerVerlet")).text
+    >>> from integrators import catalogue
+    >>> oscillation_limit(catalogue.entry("StormerVerlet").method).text
     '2'
     """
     name = "stable on oscillations up to hω"
@@ -117,7 +118,7 @@ def oscillation_limit(method: Method) -> Measure:
 
 
 @dataclass(frozen=True, repr=False)
-class PartitionedReport:
+class PartitionedReport(Page):
     """What :func:`partitioned_report` found; printed, it is a page of text.
 
     ``verdicts`` has the keys "symplectic" and "symmetric", ``measures`` "oscillation".
@@ -130,13 +131,7 @@ class PartitionedReport:
     @property
     def title(self) -> str:
         """Name, kind and order in one line."""
-        method = self.method
-        kind = {Splitting: "splitting", Nystrom: "Nyström", Partitioned: "partitioned"}[
-            type(method)
-        ]
-        s = method.stages
-        plural = "" if s == 1 else "s"
-        return f"{method.name or 'unnamed method'}: {kind}, {s} stage{plural}, order {method.order}"
+        return headline(self.method, KINDS[type(self.method)])
 
     def order_lines(self) -> list[str]:
         """What there is to say about the order."""
@@ -163,18 +158,9 @@ class PartitionedReport:
             energies.append(float(state @ state) - 1.0)
         return energy_error(energies, SHOWN, self.title)
 
-    def __repr__(self) -> str:
-        return f"<Report on {self.title}>"
-
-    def _repr_html_(self) -> str:
-        return page_of_text(str(self))
-
     def __str__(self) -> str:
-        page = [self.title, "=" * len(self.title)]
-        if self.method.reference:
-            page.append(f"source: {self.method.reference}")
         lines = [*self.order_lines(), *map(str, self.verdicts.values())]
-        return "\n".join([*page, "", *lines, *map(str, self.measures.values())])
+        return "\n".join([*self.heading(), "", *lines, *map(str, self.measures.values())])
 
 
 def partitioned_report(method: Any) -> PartitionedReport:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ....notebook_html import page_of_text
 from ....tableau.rosenbrock import CONSTRAINED, WITH_MATRIX, F, G, Rosenbrock
 from ....tableau.rosenbrock_extension import rosenbrock_extension
 from ....tableau.trees import rooted_trees
 from ..amplification import StabilityFunction, stability_function
+from ..page import Page, headline
 from ..stability import a_alpha, a_stability, i_stability, l_stability, stability_interval
 from ..verdict import Measure, Verdict, as_rosenbrock
 
@@ -22,7 +22,7 @@ MOST_ORDERS = 5  # whose conditions are listed; the next has 12,000
 
 
 @dataclass(frozen=True, repr=False)
-class RosenbrockReport:
+class RosenbrockReport(Page):
     """What :func:`rosenbrock_report` found; printed, it is a page of text.
 
     ``verdicts`` has the keys "A", "L" and "I", ``measures`` "real" and "alpha"; ``conditions``
@@ -40,10 +40,7 @@ class RosenbrockReport:
     @property
     def title(self) -> str:
         """Name and order in one line."""
-        method = self.method
-        pair = "" if method.embedded_order is None else f", embedded order {method.embedded_order}"
-        name = method.name or "unnamed method"
-        return f"{name}: Rosenbrock, {method.stages} stages, order {method.order}{pair}"
+        return headline(self.method, "Rosenbrock")
 
     def figure(self) -> Figure:
         """Draw the stability region."""
@@ -51,18 +48,10 @@ class RosenbrockReport:
 
         return stability_region(self.method.linear).figure  # type: ignore[return-value]
 
-    def __repr__(self) -> str:
-        return f"<Report on {self.title}>"
-
-    def _repr_html_(self) -> str:
-        return page_of_text(str(self))
-
     def __str__(self) -> str:
         method = self.method
-        page = [self.title, "=" * len(self.title)]
-        if method.reference:
-            page.append(f"source: {method.reference}")
-        page += [
+        page = [
+            *self.heading(),
             "",
             "Order",
             "-----",
