@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .methods.linear import check_linear, linear_choice
+from .methods.names import bound, method_name
 from .problem import IVP
 from .runs.mistakes import relative_tolerance
 from .stepping.control import Controller
@@ -16,10 +18,9 @@ from .stepping.limits import attempts, step_limits, step_size
 
 __all__ = [
     "SMALLEST_RTOL",
-    "check_rejects",
-    "first_step_length",
+    "Settings",
+    "bound_engine",
     "output_times_of",
-    "run_options",
     "stops_of",
 ]
 
@@ -28,27 +29,85 @@ SMALLEST_ATOL = np.finfo(float).tiny
 NO_TIMES = np.zeros(0)
 
 
-def run_options(
+class Settings(NamedTuple):
+    """How a run is to be done: keywords of ``solve``, as they were given."""
+
+    method: Any = "auto"
+    step: Any = None
+    rtol: Any = 1e-6
+    atol: Any = 1e-9
+    t_eval: Any = None
+    tstops: Any = ()
+    dense_output: bool = False
+    controller: Controller | None = None
+    norm: str = "rms"
+    first_step: float | None = None
+    max_step: Any = np.inf
+    min_step: Any = 0.0
+    max_steps: int | None = None
+    callback: Any = None
+    progress: bool = False
+    linear_solver: str | None = None
+    preconditioner: Any = "auto"
+    bandwidth: Any = None
+
+    def named(self) -> list[str]:
+        """Return the names of those that differ from what they are without being given."""
+        return [
+            name
+            for name, default in self._field_defaults.items()
+            if (value := getattr(self, name)) is not default
+            and not (isinstance(value, int | float | str | tuple) and value == default)
+        ]
+
+    def finer(self, factor: float, times: NDArray[np.float64]) -> Settings:
+        """Return what asks for an error smaller by a factor, at these times alone."""
+        return self._replace(
+            step=None if self.step is None else self.step / factor,
+            rtol=max(relative_tolerance(self.rtol) / factor, SMALLEST_RTOL),
+            atol=np.asarray(self.atol, dtype=np.float64) / factor,
+            t_eval=times,
+            dense_output=False,
+            first_step=None,
+            min_step=0.0,
+            callback=None,
+            progress=False,
+        )
+
+
+def bound_engine(
+    method: Any,
+    ivp: IVP,
+    how: Settings,
+    output_times: NDArray[np.float64] | None,
+    may_end_early: bool,
+) -> tuple[Any, float | None]:
+    """Return a method bound to a problem, and the length of its first step if it was given."""
+    n = method.error_components(ivp) if hasattr(method, "error_components") else ivp.n
+    linear = linear_choice(how.linear_solver, how.preconditioner, how.bandwidth)
+    options = _run_options(ivp, n, how, output_times, may_end_early, linear)
+    first = _first_step_length(how.first_step, ivp.t_span, options)
+    engine = bound(method, ivp, options)
+    check_linear(linear, engine.linear_solver, method_name(how.method))
+    if ivp.nonnegative.size:
+        _check_rejects(engine, options, method_name(how.method))
+    return engine, first
+
+
+def _run_options(
     ivp: IVP,
     n: int,
-    rtol: Any,
-    atol: Any,
-    step: Any,
-    controller: Any,
-    norm: str,
-    min_step: Any,
-    max_step: Any,
-    max_steps: int | None,
-    dense_output: bool,
+    how: Settings,
     output_times: NDArray[np.float64] | None,
     may_end_early: bool,
     linear: Any = None,
 ) -> Options:
     """What a method is told of a run; `n` is the number of components with an error."""
-    rtol = relative_tolerance(rtol)
+    step, controller = how.step, how.controller
+    rtol = relative_tolerance(how.rtol)
     if not (0 <= rtol < np.inf):
         raise ValueError(f"rtol must be a number ≥ 0, got {rtol}")
-    least, weights = _tolerances(atol, n)
+    least, weights = _tolerances(how.atol, n)
     if rtol == 0 and least == 0:
         raise ValueError("rtol = 0 needs atol > 0 for every component: some error must be allowed")
     if 0 < rtol < SMALLEST_RTOL:
@@ -62,20 +121,21 @@ def run_options(
             raise ValueError("a fixed step takes no controller; leave out one of the two")
     if controller is not None and not isinstance(controller, Controller):
         raise TypeError(f"controller must be I(), PI(), PID() or Predictive(), got {controller!r}")
-    if norm not in ("rms", "max"):
-        raise ValueError(f"norm must be 'rms' or 'max', got {norm!r}")
-    shortest, longest = step_limits(min_step, max_step, ivp.t_span, may_end_early)
-    every_step = bool(dense_output) or len(ivp.events) > 0
+    if how.norm not in ("rms", "max"):
+        raise ValueError(f"norm must be 'rms' or 'max', got {how.norm!r}")
+    may_end_early = may_end_early or how.callback is not None
+    shortest, longest = step_limits(how.min_step, how.max_step, ivp.t_span, may_end_early)
+    every_step = bool(how.dense_output) or len(ivp.events) > 0
     want_dense = every_step or output_times is not None
     return Options(
         rtol=rtol,
         atol=weights,
         step=step,
         controller=controller,
-        max_norm=norm == "max",
+        max_norm=how.norm == "max",
         min_step=shortest,
         max_step=longest,
-        max_steps=attempts(max_steps, step is not None),
+        max_steps=attempts(how.max_steps, step is not None),
         want_dense=want_dense,
         outputs=NO_TIMES if every_step or output_times is None else output_times,
         linear=linear,
@@ -119,7 +179,7 @@ def _positive(name: str, value: Any) -> float:
     return number
 
 
-def check_rejects(engine: Stepper, options: Options, name: str) -> None:
+def _check_rejects(engine: Stepper, options: Options, name: str) -> None:
     """Steps that make a component negative can only be rejected where the loop is ours."""
     if options.fixed:
         raise ValueError("nonnegative rejects steps, which a fixed step does not allow")
@@ -127,7 +187,9 @@ def check_rejects(engine: Stepper, options: Options, name: str) -> None:
         raise ValueError(f"nonnegative cannot be given to {name}; use RADAU5, say")
 
 
-def first_step_length(first_step: Any, span: tuple[float, float], options: Options) -> float | None:
+def _first_step_length(
+    first_step: Any, span: tuple[float, float], options: Options
+) -> float | None:
     """Length of the first step, if it was given."""
     if first_step is None:
         return None

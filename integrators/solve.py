@@ -1,7 +1,8 @@
 """``solve``: one function for every problem and every method.
 
-It checks the input and binds the method to the problem; a :class:`~integrators.runs.run.Run`
-does the rest. Whatever goes wrong on the way, what was computed up to then is returned, or goes
+It makes a problem of what it was given (:mod:`.given`), checks how the run is to be done
+(:mod:`.options`) and binds the method to the problem; a :class:`~integrators.runs.run.Run` does
+the rest. Whatever goes wrong on the way, what was computed up to then is returned, or goes
 with the exception.
 """
 
@@ -15,21 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import IntegrationInterrupted, check_on_interrupt, pass_on
+from .given import as_hybrid, as_problem, as_switched, by_own_method, for_many_digits
 from .hybrid import Hybrid
 from .manifold import Manifold
-from .methods.linear import check_linear, linear_choice
-from .methods.names import bound, check_with_sensitivities, chosen_method, method_name
-from .options import (
-    SMALLEST_RTOL,
-    check_rejects,
-    first_step_length,
-    output_times_of,
-    run_options,
-    stops_of,
-)
-from .problem import IVP, in_order
+from .methods.names import check_with_sensitivities, chosen_method, method_name
+from .options import Settings, bound_engine, output_times_of, stops_of
+from .problem import IVP
 from .runs.hybrid.hybrid_run import HybridRun
-from .runs.mistakes import relative_tolerance, warn_of_swapped
+from .runs.mistakes import relative_tolerance
 from .runs.quality import global_error
 from .runs.run import Run
 from .runs.scipy_names import with_args
@@ -192,37 +186,15 @@ def solve(
     0.36787944
     """
     check_on_interrupt(on_interrupt)
-    if precision is not None:
-        from .methods.precise import solve_precisely
-        from .methods.taylor import Taylor
-
-        refused = dict(
-            tstops=tstops, dense_output=dense_output, events=events, jac=jac, args=args, mass=mass,
-            jac_sparsity=jac_sparsity, index=index, project=project, nonnegative=nonnegative,
-            manifold=manifold, controller=controller, first_step=first_step, check=check,
-            kinks=kinks, sensitivities=sensitivities, linear_solver=linear_solver,
-            bandwidth=bandwidth,
-        )  # fmt: skip
-        ivp, numbers = _for_many_digits(problem, t_span, y0, params, refused, max_step, min_step)
-        solution = solve_precisely(
-            ivp,
-            Taylor() if method in (None, "auto") else chosen_method(method),
-            precision,
-            rtol=None if rtol == 1e-6 else relative_tolerance(rtol),
-            atol=None if isinstance(atol, float) and atol == 1e-9 else atol,
-            step=step,
-            t_eval=t_eval,
-            max_steps=max_steps,
-            callback=callback,
-            **numbers,
-        )
-        solution.problem = ivp
-        return _delivered(solution, False, throw, on_interrupt)
-    if check not in (None, "global"):
-        raise ValueError(f"check must be 'global' or None, got {check!r}")
-    if args is not None:
+    how = Settings(
+        method=method, step=step, rtol=rtol, atol=atol, t_eval=t_eval, tstops=tstops,
+        dense_output=dense_output, controller=controller, norm=norm, first_step=first_step,
+        max_step=max_step, min_step=min_step, max_steps=max_steps, callback=callback,
+        progress=progress, linear_solver=linear_solver, preconditioner=preconditioner,
+        bandwidth=bandwidth,
+    )  # fmt: skip
+    if args is not None and precision is None:
         problem, jac, events = with_args(args, problem, jac, events, params)
-    linear = linear_choice(linear_solver, preconditioner, bandwidth)
     changes = {
         "params": params,
         "jac": jac,
@@ -234,120 +206,117 @@ def solve(
         "nonnegative": nonnegative,
         "manifold": manifold,
     }
-
-    def settings(**others: Any) -> dict[str, Any]:
-        """How the run is done, for other runs on its behalf."""
-        own = dict(method=method, step=step, rtol=rtol, atol=atol, tstops=tstops, norm=norm)
-        steps = dict(controller=controller, max_step=max_step, max_steps=max_steps)
-        systems = {}
-        if linear is not None:
-            systems = dict(linear_solver=linear_solver, bandwidth=bandwidth)
-            systems["preconditioner"] = preconditioner
-        return {**own, **steps, **systems, **others}
+    if precision is not None:
+        others = dict(args=args, check=check, kinks=kinks, sensitivities=sensitivities)
+        solution = _precise_run(problem, t_span, y0, precision, how, changes, others)
+        return _delivered(solution, False, throw, on_interrupt)
+    if check not in (None, "global"):
+        raise ValueError(f"check must be 'global' or None, got {check!r}")
+    given: Any
+    task: IVP | Hybrid
+    if isinstance(problem, Hybrid):
+        given, how = by_own_method(problem, how)
+        task = as_hybrid(given, t_span, y0, changes, check, kinks)
+    else:
+        given = as_problem(problem, t_span, y0, changes)
+        task = as_switched(given, kinks)
+    if sensitivities is not None:
+        return _run_with_sensitivities(task, sensitivities, how, throw, on_interrupt)
+    pressed = False
+    if isinstance(task, Hybrid):
+        times = output_times_of(t_eval, task.t_span)
+        solution = HybridRun(task, solve, how._replace(t_eval=times)._asdict()).run()
+        solution.problem = given
+    else:
+        solution, pressed = _plain_run(task, how)
+    solution.method = method_name(how.method)
 
     def again(factor: float, times: NDArray[np.float64]) -> Solution:
-        finer = {
-            "step": None if step is None else step / factor,
-            "rtol": max(relative_tolerance(rtol) / factor, SMALLEST_RTOL),
-            "atol": np.asarray(atol, dtype=np.float64) / factor,
-        }
-        return solve(ivp, **settings(**finer, t_eval=times, kinks=kinks))
+        return solve(given, **how.finer(factor, times)._asdict(), kinks=kinks)
 
-    hybrid: Hybrid | None
-    if isinstance(problem, Hybrid) and isinstance(method, str):
-        own = getattr(problem, "by_own_method", None)
-        replaced = None if own is None else own(method)
-        if replaced is not None:  # a scheme that only this kind of problem has
-            if step is None:
-                raise ValueError(f"{method} has no error estimate; give a fixed step, step=h")
-            problem, method = replaced
-    if isinstance(problem, Hybrid):
-        hybrid = _as_hybrid(problem, t_span, y0, changes, check, kinks)
-    else:
-        ivp = as_problem(problem, t_span, y0, changes)
-        hybrid = _as_switched(ivp, kinks)
-    if hybrid is not None and sensitivities is not None:
-        raise ValueError(
-            "sensitivities are for problems without modes and switches; events with resets carry "
-            "them across jumps"
-        )
-    if hybrid is not None:
-        for_modes = settings(
-            t_eval=output_times_of(t_eval, hybrid.t_span),
-            dense_output=dense_output,
-            first_step=first_step,
-            min_step=min_step,
-            callback=callback,
-            progress=progress,
-        )
-        solution = HybridRun(hybrid, solve, for_modes).run()
-        solution.method = method_name(method)
-        solution.problem = problem if isinstance(problem, Hybrid) else ivp
-        asked = None if step is not None else relative_tolerance(rtol)
-        looked = check is not None and solution.success and solution.t.size > 0
-        solution.judge(asked, global_error(solution, again, asked) if looked else None)
-        return _delivered(solution, False, throw, on_interrupt)
-    if sensitivities is not None:
-        check_with_sensitivities(chosen_method(method))
-        task = with_sensitivities(ivp, sensitivities)
-        for_all = settings(
-            atol=task.tolerances(atol),
-            t_eval=t_eval,
-            dense_output=dense_output,
-            first_step=first_step,
-            min_step=min_step,
-            callback=None if callback is None else lambda t, z: callback(t, z[: ivp.n]),
-            progress=progress,
-            throw=throw,
-            on_interrupt=on_interrupt,
-        )
-        return task.unpack(solve(task.augmented, **for_all))
+    asked = None if step is not None else relative_tolerance(rtol)
+    looked = check is not None and solution.success and solution.t.size > 0
+    solution.judge(asked, global_error(solution, again, asked) if looked else None)
+    return _delivered(solution, pressed, throw, on_interrupt)
+
+
+def _plain_run(ivp: IVP, how: Settings) -> tuple[Solution, bool]:
+    """Solve one problem by one method; the second value tells of a Ctrl-C, at the end perhaps."""
     ivp = ivp.for_run()
-    chosen = chosen_method(method)
+    chosen = chosen_method(how.method)
     untraced = not hasattr(chosen, "order_for") and _is_better_plain(ivp)  # Taylor needs the trace
     if untraced:
         ivp = replace(ivp, f=ivp.f.function)  # type: ignore[attr-defined]
-    n = chosen.error_components(ivp) if hasattr(chosen, "error_components") else ivp.n
-    output_times = output_times_of(t_eval, ivp.t_span)
-    options = run_options(
-        ivp,
-        n,
-        rtol,
-        atol,
-        step,
-        controller,
-        norm,
-        min_step,
-        max_step,
-        max_steps,
-        dense_output,
-        output_times,
-        may_end_early=len(ivp.events) > 0 or callback is not None,
-        linear=linear,
-    )
+    output_times = output_times_of(how.t_eval, ivp.t_span)
+    tstops = how.tstops
     if ivp.schedule is not None:
         tstops = [*np.atleast_1d(tstops), *np.ravel(ivp.schedule.times(*ivp.t_span))]
     stops = stops_of(tstops, ivp.t_span)
-    first = first_step_length(first_step, ivp.t_span, options)
-    engine = bound(chosen, ivp, options)
-    check_linear(linear, engine.linear_solver, method_name(method))
-    if ivp.nonnegative.size:
-        check_rejects(engine, options, method_name(method))
-    run = Run(engine, ivp, output_times, stops, dense_output, callback, progress)
+    engine, first = bound_engine(chosen, ivp, how, output_times, bool(ivp.events))
+    run = Run(engine, ivp, output_times, stops, how.dense_output, how.callback, how.progress)
     solution = run.run(first)
-    solution.method = method_name(method)
     if untraced:
         solution.remark(
             f"f was left untraced: {ivp.n} states are better served by NumPy's arrays; "
             f"traced(f, n={ivp.n}) insists"
         )
     engine.release()
-    asked = None if options.fixed else options.rtol
-    estimate = None
-    if check is not None and solution.success and solution.t.size:
-        estimate = global_error(solution, again, asked)
-    solution.judge(asked, estimate)
-    return _delivered(solution, run.interrupts.waiting, throw, on_interrupt)
+    return solution, run.interrupts.waiting
+
+
+def _is_better_plain(ivp: IVP) -> bool:
+    """Whether f was to be traced, but has too many states for that to pay."""
+    f: Any = ivp.f
+    return hasattr(f, "is_better_plain") and bool(f.is_better_plain(ivp.n))
+
+
+def _run_with_sensitivities(
+    ivp: IVP | Hybrid, sensitivities: Any, how: Settings, throw: bool, on_interrupt: str
+) -> Solution:
+    """Solve a problem together with the variational equations of what is asked for."""
+    if isinstance(ivp, Hybrid):
+        raise ValueError(
+            "sensitivities are for problems without modes and switches; events with resets carry "
+            "them across jumps"
+        )
+    check_with_sensitivities(chosen_method(how.method))
+    task, callback = with_sensitivities(ivp, sensitivities), how.callback
+    for_all = how._replace(
+        atol=task.tolerances(how.atol),
+        callback=None if callback is None else lambda t, z: callback(t, z[: ivp.n]),
+    )
+    together = solve(task.augmented, **for_all._asdict(), throw=throw, on_interrupt=on_interrupt)
+    return task.unpack(together)
+
+
+def _precise_run(
+    problem: Any,
+    t_span: Any,
+    y0: Any,
+    precision: int,
+    how: Settings,
+    changes: dict[str, Any],
+    others: dict[str, Any],
+) -> Solution:
+    """Solve a problem in decimal arithmetic."""
+    from .methods.precise import solve_precisely
+    from .methods.taylor import Taylor
+
+    ivp, numbers = for_many_digits(problem, t_span, y0, how, changes | others)
+    solution = solve_precisely(
+        ivp,
+        Taylor() if how.method in (None, "auto") else chosen_method(how.method),
+        precision,
+        rtol=None if how.rtol == 1e-6 else relative_tolerance(how.rtol),
+        atol=None if isinstance(how.atol, float) and how.atol == 1e-9 else how.atol,
+        step=how.step,
+        t_eval=how.t_eval,
+        max_steps=how.max_steps,
+        callback=how.callback,
+        **numbers,
+    )
+    solution.problem = ivp
+    return solution
 
 
 def _delivered(solution: Solution, pressed: bool, throw: bool, on_interrupt: str) -> Solution:
@@ -360,116 +329,3 @@ def _delivered(solution: Solution, pressed: bool, throw: bool, on_interrupt: str
     if error is not None and not isinstance(error, Exception):
         pass_on(error, solution)
     return solution.raise_for_status() if throw else solution
-
-
-# -------------------------------------------------------------------- checking the input
-
-
-def as_problem(
-    problem: Any, t_span: Sequence[float] | None, y0: Any, changes: dict[str, Any]
-) -> IVP:
-    """The problem that solve was given, with what it was given in place of its own."""
-    given = {
-        name: value
-        for name, value in changes.items()
-        if value is not None and not (isinstance(value, tuple) and value == ())
-    }
-    if isinstance(problem, IVP):
-        if t_span is not None:
-            given["t_span"] = t_span
-        if y0 is not None:
-            given["y0"] = y0
-        return problem.with_(**given) if given else problem
-    if not callable(problem):
-        raise TypeError(f"expected an IVP or a function f(t, y), got {problem!r}")
-    if t_span is None or y0 is None:
-        raise TypeError("solve(f, t_span, y0) needs the interval and the initial state")
-    warn_of_swapped(problem)
-    interval, start = in_order(t_span, y0)
-    return IVP(problem, start, interval, **given)
-
-
-def _is_better_plain(ivp: IVP) -> bool:
-    """Whether f was to be traced, but has too many states for that to pay."""
-    f: Any = ivp.f
-    return hasattr(f, "is_better_plain") and bool(f.is_better_plain(ivp.n))
-
-
-def _for_many_digits(
-    problem: Any,
-    t_span: Any,
-    y0: Any,
-    params: Any,
-    refused: dict[str, Any],
-    max_step: float,
-    min_step: float,
-) -> tuple[IVP, dict[str, Any]]:
-    """The problem of a run with many digits, and its numbers that doubles do not hold."""
-    names = [
-        name
-        for name, value in refused.items()
-        if not (value is None or value is False or (isinstance(value, tuple) and value == ()))
-    ]
-    names += ["max_step"] * (max_step != np.inf) + ["min_step"] * (min_step != 0)
-    from .methods.precise import exact_numbers
-
-    asked: dict[str, Any] = {}
-    if y0 is not None:
-        asked["y0"] = exact_numbers(y0)
-        y0 = [float(x) for x in asked["y0"]]
-    if t_span is not None:
-        asked["t_span"] = exact_numbers(t_span)
-        t_span = tuple(float(x) for x in asked["t_span"])
-    ivp = as_problem(problem, t_span, y0, {"params": params})
-    own = dict(events=ivp.events, project=ivp.project, manifold=ivp.manifold, mass=ivp.mass)
-    names += [name for name, value in own.items() if not (value is None or value == ())]
-    if ivp.nonnegative.size:
-        names.append("nonnegative")
-    if names:
-        raise ValueError(
-            f"runs with many digits take no {', '.join(sorted(set(names)))}; leave that out (of a "
-            "problem by problem.with_), or leave out precision"
-        )
-    return ivp, asked
-
-
-def _as_hybrid(
-    problem: Hybrid,
-    t_span: Sequence[float] | None,
-    y0: Any,
-    changes: dict[str, Any],
-    check: str | None,
-    kinks: str | None,
-) -> Hybrid:
-    """The hybrid problem with what solve was given in place of its own."""
-    given = {
-        name: value for name, value in {"t_span": t_span, "y0": y0}.items() if value is not None
-    }
-    for name, value in changes.items():
-        if value is None or (isinstance(value, tuple) and value == ()):
-            continue
-        if name not in ("params", "events"):
-            raise ValueError(
-                f"{name} belongs to one problem, and a Hybrid has one in each mode; give it to "
-                "the IVP of the mode"
-            )
-        given[name] = value
-    if check is not None:
-        raise ValueError(
-            "check='global' compares states at equal times, which means nothing near a jump whose "
-            "time differs; solve the Hybrid again with a tighter rtol and compare what matters"
-        )
-    if kinks is not None:
-        raise ValueError("kinks belongs to one right-hand side; give it to the Mode that has it")
-    return problem.with_(**given) if given else problem
-
-
-def _as_switched(ivp: IVP, kinks: str | None) -> Hybrid | None:
-    """The modes of a right-hand side that is a Switch, or whose kinks are to be located."""
-    if kinks not in (None, "locate"):
-        raise ValueError(f"kinks must be 'locate' or None, got {kinks!r}")
-    if kinks is None and not getattr(ivp.f, "is_piecewise", False):
-        return None
-    from .hybrid.filippov import switched
-
-    return switched(ivp, kinks is not None)

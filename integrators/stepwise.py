@@ -14,15 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import IntegrationError
-from .methods.linear import check_linear, linear_choice
-from .methods.names import bound, chosen_method, method_name
-from .options import first_step_length, run_options
+from .given import as_problem
+from .methods.names import chosen_method
+from .options import Settings, bound_engine
 from .problem import IVP
 from .runs.consistency import check_consistent
 from .runs.endings import ending
 from .runs.mistakes import first_slope
 from .runs.solution import DenseOutput
-from .solve import as_problem
 from .stepping.state import Status
 
 __all__ = ["Stepwise", "stepper"]
@@ -87,16 +86,13 @@ def stepper(
             f"the problem has {has}, which belong to a run as a whole; use solve, or drop them by "
             "problem.with_(events=(), project=None) and do it between the steps (`restart`)"
         )
-    linear = linear_choice(linear_solver, preconditioner, bandwidth)
-    chosen = chosen_method(method)
-    n = chosen.error_components(ivp) if hasattr(chosen, "error_components") else ivp.n
-    options = run_options(
-        ivp, n, rtol, atol, step, controller, norm, min_step, max_step, max_steps,
-        dense_output=True, output_times=None, may_end_early=True, linear=linear,
+    how = Settings(
+        method=method, step=step, rtol=rtol, atol=atol, dense_output=True, controller=controller,
+        norm=norm, first_step=first_step, max_step=max_step, min_step=min_step,
+        max_steps=max_steps, linear_solver=linear_solver, preconditioner=preconditioner,
+        bandwidth=bandwidth,
     )  # fmt: skip
-    first = first_step_length(first_step, ivp.t_span, options)
-    engine = bound(chosen, ivp, options)
-    check_linear(linear, engine.linear_solver, method_name(method))
+    engine, first = bound_engine(chosen_method(method), ivp, how, None, may_end_early=True)
     return Stepwise(ivp, engine, first)
 
 

@@ -55,6 +55,14 @@ class BlockJacobi:
             raise ValueError(f"size of blocks must be a whole number ≥ 1, got {self.size!r}")
 
 
+def _check_band(lower: Any, upper: Any) -> None:
+    for width in (lower, upper):
+        if isinstance(width, bool) or not isinstance(width, int | np.integer) or width < 0:
+            raise ValueError(
+                f"bandwidth must be (lower, upper), numbers of diagonals ≥ 0, got {lower, upper!r}"
+            )
+
+
 @dataclass(frozen=True)
 class BandedPart:
     """Preconditioner: what lies near the diagonal, by a banded LU.
@@ -72,6 +80,9 @@ class BandedPart:
         _check_band(self.lower, self.upper)
 
 
+NAMED = {"ilu": IncompleteLU(), "band": BandedPart(), "none": None, None: None, "auto": "auto"}
+
+
 @dataclass(frozen=True)
 class LinearChoice:
     """What was asked for; see :func:`linear_choice`."""
@@ -79,14 +90,6 @@ class LinearChoice:
     kind: str = "auto"
     preconditioner: Any = "auto"
     bandwidth: tuple[int, int] | None = None
-
-
-def _check_band(lower: Any, upper: Any) -> None:
-    for width in (lower, upper):
-        if isinstance(width, bool) or not isinstance(width, int | np.integer) or width < 0:
-            raise ValueError(
-                f"bandwidth must be (lower, upper), numbers of diagonals ≥ 0, got {lower, upper!r}"
-            )
 
 
 def linear_choice(
@@ -99,6 +102,8 @@ def linear_choice(
     >>> linear_choice("band", bandwidth=2).bandwidth
     (2, 2)
     """
+    if linear_solver in (None, "auto") and bandwidth is None and preconditioner == "auto":
+        return None
     kind = "auto" if linear_solver is None else linear_solver
     if kind not in KINDS:
         raise ValueError(f"linear_solver must be one of {', '.join(KINDS)}; got {linear_solver!r}")
@@ -108,16 +113,15 @@ def linear_choice(
             raise ValueError(f"bandwidth must be a number or (lower, upper), got {bandwidth!r}")
         _check_band(*widths)
         bandwidth = int(widths[0]), int(widths[1])
-    known = {"ilu": IncompleteLU(), "band": BandedPart(), "none": None, None: None, "auto": "auto"}
     chosen = preconditioner
     if preconditioner is None or isinstance(preconditioner, str):
-        if preconditioner not in known:
+        if preconditioner not in NAMED:
             raise ValueError(
                 "preconditioner must be 'ilu', 'band', None, BlockJacobi(size), "
                 "BandedPart(lower, upper) or a function (t, y, gamma) that returns a function "
                 f"r → z with (M − γJ) z ≈ r; got {preconditioner!r}"
             )
-        chosen = known[preconditioner]
+        chosen = NAMED[preconditioner]
     elif not (isinstance(chosen, IncompleteLU | BlockJacobi | BandedPart) or callable(chosen)):
         raise TypeError(f"preconditioner must be a name, an object or a function, got {chosen!r}")
     if chosen != "auto" and kind not in ("auto", "gmres"):
