@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...joints import Fixed, Spherical
-from ..xml import Element
+from ..shared.xml import Element
 from .poses import Placed
 from .settings import flag
 

@@ -29,11 +29,11 @@ from ...model import Model
 from ...model.builder import ModelBuilder
 from ...model.graph import BASE
 from ..geometry import MeshFiles, combined
-from ..links import body_name, inertia_of_link
-from ..report import Report
-from ..sdf_includes import Includes
-from ..source import ModelFileError
-from ..xml import Element, parse_xml
+from ..shared.includes import Includes
+from ..shared.links import body_name, inertia_of_link
+from ..shared.report import Report
+from ..shared.source import ModelFileError
+from ..shared.xml import Element, parse_xml
 from .equalities import add_equality, add_tendon
 from .geoms import Assets, geom_inertia, geom_solid
 from .poses import IDENTITY, ORIENTATIONS, Placed, along_z, unit

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ...checks import Array
-from ..xml import Element
+from ..shared.xml import Element
 from .poses import ORIENTATIONS, orientation
 
 __all__ = ["Compiler", "Defaults", "flag"]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..elements import ELEMENTS, Element, NamedElement, Table, Wave
-from ..model.builder import ModelBuilder
-from .source import KeyPath, Source
+from ...elements import ELEMENTS, Element, NamedElement, Table, Wave
+from ...model.builder import ModelBuilder
+from ..shared.source import KeyPath, Source
 from .table import Table as FileTable
 from .table import nearest, plain
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..algebra.se3 import Pose
-from ..checks import Array, one_of
+from ...algebra.se3 import Pose
+from ...checks import Array, one_of
 from .source import ModelFileError
 
 __all__ = ["POLICIES", "Remark", "Report"]

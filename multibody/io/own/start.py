@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..checks import Array
-from ..model import Model
+from ...checks import Array
+from ...model import Model
+from ..shared.source import FORMATS, Source
 from .reader import format_of, model_of
-from .source import FORMATS, Source
 from .table import Table, nearest
 
 __all__ = ["ModelStart", "load_start", "named_values"]
