@@ -82,6 +82,10 @@ def _written(value: Any, where: str) -> Any:
         raise ValueError(
             f"{where} is a Python function, which a file cannot hold; use a number or a Table"
         )
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, str | bool | int | float):
         return value
+    if isinstance(value, tuple | list) and all(isinstance(x, str) for x in value):
+        return list(value)
     return np.asarray(value, dtype=float).tolist()
