@@ -17,7 +17,7 @@ import numpy as np
 
 from multibody import ID, crba
 from multibody.algebra.quaternions import to_matrix
-from multibody.io.xml import parse_xml
+from multibody.io.shared.xml import parse_xml
 from multibody.joints import Fixed, Free, Planar, Spherical
 from multibody.model import Model
 

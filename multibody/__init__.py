@@ -99,6 +99,7 @@ from .dynamics.motion import (
 )
 from .elements import (
     PID,
+    Actuator,
     BearingFriction,
     BristleFriction,
     Bushing,
@@ -109,6 +110,7 @@ from .elements import (
     Friction,
     HydraulicCylinder,
     JointSpring,
+    JointTendon,
     PointForce,
     RollingResistance,
     Sampled,
@@ -162,6 +164,7 @@ __all__ = [
     "FD",
     "ID",
     "PID",
+    "Actuator",
     "AngleSequence",
     "ArticulatedInertia",
     "Assembly",
@@ -220,6 +223,7 @@ __all__ = [
     "JointForces",
     "JointReactions",
     "JointSpring",
+    "JointTendon",
     "Kinematics",
     "LCPError",
     "Loop",

@@ -188,7 +188,7 @@ class ModelFile(Subject):
 
     @cached_property
     def _source(self) -> Any:
-        from multibody.io.source import Source
+        from multibody.io.shared.source import Source
 
         return Source(self.text, Path(self.path).suffix.lower().removeprefix("."), self.path)
 
@@ -210,7 +210,7 @@ class ModelFile(Subject):
 
     def build(self, parameters: Mapping[str, Any]) -> Model:
         """Model with some numbers replaced."""
-        from multibody.io.reader import model_of
+        from multibody.io.own.reader import model_of
 
         source = copy.copy(self._source)
         source.data = copy.deepcopy(self.data)
@@ -351,7 +351,7 @@ def subject_of(given: Any, parameters: tuple[str, ...] = (), allow_code: bool = 
     if parameters:
         raise ValueError("parameters: expected names only for the params of an IVP")
     if isinstance(given, Path) or (isinstance(given, str) and given.endswith(MODEL_FILES)):
-        from multibody.io.source import read_text
+        from multibody.io.shared.source import read_text
 
         file = ModelFile(str(given), read_text(Path(given)))
         file.build({})  # what is wrong with it is said now

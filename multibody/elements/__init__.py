@@ -1,5 +1,6 @@
 """Force laws of machines: springs, bushings, friction, motors, controllers; and how to add one."""
 
+from .actuators import Actuator, JointTendon
 from .base import ELEMENTS, Element, ForceLaw, NamedElement, element_kind
 from .controllers import PID, FirstOrderFilter, Sampled, SampledLaw, SampledPID
 from .drives import DCMotor, HydraulicCylinder
@@ -10,6 +11,7 @@ from .springs import Bushing, JointSpring, PointForce, SpringLaw, Suspension
 __all__ = [
     "ELEMENTS",
     "PID",
+    "Actuator",
     "BearingFriction",
     "BristleFriction",
     "Bushing",
@@ -20,6 +22,7 @@ __all__ = [
     "Friction",
     "HydraulicCylinder",
     "JointSpring",
+    "JointTendon",
     "NamedElement",
     "PointForce",
     "RollingResistance",

@@ -16,16 +16,14 @@ from integrators.files import write_text
 
 from ..checks import one_of
 from ..model import Model
-from .mjcf import read_mjcf
-from .reader import read_model
-from .report import Report
+from .mjcf import read_mjcf, write_mjcf
+from .own.reader import read_model
+from .own.writer import write_model
 from .sdf import read_sdf
-from .source import read_text
-from .urdf import read_urdf
-from .writer import write_model
-from .written import write_mjcf, write_urdf
-from .xacro import read_xacro
-from .xml import root_tag
+from .shared.report import Report
+from .shared.source import read_text
+from .shared.xml import root_tag
+from .urdf import read_urdf, read_xacro, write_urdf
 
 __all__ = ["FORMATS", "Format", "dumps", "load_model", "loads", "save_model"]
 

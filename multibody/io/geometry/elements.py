@@ -12,9 +12,9 @@ from ...algebra.plucker import Plucker
 from ...checks import Array
 from ...model.builder import ModelBuilder
 from ...model.surfaces import Ball, BoxCorners, Capsule, Disc, HalfSpace, Shape, Vertex
-from ..report import Report
-from ..source import ModelFileError
-from ..xml import Element
+from ..shared.report import Report
+from ..shared.source import ModelFileError
+from ..shared.xml import Element
 from .meshes import Mesh, MeshFiles
 from .shapes import MassPart, simple_part
 

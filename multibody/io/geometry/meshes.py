@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from ...checks import Array
-from ..report import Report
-from ..xml import Element
+from ..shared.report import Report
+from ..shared.xml import Element
 from .shapes import MassPart, mesh_part
 
 __all__ = ["KINDS", "Mesh", "MeshFiles"]

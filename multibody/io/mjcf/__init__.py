@@ -1,8 +1,6 @@
-"""MJCF, the models of MuJoCo: bodies, joints, inertias and equalities as models of this program.
-
-May import the builder and what readers share; ``read_mjcf`` is the way in.
-"""
+"""MJCF, the models of MuJoCo: to models of this program, and models to it."""
 
 from .reader import read_mjcf
+from .writer import write_mjcf
 
-__all__ = ["read_mjcf"]
+__all__ = ["read_mjcf", "write_mjcf"]

@@ -1,4 +1,7 @@
-"""Equalities of MJCF: points held together, bodies welded, joints coupled; exact ones here."""
+"""Equalities of MJCF (points held together, bodies welded, joints coupled), and tendons.
+
+Equalities are exact here. Fixed tendons are sums of joint positions, with springs and stops.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from ...elements import JointTendon
 from ...joints import Fixed, Spherical
-from ..xml import Element
+from ...model.rules import STOP_STIFFNESS
+from ..shared.xml import Element
 from .poses import Placed
-from .settings import flag
+from .settings import HINGE, SLIDE, flag, limited
 
 __all__ = ["add_equality", "add_tendon"]
 
@@ -19,7 +24,7 @@ def add_equality(element: Element, reading: Any) -> None:
     name = element.text("name", f"{element.tag} of line {element.line}")
     if not flag(element, "active", True):
         reading.report.ignored(element.line, f"{name}: not active")
-    elif element.tag == "joint":
+    elif element.tag in ("joint", "tendon"):
         _couple(element, name, reading)
     elif element.tag in ("connect", "weld") and "body1" in element.attributes:
         _hold(element, name, reading)
@@ -65,22 +70,30 @@ def _hold_sites(element: Element, name: str, reading: Any) -> None:
 
 
 def add_tendon(element: Element, reading: Any) -> None:
-    """Add a spatial tendon between two sites, a spring and damper; others are remarks."""
+    """Add a tendon: over joints, or a spring between two sites; others are remarks."""
     name = element.text("name", f"tendon of line {element.line}")
-    path = list(element.children)
     springy = [element.number(key, 0.0) for key in ("stiffness", "damping")]
-    if element.tag != "spatial" or len(path) != 2 or any(part.tag != "site" for part in path):
-        reading.report.ignored(element.line, f"<tendon>: {element.tag} {name}")
-        return
-    if not any(springy):
-        reading.report.ignored(element.line, f"<tendon>: {name}, which neither pulls nor damps")
-        return
     if min(springy) < 0.0:
         raise element.error("a negative stiffness or damping")
-    (first, a), (second, b) = (reading.site(part.text("site"), part) for part in path)
+    path = list(element.children)
     given = element.numbers(
         "springlength", len(element.text("springlength", "-1").split()), (-1.0,)
     )
+    for key in ("frictionloss", "armature"):
+        if element.number(key, 0.0):
+            reading.report.ignored(element.line, f"<tendon>: {key} of {name}")
+    if element.tag == "fixed":
+        _add_fixed(element, name, springy, given, reading)
+        return
+    if element.tag != "spatial" or len(path) != 2 or any(part.tag != "site" for part in path):
+        reading.report.ignored(element.line, f"<tendon>: {element.tag} {name}")
+        return
+    if "range" in element.attributes:
+        reading.report.ignored(element.line, f"<tendon>: range of {name}")
+    if not any(springy):
+        reading.report.ignored(element.line, f"<tendon>: {name}, which neither pulls nor damps")
+        return
+    (first, a), (second, b) = (reading.site(part.text("site"), part) for part in path)
     if len(set(given)) > 1:
         reading.report.ignored(element.line, f"<tendon>: {name}, slack between two lengths")
         return
@@ -88,46 +101,101 @@ def add_tendon(element: Element, reading: Any) -> None:
     if rest < 0.0:  # as long as it is at the start
         poses = [reading.poses_of(body) @ at for body, at in ((first, a), (second, b))]
         rest = float(np.linalg.norm(poses[0].p - poses[1].p))
-    for key in ("frictionloss", "armature"):
-        if element.number(key, 0.0):
-            reading.report.ignored(element.line, f"<tendon>: {key} of {name}")
     try:
         reading.builder.add_spring(name, first, a.p, second, b.p, *springy, rest)
     except (TypeError, ValueError) as error:
         raise element.error(str(error)) from error
 
 
+def _add_fixed(
+    element: Element, name: str, springy: list[float], given: list[float], reading: Any
+) -> None:
+    """A fixed tendon: its length is Σ coef × joint position, from MuJoCo's zero of positions."""
+    joints: list[str] = []
+    weights: list[float] = []
+    offset = 0.0
+    for part in element.children:
+        if part.tag != "joint":
+            raise part.error("expected <joint> in a fixed tendon")
+        hung, weight = reading.joint(part.text("joint"), part), part.number("coef")
+        if hung.kind not in (HINGE, SLIDE):
+            raise part.error("joints of a fixed tendon have one freedom")
+        if hung.body in joints:
+            raise part.error(f"joint {part.text('joint')!r} is in the tendon already")
+        joints.append(hung.body)
+        weights.append(weight)
+        offset += weight * hung.ref
+    if not joints:
+        raise element.error("expected <joint> in it")
+    reading.tendons[name] = joints, np.array(weights), offset
+    rest = [offset, offset] if given[0] < 0.0 else [given[0], given[-1]]
+    try:
+        if any(springy):
+            law = JointTendon(joints, weights, springy[0], springy[1], rest, offset)
+            reading.builder.add_element(f"tendon {name}", law)
+        if "range" not in element.attributes:
+            return
+        ends = element.numbers("range", 2, None)
+        if not limited(element, "limited", reading.compiler.auto_limits):
+            return
+        if reading.limits and ends[0] < ends[1]:
+            stop = JointTendon(joints, weights, STOP_STIFFNESS, 0.0, ends, offset)
+            reading.builder.add_element(f"range of tendon {name}", stop)
+        else:
+            reading.report.ignored(element.line, f"<tendon>: range of {name}")
+    except (TypeError, ValueError) as error:
+        raise element.error(str(error)) from error
+
+
 def _couple(element: Element, name: str, reading: Any) -> None:
-    """The position of one joint as a polynomial in that of another, both from their ``ref``."""
-    ends = [element.attributes.get(key) for key in ("joint1", "joint2")]
-    for end in ends:
-        if end is not None and end not in reading.joints:
-            raise element.error(f"there is no joint {end!r}")
+    """A joint or tendon as a polynomial in another, both measured from the start."""
+    tag, sums = element.tag, list[dict[str, float]]()
+    if f"{tag}1" not in element.attributes:
+        raise element.error(f"expected an attribute {tag}1")
+    for end in (element.attributes.get(f"{tag}{k}") for k in (1, 2)):
+        if end is None:
+            sums.append({})
+        elif tag == "joint":
+            hung = reading.joint(end, element)
+            if hung.kind not in (HINGE, SLIDE):
+                raise element.error("joints that are coupled have one freedom")
+            sums.append({hung.body: 1.0})
+        elif end in reading.tendons:
+            joints, weights, _ = reading.tendons[end]
+            sums.append(dict(zip(joints, weights.tolist())))
+        else:
+            reading.report.ignored(element.line, f"<equality>: {name}, of no fixed tendon")
+            return
     given = element.text("polycoef", "0 1 0 0 0").split()
     factors = (element.numbers("polycoef", len(given), (0.0, 1.0, 0.0, 0.0, 0.0)) + [0.0] * 5)[:5]
-    if ends[0] is None:
-        raise element.error("expected an attribute joint1")
-    hung = [reading.joints[end] for end in ends if end is not None]
-    if any(one.kind not in ("hinge", "slide") for one in hung):
-        raise element.error("joints that are coupled have one freedom")
-    driven, drivers = hung[0].body, [one.body for one in hung[1:]]
-    if not drivers:  # held where it is
-        reading.builder.add_constraint(name, _held(driven, factors[0]))
-    elif not any(factors[2:]):
-        reading.builder.add_gear(name, driven, {drivers[0]: factors[1]}, offset=factors[0])
-    else:
-        reading.builder.add_gear(name, driven, gamma=_polynomial(drivers[0]), parameters=factors)
+    left, right = sums
+    both = {body: left.get(body, 0.0) - factors[1] * right.get(body, 0.0) for body in left | right}
+    driven = max(both, key=lambda body: abs(both[body]))
+    others = {body: -weight / both[driven] for body, weight in both.items() if body != driven} if (
+        both[driven]
+    ) else {}  # fmt: skip
+    try:
+        if any(factors[2:]) or not others:
+            reading.builder.add_constraint(name, Coupling(left, right, factors))
+        else:
+            start = factors[0] / both[driven]
+            reading.builder.add_gear(name, driven, others, offset=start)
+    except (TypeError, ValueError) as error:
+        raise element.error(str(error)) from error
 
 
-def _held(body: str, offset: float) -> Any:
-    return lambda t, q: q[body] - offset
+class Coupling:
+    """φ = Σ w q − P(Σ w' q), with the factors of a polynomial P from its constant on."""
 
+    def __init__(
+        self, left: dict[str, float], right: dict[str, float], factors: list[float]
+    ) -> None:
+        self.left, self.right, self.factors = left, right, factors
 
-def _polynomial(body: str) -> Any:
-    def gamma(t: Any, q: Any, p: Any) -> Any:
-        x, value = q[body], 0.0
-        for k in range(4, -1, -1):
-            value = value * x + p[k]
-        return value
-
-    return gamma
+    def __call__(self, t: Any, q: Any) -> Any:
+        """What is left of the first sum."""
+        x: Any = sum(weight * q[body] for body, weight in self.right.items())
+        value: Any = 0.0
+        for factor in reversed(self.factors if self.right else self.factors[:1]):
+            value = value * x + factor
+        return sum(weight * q[body] for body, weight in self.left.items()) - value

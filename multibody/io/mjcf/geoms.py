@@ -15,9 +15,9 @@ import numpy as np
 from ..geometry import MassPart, Mesh, MeshFiles, simple_part
 from ..geometry.elements import colour_of
 from ..geometry.meshes import LARGEST
-from ..report import Report
-from ..source import ModelFileError
-from ..xml import Element
+from ..shared.report import Report
+from ..shared.source import ModelFileError
+from ..shared.xml import Element
 from .poses import Placed, along_z, orientation, unit
 from .settings import Compiler, Defaults
 

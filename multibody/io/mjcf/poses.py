@@ -9,7 +9,7 @@ import numpy as np
 from ...algebra.plucker import Plucker
 from ...algebra.rotations import skew
 from ...checks import Array
-from ..xml import Element
+from ..shared.xml import Element
 
 __all__ = ["IDENTITY", "ORIENTATIONS", "Placed", "about", "along_z", "orientation", "unit"]
 

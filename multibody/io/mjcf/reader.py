@@ -7,12 +7,14 @@ joint, so all but the last become bodies without mass between. The frame of a bo
 MuJoCo's ``qpos`` less ``ref``; those of a free joint are quaternion first, then position.
 (The format: MuJoCo's XML reference, version 3.)
 
-Forces that a model here does not have (actuators, tendons, friction, contacts) are listed in the
-report; equalities are exact constraints, where MuJoCo has springs.
+Actuators and fixed tendons are elements, one named input each. Forces that a model here does not
+have (muscles, contacts, tendons over pulleys) are listed in the report; equalities are exact
+constraints, where MuJoCo has springs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -24,20 +26,23 @@ from ...algebra.inertia import RigidInertia
 from ...algebra.quaternions import from_matrix
 from ...algebra.se3 import Pose
 from ...checks import Array
+from ...elements import Friction, PointForce
 from ...joints import Fixed, Free, Joint, Prismatic, Revolute, Spherical
 from ...model import Model
 from ...model.builder import ModelBuilder
 from ...model.graph import BASE
 from ..geometry import MeshFiles, combined
-from ..links import body_name, inertia_of_link
-from ..report import Report
-from ..sdf_includes import Includes
-from ..source import ModelFileError
-from ..xml import Element, parse_xml
+from ..shared.includes import Includes
+from ..shared.links import body_name, inertia_of_link
+from ..shared.report import Report
+from ..shared.source import ModelFileError
+from ..shared.xml import Element, parse_xml
+from .actuators import add_actuators
 from .equalities import add_equality, add_tendon
 from .geoms import Assets, geom_inertia, geom_solid
+from .keyframes import keep_positions
 from .poses import IDENTITY, ORIENTATIONS, Placed, along_z, unit
-from .settings import Compiler, Defaults, flag
+from .settings import BALL, FREE, HINGE, SLIDE, Compiler, Defaults, limited
 
 __all__ = ["read_mjcf"]
 
@@ -45,8 +50,7 @@ __all__ = ["read_mjcf"]
 PROGRAMS = {"replicate", "composite", "flexcomp", "attach", "plugin", "flex"}
 #: What says how a model looks or is measured.
 SILENT = {"site", "camera", "light", "asset", "visual", "statistic", "size", "custom", "geom"}
-READ = {"compiler", "option", "default", "worldbody", "equality", "keyframe", "tendon"}
-HINGE, SLIDE, BALL, FREE = "hinge", "slide", "ball", "free"
+READ = {"compiler", "option", "default", "worldbody", "equality", "keyframe", "tendon", "actuator"}
 
 
 @dataclass
@@ -56,6 +60,8 @@ class Hung:
     body: str
     kind: str
     ref: float
+    bounds: tuple[float, float] | None = None  # of what its actuators do together
+    friction: float = 0.0
 
 
 @dataclass
@@ -67,6 +73,7 @@ class Reading:
     compiler: Compiler
     defaults: Defaults
     limits: bool
+    friction: bool
     assets: Assets
     poses: dict[str, Placed] = field(default_factory=lambda: {BASE: IDENTITY})  # at the start
     names: dict[str, str] = field(default_factory=lambda: {"world": BASE})
@@ -76,12 +83,28 @@ class Reading:
     start: list[float] = field(default_factory=list)
     scale: float = 1.0
     sites: dict[str, tuple[str, Placed]] = field(default_factory=dict)
+    parents: dict[str, str] = field(default_factory=dict)
+    tendons: dict[str, tuple[list[str], Array, float]] = field(default_factory=dict)
+
+    def joint(self, name: str, element: Element) -> Hung:
+        """A joint by its name."""
+        if name not in self.joints:
+            raise element.error(f"there is no joint {name!r}")
+        return self.joints[name]
 
     def site(self, name: str, element: Element) -> tuple[str, Placed]:
         """Body of the model that a site is on, and its frame there."""
         if name not in self.sites:
             raise element.error(f"there is no site {name!r}")
         return self.sites[name]
+
+    def carrying(self, body: str) -> list[str]:
+        """Bodies of the model between one and the base, with it."""
+        path = []
+        while body != BASE:
+            path.append(body)
+            body = self.parents[body]
+        return path
 
     def poses_of(self, body: str) -> Placed:
         """Frame of a body of the model in the world, at the start."""
@@ -101,6 +124,9 @@ def read_mjcf(
     report: Report,
     *,
     limits: bool = False,
+    joint_friction: bool = False,
+    actuators: bool = True,
+    controls: Mapping[str, Any] | None = None,
     includes: str | PathLike[str] | None = None,
     meshes: Any = None,
 ) -> Model:
@@ -113,7 +139,13 @@ def read_mjcf(
     report
         Receives remarks, ``frames`` and ``positions``; its policy says what to do about wrong data.
     limits
-        Whether ranges of joints become elastic stops.
+        Whether ranges of joints and tendons become elastic stops.
+    joint_friction
+        Whether ``frictionloss`` becomes smoothed dry friction (`multibody.Friction`).
+    actuators
+        Whether actuators act; they are elements of their names.
+    controls
+        Inputs of actuators by name: numbers, functions of time, tables, names of elements.
     includes
         Folder from which other files may be read.
     meshes
@@ -131,7 +163,8 @@ def read_mjcf(
         compiler.read(element)
     defaults.read(root.all("default"))
     builder = ModelBuilder(gravity=_gravity(root, report), name=root.text("model", "MuJoCo Model"))
-    reading = Reading(builder, report, compiler, defaults, limits, Assets(files, report))
+    assets = Assets(files, report)
+    reading = Reading(builder, report, compiler, defaults, limits, joint_friction, assets)
     reading.assets.read(root, defaults)
     _note(root, report)
     worlds = list(root.all("worldbody"))
@@ -143,22 +176,27 @@ def read_mjcf(
     for world in worlds:
         _add_children(world, "world", IDENTITY, None, reading)
         _dress(BASE, list(_children(world, reading, None, IDENTITY)), reading)
-    for group in root.all("equality"):
-        for element in group.children:
-            add_equality(defaults.applied(element, None), reading)
-    for group in root.all("tendon"):
-        for element in group.children:
-            tag = "tendon"
-            usual = Element(tag, element.attributes, element.line, element.file, element.children)
-            merged = defaults.applied(usual, None)
-            merged.tag = element.tag
-            add_tendon(merged, reading)
+    for element in _entries(root, "tendon"):
+        add_tendon(defaults.applied(element, family="tendon"), reading)
+    for element in _entries(root, "equality"):
+        add_equality(defaults.applied(element, family="equality"), reading)
+    drives = [defaults.applied(element) for element in _entries(root, "actuator")]
+    if actuators:
+        add_actuators(drives, controls, reading)
+    elif controls:
+        raise ValueError("controls: actuators=False leaves nothing that they could drive")
+    elif drives:
+        report.ignored(drives[0].line, f"{len(drives)} actuators")
     try:
         model = builder.build()
     except (TypeError, ValueError) as error:
         raise root.error(str(error)) from error
-    _keep_positions(root, reading, model)
+    keep_positions(root, reading, model)
     return model
+
+
+def _entries(root: Element, tag: str) -> list[Element]:
+    return [element for group in root.all(tag) for element in group.children]
 
 
 def _fill_in(element: Element, includes: Includes) -> None:
@@ -254,7 +292,12 @@ def _add_body(
         for child, of, pose in inside
         if child.tag in ("joint", "freejoint")
     ]
-    last = _hang(body, own, on, frame @ place, joints, _inertia(body, inside, reading), reading)
+    inertia = _inertia(body, inside, reading)
+    last = _hang(body, own, on, frame @ place, joints, inertia, reading)
+    if (share := body.number("gravcomp", 0.0)) and inertia is not None:
+        lifted = -share * float(inertia.mass) * reading.builder.gravity
+        law = PointForce(own, np.asarray(inertia.centre) - last, lifted)
+        reading.builder.add_element(f"gravcomp of {own}", law)
     reading.frames[own] = Placed(np.eye(3), -last)
     if np.any(last):
         reading.report.frames[own] = Pose(np.eye(3), -last)
@@ -277,6 +320,7 @@ def _hang(
     at = np.zeros(3)
     if not joints:
         reading.builder.add_body(own, on, Fixed(), place.plucker(), inertia)
+        reading.parents[own] = on
         return at
     for number, (joint, pose) in enumerate(joints):
         made, anchor, hung, forces = _joint(joint, pose, reading)
@@ -301,6 +345,9 @@ def _hang(
             raise
         except (TypeError, ValueError) as error:
             raise joint.error(str(error)) from error
+        if hung.friction:
+            reading.builder.add_element(f"friction of {name}", Friction(name, hung.friction))
+        reading.parents[name] = on
         reading.order.append(hung)
         if "name" in joint.attributes:
             reading.joints[joint.text("name")] = hung
@@ -344,14 +391,20 @@ def _forces(joint: Element, hung: Hung, unit_of: float, reading: Reading) -> dic
             forces[name] = value
     if "stiffness" in forces:
         forces["rest"] = unit_of * joint.number("springref", 0.0) - hung.ref
-    if joint.number("frictionloss", 0.0):
-        report.ignored(joint.line, "frictionloss of a joint")
+    if loss := joint.number("frictionloss", 0.0):
+        if reading.friction and not several:
+            hung.friction = loss
+        else:
+            report.ignored(joint.line, "frictionloss of a joint")
+    if "actuatorfrcrange" in joint.attributes and not several:
+        if limited(joint, "actuatorfrclimited", reading.compiler.auto_limits):
+            low, high = joint.numbers("actuatorfrcrange", 2, None)
+            hung.bounds = low, high
     if "springdamper" in joint.attributes and any(joint.numbers("springdamper", 2, None)):
         report.ignored(joint.line, "springdamper: numbers that MuJoCo finds from inertias")
     if "range" in joint.attributes and not several:
         low, high = (unit_of * x - hung.ref for x in joint.numbers("range", 2, None))
-        limited = joint.text("limited", "auto")
-        acts = reading.compiler.auto_limits if limited == "auto" else flag(joint, "limited", False)
+        acts = limited(joint, "limited", reading.compiler.auto_limits)
         if acts and reading.limits and low < high:
             forces["limits"] = (low, high)
         elif acts:
@@ -433,26 +486,3 @@ def _masses(body: Element, reading: Reading, around: str | None) -> float:
             inside = list(_children(child, reading, of, IDENTITY))
             total += _mass_of(child, inside, reading)[0] + _masses(child, reading, of)
     return total
-
-
-# ---------------------------------------------------------------------- positions
-
-
-def _keep_positions(root: Element, reading: Reading, model: Model) -> None:
-    """The start and the keyframes, as positions of the model."""
-    reading.report.positions["start"] = np.array(reading.start)
-    for group in root.all("keyframe"):
-        for number, key in enumerate(group.all("key")):
-            if "qpos" not in key.attributes:
-                continue
-            given = iter(key.numbers("qpos", model.nq, None))
-            q: list[float] = []
-            for hung in reading.order:
-                if hung.kind == FREE:
-                    position = [next(given) for _ in range(3)]
-                    q += [*(next(given) for _ in range(4)), *position]
-                elif hung.kind == BALL:
-                    q += [next(given) for _ in range(4)]
-                else:
-                    q.append(next(given) - hung.ref)
-            reading.report.positions[key.text("name", f"key{number}")] = np.array(q)

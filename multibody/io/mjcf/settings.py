@@ -11,14 +11,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ...checks import Array
-from ..xml import Element
+from ..shared.xml import Element
 from .poses import ORIENTATIONS, orientation
 
-__all__ = ["Compiler", "Defaults", "flag"]
+__all__ = ["Compiler", "Defaults", "flag", "limited"]
 
 MAIN = "main"
-#: Entries of <equality> share one entry of defaults.
-FAMILIES = {"connect": "equality", "weld": "equality"}
+HINGE, SLIDE, BALL, FREE = "hinge", "slide", "ball", "free"  # kinds of joints
+#: Actuators of all kinds share one entry of defaults.
+SHARED = dict.fromkeys(
+    ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder"), "actuator"
+)
 
 
 def flag(element: Element, name: str, default: bool) -> bool:
@@ -27,6 +30,11 @@ def flag(element: Element, name: str, default: bool) -> bool:
     if value not in ("true", "false"):
         raise element.error(f"{name}: expected true or false, received {value!r}")
     return value == "true"
+
+
+def limited(element: Element, name: str, auto: bool) -> bool:
+    """An attribute that is "true", "false" or "auto", where a range is given."""
+    return auto if element.text(name, "auto") == "auto" else flag(element, name, False)
 
 
 @dataclass
@@ -98,17 +106,23 @@ class Defaults:
         self.classes[name] = known
         for child in element.children:
             if child.tag != "default":
-                known.setdefault(child.tag, {}).update(child.attributes)
+                family = SHARED.get(child.tag, child.tag)
+                known.setdefault(family, {}).update(child.attributes)
         for child in element.all("default"):
             self._enter(child, "", known, top=False)
 
-    def applied(self, element: Element, around: str | None) -> Element:
-        """The element with what its class says in place of what it does not."""
+    def applied(
+        self, element: Element, around: str | None = None, family: str | None = None
+    ) -> Element:
+        """The element with what its class says in place of what it does not.
+
+        `family` is the entry of defaults that counts, if it is not called as the element is.
+        """
         name = element.attributes.get("class", around or MAIN)
         if name not in self.classes:
             raise element.error(f"there is no class {name!r}")
-        family = FAMILIES.get(element.tag, element.tag)
-        usual = dict(self.classes[name].get(family, {}))
+        tag = family or SHARED.get(element.tag, element.tag)
+        usual = dict(self.classes[name].get(tag, {}))
         if not ORIENTATIONS.isdisjoint(element.attributes):
             usual = {key: value for key, value in usual.items() if key not in ORIENTATIONS}
         usual.pop("class", None)

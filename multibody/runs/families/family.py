@@ -30,7 +30,7 @@ from integrators.problem import Recipe, from_recipe
 from integrators.tracing.decisions import Decided
 
 from ...checks import Array, ArrayLike, real_array
-from ...io.named_numbers import ModelFile
+from ...io.own.named_numbers import ModelFile
 from ...model import Model
 from .tables import (
     FamilyTree,

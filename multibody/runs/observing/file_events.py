@@ -12,8 +12,8 @@ from integrators.problem import Event
 
 from ...checks import Array
 from ...dynamics.loops.assembly import consistent_velocity
-from ...io.events import ModelEvent, load_events
-from ...io.start import named_values
+from ...io.own.events import ModelEvent, load_events
+from ...io.own.start import named_values
 from .quantities import Seen
 from .recorded import quantity_of
 

@@ -18,7 +18,7 @@ from integrators.runs.quality import samples, watched_invariants
 
 from ...checks import Array
 from ...dynamics.loops.closed_loop import constraints
-from ...dynamics.motion import energy, kinematics
+from ...dynamics.motion import energy, kinematics, totals_along
 from .ledger import energy_ledger
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def mechanism_watch(
             forces = tau if np.size(forces) == 0 else forces
             found["balance of the energy"] = _balance(model, t, q, v, forces, f_ext)
         if states is None:
-            found |= watched_invariants(problem, t, y, LOOKED_AT)
+            found |= _momenta(model, t[some], q, v, watched_invariants(problem, t, y, LOOKED_AT))
         return found
 
     return watch
@@ -106,6 +106,20 @@ def _loops(model: Model, t: Array, q: Array, v: Array) -> dict[str, Any]:
         "the gap of the loops": (t, gap, lever, 1.0),
         "the rate of the gap": (t, rate, lever * max(speed, STILL), RATES),
     }
+
+
+def _momenta(model: Model, t: Array, q: Array, v: Array, found: Any) -> dict[str, Any]:
+    """Invariants; a component of momentum is small or large beside the whole vector."""
+    found = dict(found)
+    named = [name for name in found if name.startswith("momentum ")]
+    ends = sorted({0, len(t) // 2, len(t) - 1}) if named else []
+    along = [totals_along(model, q[:, k], v[:, k], float(t[k]))[6:] for k in ends]
+    for name in named:
+        part = slice(0, 3) if name.startswith("momentum h") else slice(3, 6)
+        whole = max(float(np.linalg.norm(h[part])) for h in along)
+        times, values, scale, factor = found[name]
+        found[name] = times, values, max(scale, whole), factor
+    return found
 
 
 def _energy(model: Model, t: Array, q: Array, v: Array) -> dict[str, Any]:

@@ -37,8 +37,10 @@ from multibody import (
     sphere,
 )
 from multibody.algebra import rotations
-from multibody.io import dumps, loads, source, writer
-from multibody.io.parts import is_fileable
+from multibody.io import dumps, loads
+from multibody.io.own import writer
+from multibody.io.own.parts import is_fileable
+from multibody.io.shared import source
 
 DOCS = Path(__file__).parents[3] / "docs" / "models.md"
 FORMATS = ("toml", "json")

@@ -8,8 +8,8 @@ import pytest
 import multibody as mb
 from multibody import Report, save_model
 from multibody.io import dumps, loads
-from multibody.io.links import roll_pitch_yaw
-from multibody.io.written.urdf import roll_pitch_yaw_of
+from multibody.io.shared.links import roll_pitch_yaw
+from multibody.io.urdf.writer import roll_pitch_yaw_of
 
 #: Parts of the largest entry: lost in digits of angles, quaternions and shifted moments.
 SAME = 1e-13

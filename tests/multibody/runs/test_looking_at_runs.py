@@ -133,3 +133,16 @@ def test_records_of_simulate_and_mistakes():
             mb.record(model, run, wrong)
     with pytest.raises(TypeError, match="by name"):
         mb.record(model, run, ["arm"])
+
+
+def test_rounding_in_a_component_of_momentum_is_not_told():
+    """A tree that falls: p_x and p_y are rounding beside p_z, which grows."""
+    b = mb.ModelBuilder(name="falling")
+    body = mb.box(mass=3.0, size=(0.3, 0.2, 0.1))
+    b.add_body("trunk", 0, mb.Free(), inertia=body)
+    c, s = np.cos(0.3), np.sin(0.3)
+    turned = mb.Plucker(np.array([[c, 0, -s], [0, 1, 0], [s, 0, c]]), np.array([0.1, 0.05, 0.02]))
+    b.add_body("leg", "trunk", mb.Revolute("y"), turned, body)
+    b.add_body("foot", "leg", mb.Revolute("x"), turned, body)
+    run = mb.simulate(b.build(), T=0.5)
+    assert run.quality.ok, run.message

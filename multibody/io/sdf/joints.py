@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from ..algebra.se3 import Pose
-from ..checks import Array
-from ..joints import AngleSequence, Fixed, Helical, Joint, Prismatic, Revolute, Spherical
-from ..model import Constraint
-from ..model.gearing import gear_constraint
-from .report import Report
-from .sdf_frames import Frames, Scope, joint_key, note, truth
-from .xml import Element
+from ...algebra.se3 import Pose
+from ...checks import Array
+from ...joints import AngleSequence, Fixed, Helical, Joint, Prismatic, Revolute, Spherical
+from ...model import Constraint
+from ...model.gearing import gear_constraint
+from ..shared.report import Report
+from ..shared.xml import Element
+from .frames import Frames, Scope, joint_key, note, truth
 
 __all__ = ["TYPES", "Edge", "FileJoint", "add_gears", "edges_of"]
 

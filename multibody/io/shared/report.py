@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..algebra.se3 import Pose
-from ..checks import Array, one_of
+from ...algebra.se3 import Pose
+from ...checks import Array, one_of
 from .source import ModelFileError
 
 __all__ = ["POLICIES", "Remark", "Report"]
@@ -61,6 +61,8 @@ class Report:
         Poses of links in the frames of their bodies, where these differ.
     positions
         Positions of the model that the file names: "start", and keyframes.
+    velocities, controls
+        Of keyframes: velocities, and inputs of actuators by name (``load_model(…, controls=…)``).
     reductions
         By joint: how many times faster its motor turns. A URDF says nothing of the rotor; give the
         joint an armature of reduction² × its inertia.
@@ -72,6 +74,8 @@ class Report:
     gears: dict[str, dict[str, float]] = field(default_factory=dict)
     frames: dict[str, Pose] = field(default_factory=dict)
     positions: dict[str, Array] = field(default_factory=dict)
+    velocities: dict[str, Array] = field(default_factory=dict)
+    controls: dict[str, dict[str, float]] = field(default_factory=dict)
     reductions: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model.graph import BASE
-from .source import KeyPath, Source
+from ...model.graph import BASE
+from ..shared.source import KeyPath, Source
 
 __all__ = ["Table", "nearest", "plain", "reference", "said"]
 

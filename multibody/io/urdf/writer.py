@@ -14,8 +14,8 @@ from ...checks import Array
 from ...joints import Fixed, Free, Planar, Prismatic, Revolute
 from ...model import Body, Model, Solid
 from ...model.rules import STOP_DAMPING, STOP_STIFFNESS
-from ..report import Report
-from .markup import Node, central_of, gear_of, names_of, note_losses, signed_axis, stops
+from ..shared.markup import Node, central_of, gear_of, names_of, note_losses, signed_axis, stops
+from ..shared.report import Report
 
 __all__ = ["write_urdf"]
 
@@ -112,7 +112,7 @@ def roll_pitch_yaw_of(R: Array) -> Array:
 
     Examples
     --------
-    >>> from multibody.io.links import roll_pitch_yaw
+    >>> from multibody.io.shared.links import roll_pitch_yaw
     >>> R = roll_pitch_yaw(0.3, np.pi / 2 - 1e-9, 0.7)
     >>> bool(np.abs(roll_pitch_yaw(*roll_pitch_yaw_of(R)) - R).max() < 1e-15)
     True

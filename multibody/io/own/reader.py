@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import one_of
-from ..model import Model
-from ..model.builder import ModelBuilder
-from ..model.solids import SIZES, Solid, checked_solid
+from ...checks import one_of
+from ...model import Model
+from ...model.builder import ModelBuilder
+from ...model.solids import SIZES, Solid, checked_solid
+from ..shared.source import FORMATS, KeyPath, Source
 from .contacts import add_contact
 from .elements import add_element
 from .parts import FORCES, forces_from, inertia_from, joint_from, placement_from
-from .source import FORMATS, KeyPath, Source
 from .table import Table, nearest, reference, said
 
 __all__ = ["FORMAT", "format_of", "model_of", "read_model"]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..elements import ELEMENTS, Element, NamedElement, Table, Wave
-from ..model.builder import ModelBuilder
-from .source import KeyPath, Source
+from ...elements import ELEMENTS, Element, NamedElement, Table, Wave
+from ...model.builder import ModelBuilder
+from ..shared.source import KeyPath, Source
 from .table import Table as FileTable
 from .table import nearest, plain
 
@@ -82,6 +82,10 @@ def _written(value: Any, where: str) -> Any:
         raise ValueError(
             f"{where} is a Python function, which a file cannot hold; use a number or a Table"
         )
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, str | bool | int | float):
         return value
+    if isinstance(value, tuple | list) and all(isinstance(x, str) for x in value):
+        return list(value)
     return np.asarray(value, dtype=float).tolist()

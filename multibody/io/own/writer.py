@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ..algebra.inertia import RigidInertia
-from ..algebra.plucker import Plucker
-from ..checks import Array
-from ..joints import REGISTRY, Joint
-from ..model import Body, Constraint, Model, Solid
-from ..model.graph import BASE
+from ...algebra.inertia import RigidInertia
+from ...algebra.plucker import Plucker
+from ...checks import Array
+from ...joints import REGISTRY, Joint
+from ...model import Body, Constraint, Model, Solid
+from ...model.graph import BASE
 from .contacts import contact_data
 from .elements import element_data
 from .parts import is_fileable

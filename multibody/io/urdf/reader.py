@@ -17,19 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from ..algebra.inertia import RigidInertia
-from ..algebra.plucker import Plucker
-from ..checks import Array, one_of, real_scalar
-from ..joints import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
-from ..model import Model
-from ..model.builder import ModelBuilder
-from ..model.graph import BASE
-from .geometry import FileShape, MeshFiles, add_solids, combined, urdf_shape
-from .geometry.elements import add_ground_contacts, colour_of
-from .links import body_name, inertia_of_link, roll_pitch_yaw
-from .report import Report
-from .source import ModelFileError
-from .xml import Element, parse_xml
+from ...algebra.inertia import RigidInertia
+from ...algebra.plucker import Plucker
+from ...checks import Array, one_of, real_scalar
+from ...joints import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
+from ...model import Model
+from ...model.builder import ModelBuilder
+from ...model.graph import BASE
+from ..geometry import FileShape, MeshFiles, add_solids, combined, urdf_shape
+from ..geometry.elements import add_ground_contacts, colour_of
+from ..shared.links import body_name, inertia_of_link, roll_pitch_yaw
+from ..shared.report import Report
+from ..shared.source import ModelFileError
+from ..shared.xml import Element, parse_xml
 
 __all__ = ["read_urdf"]
 

@@ -15,8 +15,8 @@ from ...checks import Array
 from ...joints import Fixed, Free, Prismatic, Revolute, Spherical
 from ...model import Body, Loop, Model, PointSpring, Solid
 from ...model.rules import STOP_DAMPING, STOP_STIFFNESS
-from ..report import Report
-from .markup import Node, central_of, gear_of, names_of, note_losses, signed_axis, stops
+from ..shared.markup import Node, central_of, gear_of, names_of, note_losses, signed_axis, stops
+from ..shared.report import Report
 
 __all__ = ["write_mjcf"]
 

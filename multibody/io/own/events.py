@@ -12,8 +12,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from ..shared.source import FORMATS, KeyPath, Source
 from .reader import format_of, model_of
-from .source import FORMATS, KeyPath, Source
 from .start import named_values
 from .table import Table
 

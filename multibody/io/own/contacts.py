@@ -6,11 +6,11 @@ import inspect
 from collections.abc import Collection
 from typing import Any
 
-from ..model import Contact
-from ..model.builder import ModelBuilder
-from ..model.contacts import LAWS
-from ..model.surfaces import SHAPES
-from .source import KeyPath, Source
+from ...model import Contact
+from ...model.builder import ModelBuilder
+from ...model.contacts import LAWS
+from ...model.surfaces import SHAPES
+from ..shared.source import KeyPath, Source
 from .table import Table, nearest, reference
 
 __all__ = ["add_contact", "contact_data"]

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ..algebra import angles, quaternions, rotations
-from ..algebra.inertia import RigidInertia
-from ..algebra.se3 import Pose
-from ..checks import Array, check_unit
-from ..joints import REGISTRY, Joint, Revolute
-from ..model import shapes
-from ..model.rules import FORCES as ELEMENTS
-from .source import KeyPath, Source
+from ...algebra import angles, quaternions, rotations
+from ...algebra.inertia import RigidInertia
+from ...algebra.se3 import Pose
+from ...checks import Array, check_unit
+from ...joints import REGISTRY, Joint, Revolute
+from ...model import shapes
+from ...model.rules import FORCES as ELEMENTS
+from ..shared.source import KeyPath, Source
 from .table import Table, nearest, plain, said
 
 __all__ = ["FORCES", "forces_from", "inertia_from", "is_fileable", "joint_from", "placement_from"]

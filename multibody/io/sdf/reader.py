@@ -20,22 +20,22 @@ from typing import Any
 
 import numpy as np
 
-from ..algebra.inertia import RigidInertia
-from ..algebra.se3 import Pose
-from ..checks import one_of
-from ..joints import Fixed, Free
-from ..model import Model
-from ..model.builder import ModelBuilder
-from ..model.graph import BASE
-from .geometry import FileShape, MeshFiles, add_solids, combined, sdf_shape
-from .geometry.elements import colour_of
-from .links import body_name, inertia_of_link
-from .report import Report
-from .sdf_frames import MODEL, WORLD, Frames, Scope, joint_key, note, pose_of, truth
-from .sdf_includes import Includes
-from .sdf_joints import Edge, FileJoint, add_gears, edges_of
-from .source import ModelFileError
-from .xml import Element, parse_xml
+from ...algebra.inertia import RigidInertia
+from ...algebra.se3 import Pose
+from ...checks import one_of
+from ...joints import Fixed, Free
+from ...model import Model
+from ...model.builder import ModelBuilder
+from ...model.graph import BASE
+from ..geometry import FileShape, MeshFiles, add_solids, combined, sdf_shape
+from ..geometry.elements import colour_of
+from ..shared.includes import Includes
+from ..shared.links import body_name, inertia_of_link
+from ..shared.report import Report
+from ..shared.source import ModelFileError
+from ..shared.xml import Element, parse_xml
+from .frames import MODEL, WORLD, Frames, Scope, joint_key, note, pose_of, truth
+from .joints import Edge, FileJoint, add_gears, edges_of
 
 __all__ = ["read_sdf"]
 

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..model import Model
-from .report import Report
-from .source import MAX_BYTES, ModelFileError
-from .urdf import read_urdf
+from ...model import Model
+from ..shared.report import Report
+from ..shared.source import MAX_BYTES, ModelFileError
+from .reader import read_urdf
 
 __all__ = ["read_xacro"]
 

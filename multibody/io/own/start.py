@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..checks import Array
-from ..model import Model
+from ...checks import Array
+from ...model import Model
+from ..shared.report import Report
+from ..shared.source import FORMATS, Source
 from .reader import format_of, model_of
-from .source import FORMATS, Source
 from .table import Table, nearest
 
 __all__ = ["ModelStart", "load_start", "named_values"]
@@ -30,8 +31,15 @@ class ModelStart(NamedTuple):
     t_end: float | None = None
 
 
-def load_start(path: str | PathLike[str]) -> ModelStart:
+def load_start(path: str | PathLike[str], keyframe: str = "start") -> ModelStart:
     r"""Start that a model file names; of formats that have none, nothing.
+
+    Parameters
+    ----------
+    path
+        The file.
+    keyframe
+        Of MJCF: which of its keyframes; "start" is where its bodies stand.
 
     Examples
     --------
@@ -46,7 +54,7 @@ def load_start(path: str | PathLike[str]) -> ModelStart:
     """
     file = Path(path)
     if file.suffix.lower().removeprefix(".") not in FORMATS:
-        return ModelStart()
+        return _start_of_mjcf(file, keyframe)
     source = Source(file.read_text(encoding="utf-8"), format_of(file, None), str(file))
     if not isinstance(source.data, dict) or "start" not in source.data:
         return ModelStart()
@@ -61,6 +69,18 @@ def load_start(path: str | PathLike[str]) -> ModelStart:
     if t_end is not None and not t_end > 0.0:
         raise table.error("t_end", f"expected a time after 0, received {t_end:g}")
     return ModelStart(found[0], found[1], t_end)
+
+
+def _start_of_mjcf(file: Path, keyframe: str) -> ModelStart:
+    from ..formats import load_model
+
+    report = Report()
+    if file.suffix.lower() == ".xml":
+        load_model(file, report=report)
+    if keyframe not in report.positions and keyframe != "start":
+        known = list(report.positions)
+        raise ValueError(f"{file}: there is no keyframe {keyframe!r}; there are {known}")
+    return ModelStart(report.positions.get(keyframe), report.velocities.get(keyframe))
 
 
 def named_values(model: Model, kind: str, given: Any) -> Array:

@@ -13,9 +13,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..model import Model
+from ...model import Model
+from ..shared.source import Source, read_text
 from .reader import format_of, model_of
-from .source import Source, read_text
 
 __all__ = ["ModelFile"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from ...checks import Array
 from ...joints import Prismatic, Revolute
 from ...model import Body, Model
-from ..report import Report
+from .report import Report
 
 __all__ = [
     "Node",

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..algebra import quaternions
-from ..algebra.se3 import Pose
-from .links import roll_pitch_yaw
-from .report import Report
-from .xml import Element
+from ...algebra import quaternions
+from ...algebra.se3 import Pose
+from ..shared.links import roll_pitch_yaw
+from ..shared.report import Report
+from ..shared.xml import Element
 
 __all__ = ["MODEL", "WORLD", "Frames", "Scope", "joint_key", "note", "pose_of", "truth"]
 

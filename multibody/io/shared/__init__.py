@@ -1,0 +1,1 @@
+"""What files of all formats share: sources with lines, XML, links and their inertias, reports."""
