@@ -20,6 +20,7 @@ know nothing of waves of compression.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -39,7 +40,7 @@ from .workspace import contacts_of
 if TYPE_CHECKING:
     from ..model import Model
 
-__all__ = ["EnergyGainError", "Impact", "collide", "impact"]
+__all__ = ["EnergyGainError", "Impact", "collide", "exchange", "impact"]
 
 #: Rounds of impacts at one instant, after which all closed points are taken together.
 ROUNDS = 200
@@ -133,37 +134,18 @@ def collide(
 ) -> Impact:
     """Impulses at the closed points until none is closing; `state` is (q, v, t)."""
     contacts = contacts_of(model)
-    v = state[1]
-    impulses, velocity = np.zeros((contacts.n, 3)), v.copy()
+    v, chosen = state[1], np.flatnonzero(closed)
     before = 0.5 * v @ system.H @ v
     drift = np.column_stack([k.gap_rate, k.slip]) - k.T @ v  # what time moves
-    rounds, limit = 0, CLOSED_SPEED * contacts.speed
-    closed = closed.copy()
-    while True:
-        u = k.T @ velocity + drift
-        closing = closed & (u[:, 0] < -limit)
-        if not closing.any():
-            break
-        rounds += 1
-        if law == "newton" and contacts.restitution[closing].any() and rounds < ROUNDS:
-            taking = closing
-        else:
-            taking = closed
-        chosen = np.flatnonzero(taking)
-        T = k.T[chosen].reshape(-1, model.nv)
-        W = T @ system.spread @ T.T
-        mu, e = contacts.friction[chosen], contacts.restitution[chosen]
-        if law == "newton" and rounds > ROUNDS:
-            e = np.zeros_like(e)
-        r = _impulses(W, u[chosen].ravel(), mu, e, law)
-        impulses[chosen] += r.reshape(-1, 3)
-        velocity = velocity + system.spread @ (T.T @ r)
-        if rounds > 2 * ROUNDS:
-            worst = int(np.argmin(np.where(closed, u[:, 0], 0.0)))
-            raise LCPError(
-                f"impacts at one instant do not come to an end: contact {k.names[worst]!r} still "
-                f"closes at {-u[worst, 0]:.3g} m/s after {rounds} rounds"
-            )
+    rows = k.T[chosen].reshape(-1, model.nv)
+    spread = system.spread @ rows.T
+    mu, e = contacts.friction[chosen], contacts.restitution[chosen]
+    speeds = (k.T @ v + drift)[chosen].ravel()
+    limit, names = CLOSED_SPEED * contacts.speed, [k.names[i] for i in chosen]
+    r, _, rounds = exchange(rows, spread, speeds, mu, e, law, limit, names)
+    velocity = v + spread @ r
+    impulses = np.zeros((contacts.n, 3))
+    impulses[chosen] = r.reshape(-1, 3)
     joint_impulses = np.einsum("nkv,nk->v", k.T, impulses)
     loop_impulses = system.loop_spread @ joint_impulses
     loss, work = exchanged(model, system, k, state, velocity, impulses)
@@ -177,6 +159,40 @@ def collide(
             "friction"
         )
     return Impact(velocity, impulses, loop_impulses, loss, rounds, work)
+
+
+def exchange(
+    rows: Array,
+    spread: Array,
+    u: Array,
+    mu: Array,
+    e: Array,
+    law: str,
+    limit: float,
+    names: Sequence[str],
+) -> tuple[Array, Array, int]:
+    """Impulses at closed points until none closes faster than `limit`; speeds then, and rounds.
+
+    `rows` (3n, m) and `spread` (m, 3n) are factors of their W, `u` (3n) their speeds.
+    """
+    r, rounds, first = np.zeros(len(u)), 0, u
+    while True:
+        closing = u[::3] < -limit
+        if not closing.any():
+            return r, u, rounds
+        rounds += 1
+        one_by_one = law == "newton" and e[closing].any() and rounds < ROUNDS
+        taking = np.repeat(closing if one_by_one else np.ones(len(mu), dtype=bool), 3)
+        back = np.zeros_like(e) if law == "newton" and rounds > ROUNDS else e
+        W = rows[taking] @ spread[:, taking]
+        r[taking] += _impulses(W, u[taking], mu[taking[::3]], back[taking[::3]], law)
+        u = first + rows @ (spread @ r)
+        if rounds > 2 * ROUNDS:
+            worst = int(np.argmin(u[::3]))
+            raise LCPError(
+                f"impacts at one instant do not come to an end: contact {names[worst]!r} still "
+                f"closes at {-u[3 * worst]:.3g} m/s after {rounds} rounds"
+            )
 
 
 def exchanged(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -104,16 +104,10 @@ def solve_lcp(
     if method == "auto":
         status, w = _on_pivots(_symmetric, matrix, vector, guess)
         if status == FOUND:
-            name = "active set" if w.steps[1] else "pivoting"
-            found = LCPSolution(
-                w.z.copy(),
-                w.slack.copy(),
-                w.active != 0,
-                name,
-                int(w.steps[0]),
-                float(w.residual[0]),
-                None,
-            )
+            steps, by_set = w.steps.tolist()
+            name, residual = "active set" if by_set else "pivoting", w.residual.item()
+            z, slack, active = w.z.copy(), w.slack.copy(), w.active.astype(bool)
+            found = LCPSolution(z, slack, active, name, steps, residual, None)
             return _smallest(matrix, vector, found) if smallest else found
         first = status
         status, *values = _by_lemke(matrix, vector)  # a second opinion, if it is symmetric
@@ -169,12 +163,10 @@ def _complaint(status: int, n: int, symmetric: bool) -> str:
 def _checked(
     M: ArrayLike, d: ArrayLike, start: ArrayLike | None
 ) -> tuple[Array, Array, Array | None]:
-    if _plain(M) and _plain(d):  # nothing to convert
-        matrix, vector = np.asarray(M), np.asarray(d)
-    else:
-        matrix, vector = real_array(M, "M").astype(float), real_array(d, "d").astype(float)
-    n = vector.size
-    if vector.ndim != 1 or matrix.shape != (n, n):
+    matrix = M if _plain(M) else real_array(M, "M").astype(float)
+    vector = d if _plain(d) else real_array(d, "d").astype(float)
+    n = len(vector) if vector.ndim == 1 else -1
+    if matrix.shape != (n, n):
         raise ValueError(
             f"expected a square M and a vector d of its size, received shapes {matrix.shape} and "
             f"{vector.shape}"
@@ -187,24 +179,24 @@ def _checked(
     return matrix, vector, guess.astype(bool).astype(np.int64)
 
 
-def _plain(array: ArrayLike) -> bool:
+def _plain(array: ArrayLike) -> TypeGuard[Array]:
     """Whether it is an array of doubles; what is not finite shows in the residual."""
-    return type(array) is np.ndarray and array.dtype == np.float64
+    return type(array) is np.ndarray and array.dtype.char == "d"
 
 
 def _workspace(kind: Any, n: int) -> Any:
     """Workspace of the calling thread for n unknowns."""
-    kept = _local.__dict__
-    key = f"{kind.__name__} {n}"
-    if key not in kept:
-        kept[key] = kind.of_size(n)
-    return kept[key]
+    kept: dict[Any, Any] = _local.__dict__
+    found = kept.get((kind, n))
+    if found is None:
+        found = kept[kind, n] = kind.of_size(n)
+    return found
 
 
 def _on_pivots(run: Any, M: Array, d: Array, guess: Array | None) -> tuple[float, Any]:
     w = _workspace(PivotWorkspace, len(d))
     w.M[...], w.d[...] = M, d
-    w.active[...] = 0 if guess is None else guess
+    w.active.fill(0) if guess is None else np.copyto(w.active, guess)
     return run(w), w
 
 

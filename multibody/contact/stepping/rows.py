@@ -64,19 +64,17 @@ def closed_contacts(w: Any) -> None:
 
 @kernel
 def approach(w: Any) -> None:
-    """What restitution adds to the speeds of the gaps that take part: e ζ of those that close.
+    """Speeds of the points that take part before the step, but where the impulses act.
 
-    ζ is the speed before the step, but where the impulses act: so restitution and impulse speak of
-    the same point, and make no energy.
+    So restitution and impulse speak of the same point, and make no energy.
     """
     still_moving(w)
     forward(w)
     for s in range(w.counts[0]):
         c = w.active[s]
         one_contact(w, c)
-        w.free_speed[3 * s] = w.bounce[c] * min(w.speed[3 * c], 0.0)
-        w.free_speed[3 * s + 1] = 0.0
-        w.free_speed[3 * s + 2] = 0.0
+        for r in range(3):
+            w.before[3 * s + r] = w.speed[3 * c + r]
     for k in range(w.v.shape[0]):
         w.v[k] = w.v_end[k]
 
@@ -105,7 +103,7 @@ def rows_of_active(w: Any) -> None:
                 take_out(w.loop_rows[l], row)
             for j in range(w.width[s]):
                 w.whitened[3 * s + r, j] = row[w.columns[s, j]]
-            w.free_speed[3 * s + r] += w.speed[3 * c + r]
+            w.free_speed[3 * s + r] = w.speed[3 * c + r]
             w.impulse[3 * s + r] = w.kept[3 * c + r]
         w.rough[s] = w.friction[c]
         responses(w, s)

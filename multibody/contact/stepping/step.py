@@ -15,7 +15,9 @@ from ...dynamics.acting import own_rates
 from ...dynamics.loading import load, load_forces
 from ...dynamics.loops.closed_loop import REGULARISATION
 from ...dynamics.loops.multipliers import ALPHA, BETA, EPSILON
+from ..accelerations import CLOSED_SPEED
 from ..cones import coulomb
+from ..impacts import exchange
 from ..lcp import LCPError, solve_lcp
 from ..workspace import contacts_of
 from .motion import begin, carry, half_way, moved, next_velocity
@@ -64,8 +66,13 @@ class Stepped(NamedTuple):
 class TimeStepper:
     """Takes steps with a model; a thread has one to itself."""
 
-    def __init__(self, model: Model, forces: Callable[..., tuple[Any, Any]] | None = None) -> None:
-        self.model, self.forces = model, forces
+    def __init__(
+        self,
+        model: Model,
+        forces: Callable[..., tuple[Any, Any]] | None = None,
+        law: str = "newton",
+    ) -> None:
+        self.model, self.forces, self.law = model, forces, law
         self._local = threading.local()
 
     @property
@@ -91,7 +98,9 @@ class TimeStepper:
             w.t[0] = t + h
             _approach(w)
             _rows(w)
+            bounced = self._impacts(w, n)
             self._impulses(w, n)
+            w.impulse[: 3 * n] += bounced
             _after(w)
             _carry(w)
             w.t[0] = t + 0.5 * h
@@ -153,8 +162,27 @@ class TimeStepper:
         w.q[:], w.v[:] = q, v
         return np.asarray(w.q_start[model.nq - model.n_states :] + span * rates)
 
+    def _impacts(self, w: StepWorkspace, n: int) -> Array:
+        """Impulses where points come in that rebound, as at an instant; `free_speed` after them.
+
+        Speeds that rebounds leave are those that the points are to have at the end of the step.
+        """
+        contacts = contacts_of(self.model)
+        taking = w.active[:n]
+        u, free, e = w.before[: 3 * n], w.free_speed[: 3 * n], contacts.restitution[taking]
+        lacks = ACCURACY if n <= FEW else ENOUGH
+        limit = max(CLOSED_SPEED * contacts.speed, lacks * max(np.abs(u).max(), np.abs(free).max()))
+        if not (e[u[::3] < -limit] > 0.0).any():
+            return np.zeros(3 * n)
+        Y, mu = dense_rows(w), contacts.friction[taking]
+        names = [contacts.names[c] for c in taking]
+        r, after, _ = exchange(Y, Y.T, u, mu, e, self.law, limit, names)
+        free += after - u
+        free[::3] -= np.where(r[::3] > 0.0, np.maximum(after[::3], 0.0), 0.0)
+        return r
+
     def _impulses(self, w: StepWorkspace, n: int) -> None:
-        """Impulses of the points that take part, in `impulse`."""
+        """Impulses of the points that take part, in `impulse`; nothing rebounds."""
         b, mu = w.free_speed[: 3 * n], w.rough[:n]
         if not mu.any():
             Y = dense_rows(w)[::3]

@@ -62,8 +62,7 @@ class StepWorkspace(Workspace, begins_as=ContactWorkspace):
         "ball_body": "i1",
         "ball_place": "f2",  # centre in the body
         "ball_at": "f2",  # and in the base
-        "bounce": "f1",  # restitution and friction of each contact …
-        "friction": "f1",
+        "friction": "f1",  # of each contact …
         "kept": "f1",  # … and its impulse in the step before
         "active": "i1",  # numbers of the contacts that take part
         "counts": "i1",  # how many do, and sweeps
@@ -72,7 +71,8 @@ class StepWorkspace(Workspace, begins_as=ContactWorkspace):
         "whitened": "f2",  # rows D^(−½) L⁻ᵀ Tᵀ of each, on its columns …
         "loop_rows": "f2",  # … and of the loops, orthonormal
         "rows_3": "f2",  # the three rows of one contact, on all columns
-        "free_speed": "f1",  # of the points without impulses, and what restitution asks for
+        "before": "f1",  # speeds of the points before the step, …
+        "free_speed": "f1",  # … and after it without impulses, less what they are to be
         "rough": "f1",  # friction
         "impulse": "f1",
         "last_impulse": "f1",
@@ -133,7 +133,6 @@ def step_workspace(contacts: Contacts) -> StepWorkspace:
         q_start=np.zeros(model.nq),
         q_middle=np.zeros(model.nq),
         span=np.zeros(1),
-        bounce=contacts.restitution.astype(float),
         friction=contacts.friction.astype(float),
         kept=np.zeros(3 * contacts.n),
         active=np.zeros(contacts.n, dtype=np.int64),
@@ -157,7 +156,7 @@ def widest(contacts: Contacts) -> int:
 
 def _rows(room: int, width: int) -> dict[str, Any]:
     """Arrays for so many contacts that take part."""
-    names = ("free_speed", "impulse", "last_impulse", "search")
+    names = ("before", "free_speed", "impulse", "last_impulse", "search")
     return {
         **{name: np.zeros(3 * room) for name in names},
         "columns": np.zeros((room, width), dtype=np.int64),

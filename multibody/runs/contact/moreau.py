@@ -5,9 +5,12 @@ turn (`multibody.contact.stepping.motion`). Points whose gaps are closed half wa
 
     v⁺ = v′ + P Tᵀ r,     q⁺ = q ⊕ h (v⁺ + v)/2,
 
-where r are their impulses during the step, and Newton's restitution and Coulomb's law hold between
-r and u⁺ = T v⁺, with T at q′ [jean1999]_. Impacts are not located: the order is one through any
-number of them, and through accumulations; it is two where nothing touches, or rests.
+where r are their impulses during the step, and restitution and Coulomb's law hold between r and
+u⁺ = T v⁺, with T at q′ [jean1999]_. Where points come in that rebound, impulses are exchanged as at
+an instant of the other road (`multibody.contact.impacts`), which makes no energy, however many
+points are closed; what the forces of the step add is held back afterwards. Impacts are not located:
+the order is one through any number of them, and through accumulations; it is two where nothing
+touches, or rests.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ class MoreauJean:
     def __init__(self, modes: ContactModes) -> None:
         self.modes = modes
         given = modes.tau is not None or modes.f_ext is not None
-        self.stepper = TimeStepper(modes.model, modes.given_forces if given else None)
+        self.stepper = TimeStepper(modes.model, modes.given_forces if given else None, modes.law)
         self.params: Any = ()
         self._state: Array | None = None
         self._allowed = self._liveliest = 0.0

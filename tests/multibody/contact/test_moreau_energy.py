@@ -168,3 +168,32 @@ def test_own_states_of_elements_move_with_the_steps():
     exact = solve(bead(1.9), method="DOP853", rtol=1e-10, atol=1e-12).y[:, -1]
     found = solve(bead(1.9), method="MoreauJean", step=0.001).y[:, -1]
     np.testing.assert_allclose(found, exact, atol=5e-3)  # as deep as it falls in a step
+
+
+@pytest.mark.parametrize("step", [1.9e-3, 1e-3])
+def test_a_row_of_balls_passes_one_on_in_steps_too(step):
+    """Points that open and are pushed by their neighbours made energy; both roads have one law."""
+    problem = mechanisms.entry("newtons_cradle").problem().with_(t_span=(0.0, 0.8))
+    right = solve(problem, method="DOP853", rtol=1e-9, atol=1e-11).y[:, -1]
+    run = solve(problem, method="MoreauJean", step=step)
+    assert run.success, run.message
+    energies = [mb.energy(problem.model, y[:5], y[5:]).total for y in run.y[:, [0, -1]].T]
+    np.testing.assert_allclose(*energies, rtol=1e-3)
+    np.testing.assert_allclose(run.y[:, -1], right, atol=20 * step)
+
+
+def test_both_laws_of_restitution_hold_in_steps():
+    """A rod lands on one end with friction: Poisson's rebound is not Newton's."""
+    b = mb.ModelBuilder(name="rod", gravity=(0.0, 0.0, 0.0))
+    b.add_body("rod", 0, mb.Planar("y"), inertia=mb.rod((0, 0, -0.5), (0, 0, 0.5), mass=1.0))
+    law, end = {"restitution": 0.6, "friction": 0.9}, mb.Vertex((0.0, 0.0, -0.5))
+    b.add_contact("end", 0, mb.HalfSpace(), "rod", end, **law)
+    model = b.build()
+    q, ends = [0.5, 0.5 * np.cos(0.5) + 0.01, 0.0], []
+    for law in ("newton", "poisson"):
+        problem = mb.as_ivp(model, q, [0.0, -1.0, 0.0], (0.0, 0.02), restitution_law=law)
+        right = solve(problem, method="DOP853", rtol=1e-10, atol=1e-12).y[:, -1]
+        run = solve(problem, method="MoreauJean", step=1e-4)
+        np.testing.assert_allclose(run.y[3:, -1], right[3:], atol=2e-3)
+        ends.append(right[3:])
+    assert np.abs(ends[0] - ends[1]).max() > 0.02
