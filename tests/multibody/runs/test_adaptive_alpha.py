@@ -31,6 +31,7 @@ def run(name, t_end, formulation, **options):
         ("scissor", 0.05),
         ("rubbing_slider_crank", 0.05),
         ("bicycle", 0.1),
+        ("seven_link_biped", 0.05),  # its servos have states of their own
     ],
 )
 def test_adaptive_steps_reach_the_end(name, t_end):
