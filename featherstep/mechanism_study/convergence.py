@@ -8,7 +8,9 @@ import numpy as np
 
 from integrators import IVP, Hybrid, solve
 from integrators.analysis.study.runs import Program, declared_order, resolve
-from multibody import as_ivp
+from integrators.methods.mechanical.generalized_alpha import GeneralizedAlpha
+from integrators.methods.mechanical.half_explicit import HalfExplicit
+from multibody import as_dae, as_ivp
 
 if TYPE_CHECKING:
     from .compare import Mechanism
@@ -20,6 +22,9 @@ SHARP: dict[str, Any] = {"method": "DOP853", "rtol": 1e-13, "atol": 1e-14}
 
 #: Scheme that only models with contacts know, and its order through impacts.
 STEPPED, STEPPED_ORDER = "MoreauJean", 1
+
+#: Methods that take a system with its constraints, not just f.
+FOR_CONSTRAINTS = GeneralizedAlpha, HalfExplicit
 
 
 def for_convergence(
@@ -39,7 +44,7 @@ def for_convergence(
             raise ValueError(
                 f"{STEPPED} is for models with contacts, which {what.model.name!r} has not"
             )
-        return problem, list(methods), None
+        return problem, [_of_the_loops(what, problem, name) for name in methods], None
     reference: Any = solve(problem, dense_output=True, **SHARP)
     if not reference.success:
         raise ValueError(f"the reference run of {what.model.name!r} failed: {reference.message}")
@@ -56,7 +61,17 @@ def for_convergence(
     return ivp, [_program(problem, name) for name in methods], positions
 
 
-def _program(problem: Hybrid, name: str) -> Program:
+def _of_the_loops(what: Mechanism, problem: IVP, name: str) -> Any:
+    """Return the method, or for one that takes M, f, g and G a program on the form with g = 0."""
+    if not what.model.bonds or not isinstance(resolve(name)[1], FOR_CONSTRAINTS):
+        return name
+    form = "index3" if isinstance(resolve(name)[1], GeneralizedAlpha) else "projected"
+    closed = as_dae(*(what.model, what.q0, what.v0, problem.t_span, what.tau), formulation=form)
+    return _program(closed, name, problem.n)
+
+
+def _program(problem: Any, name: str, states: int | None = None) -> Program:
+    """Return a program that solves the problem by a method; its results are the first states."""
     if name == STEPPED:
         label, method, order = name, name, STEPPED_ORDER
     else:
@@ -68,6 +83,6 @@ def _program(problem: Hybrid, name: str) -> Program:
         if not solution.success:
             raise ArithmeticError(solution.message)
         later = np.append(True, np.diff(solution.t) > 0.0)  # one state at each instant
-        return solution.t[later], solution.y[:, later]
+        return solution.t[later], solution.y[:states, later]
 
     return Program(run, label, order)

@@ -368,13 +368,12 @@ class Mechanical:
         """Whether the functions run as machine code."""
         return self._bundle is not None or (self.recursions is not None and self.parts.traceable)
 
-    def moved(self, t: float, q: Array, u: Array, p: Any = None) -> Array:
-        """Position reached from q by the displacement u."""
+    def moved(self, t: Any, q: Any, u: Any, p: Any = None) -> Any:
+        """Position reached from q by the displacement u; on symbols if `retract` can be traced."""
         p = self.params if p is None else p
-        if self._retract is not None:
-            value = self._retract(q, u, p)
-            return np.asarray(shaped("retract", value, (self.nq,)), dtype=float)
-        return np.asarray(self.displaced(t, q, u, p), dtype=float)
+        if self._retract is None:
+            return np.asarray(self.displaced(t, q, u, p))
+        return np.asarray(shaped("retract", self._retract(q, u, p), (self.nq,)))
 
     def displaced(self, t: Any, q: Any, u: Any, p: Any) -> Any:
         """The same to first order, without `retract`, on numbers or symbols."""

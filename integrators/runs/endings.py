@@ -32,13 +32,14 @@ def ending(status: Status, engine: Any, exception: BaseException | None = None) 
     where = f"t = {engine.t:.9g}"
     if status == Status.STEP_TOO_SMALL:
         return _too_small(engine, where)
+    solving = f"in the step of {engine.options.step:.3g} from" if engine.options.fixed else "at"
     texts = {
         Status.NONFINITE: (
             f"the solution or f became NaN or infinite just after {where}"
             + ("" if engine.options.fixed else ", however short the step")
         ),
         Status.NEWTON_FAILED: (
-            f"Newton's iteration did not converge at {where}; check jac, shorten the step, "
+            f"Newton's iteration did not converge {solving} {where}; check jac, shorten the step, "
             "look for a jump in f, or for constraints that become dependent there"
         ),
         Status.SINGULAR_MATRIX: (

@@ -13,6 +13,7 @@ from .state import State
 
 __all__ = [
     "Common",
+    "Constrained",
     "Custom",
     "Explicit",
     "Implicit",
@@ -338,6 +339,37 @@ class Lanes(Workspace):
         "seen": "f3",
         "kept_value": "f2",  # by run
         "kept_time": "f2",
+    }
+
+
+class Constrained(Workspace, begins_as=Steps):
+    """Arrays of the generalized-α method, see integrators.methods.mechanical.alpha_step."""
+
+    FIELDS: ClassVar[dict[str, Any]] = {
+        **SHARED,
+        "codes": "i1",  # addresses of the functions of the system …
+        "native": "i1",  # … and which of them are machine code
+        "numbers": "f1",
+        "holonomic": "i1",  # 1 for constraints on positions
+        "point": "f1",  # (q, z, v, λ) at the end of a step …
+        "value": "f1",  # … the equations of index 3 there …
+        "J": "f2",  # … and their Jacobian
+        "place": "f1",  # a position and a displacement …
+        "moved": "f1",  # … and where it leads
+        "base": "f1",  # (q, z, v) at the start of a step …
+        "accelerated": "f1",  # … slopes and multipliers there …
+        "settled": "f1",  # … or the nearest velocities that keep the constraints
+        "kept_base": "f1",
+        "begin": "f1",  # (q, z, v) at the start of two half steps …
+        "end": "f1",  # … and at the end of the last or of the undivided step
+        "s_start": "f1",  # slopes of (z, v) at the start of a step …
+        "s": "f1",  # … and at its end
+        "a": "f1",  # the auxiliary accelerations at its start …
+        "a_end": "f1",  # … and at its end
+        "force": "f1",  # multipliers
+        "matrix": "f2",  # Newton's matrix, factorised
+        "pivots": "i1",
+        "change": "f1",  # of slopes and multipliers
     }
 
 

@@ -35,7 +35,7 @@ from .prescribing.motion import PrescribedMotion
 from .recursions import Recursions, unit_quaternions
 from .scheduled import scheduled
 from .singularities.review import loop_review
-from .slopes import TRACED_BODIES, Slopes, TracedJacobian
+from .slopes import TRACED_BODIES, Slopes, TracedJacobian, displacement
 from .units import units_of
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def as_mechanical(
         v0=v0,
         t_span=(t0, t1),
         rate=None if plain else ways.rate,
-        retract=None if plain else lambda q, u: model.integrate(model.normalise(q), u),
+        retract=None if plain else displacement(model),
         normalise=partial(unit_quaternions, places=places) if places else None,
         own_states=model.n_states,
         velocity_only=np.flatnonzero(~holonomic).tolist(),

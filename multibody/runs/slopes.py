@@ -7,6 +7,7 @@ compiled kernels.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..dynamics.loading import load, load_forces
 from .closed import Stabilisation
 from .derivatives import TRACED_JACOBIAN_OPERATIONS, StateJacobian
 from .forces import force_laws
-from .recursions import pulled_back
+from .recursions import pulled_back, unit_quaternions
 from .traced import accelerate, set_forces, symbolic_state
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from ..model import Model
 
-__all__ = ["TRACED_BODIES", "Slopes", "TracedJacobian"]
+__all__ = ["TRACED_BODIES", "Slopes", "TracedJacobian", "displacement"]
 
 log = logging.getLogger(__name__)
 
@@ -188,21 +189,10 @@ class Slopes:
         model, nq = self.model, self.model.nq
         if not any(set(b.joint.groups) - {"R", "SO2"} for b in model.bodies):
             return None
-        kinds = {
-            "R": groups.euclidean(1),
-            "SO2": groups.euclidean(1),
-            "SO3": groups.rotations_by_quaternion(),
-            "SE2": groups.planar_motions(),
-            "SE3": groups.rigid_motions(),
-        }
-        parts = [kinds[g] for b in model.bodies for g in b.joint.groups]
-        space = groups.product(*parts, groups.euclidean(model.n_states + model.nv))
+        space = groups.product(position_group(model), groups.euclidean(model.n_states + model.nv))
 
         def directions(t: Any, x: Any) -> list[Any]:
-            found = [
-                np.asarray(b.joint.group_velocity(t, x[:nq][i], x[nq:][k]))
-                for b, i, k in zip(model.bodies, model.q_index, model.v_index)
-            ]
+            found = group_velocities(model, t, x[:nq], x[nq:])
             return [*found, own_rates(model, t, x[:nq], x[nq:])] if model.n_states else found
 
         def symbolic(t: Any, x: Any, p: Any = ()) -> Any:
@@ -218,3 +208,38 @@ class Slopes:
         if len(self.params):
             return space.manifold(traced(symbolic, params=len(self.params), outputs=m))
         return space.manifold(traced(lambda t, x: symbolic(t, x), outputs=m))
+
+
+def position_group(model: Model) -> Any:
+    """The group on which the joints' positions live."""
+    from integrators import groups
+
+    kinds = {
+        "R": groups.euclidean(1),
+        "SO2": groups.euclidean(1),
+        "SO3": groups.rotations_by_quaternion(),
+        "SE2": groups.planar_motions(),
+        "SE3": groups.rigid_motions(),
+    }
+    return groups.product(*(kinds[g] for b in model.bodies for g in b.joint.groups))
+
+
+def group_velocities(model: Model, t: Any, q: Any, v: Any) -> list[Any]:
+    """Velocities of the joints as elements of its algebra, one for each body."""
+    joints = zip(model.bodies, model.q_index, model.v_index)
+    return [np.asarray(b.joint.group_velocity(t, q[i], v[k])) for b, i, k in joints]
+
+
+def displacement(model: Model) -> Callable[[Any, Any], Any]:
+    """Return q ⊞ u as a function of (q, u), on numbers and on symbols; v = 0 stays in place."""
+    group, joints = position_group(model), model.nq - model.n_states
+
+    def moved(q: Any, u: Any) -> Any:
+        q = unit_quaternions(np.asarray(q), model.quaternion_places)
+        along = np.concatenate([np.zeros(0), *group_velocities(model, 0.0, q, u)])
+        if model.is_rheonomic:
+            still = group_velocities(model, 0.0, q, np.zeros(model.nv))
+            along = along - np.concatenate([np.zeros(0), *still])
+        return np.concatenate([group.retract(q[:joints], along), q[joints:]])
+
+    return moved

@@ -32,10 +32,14 @@ INDEX = {  # of q, v, λ and μ
 
 
 def with_multipliers(
-    mechanical: Mechanical, formulation: str, label: str = "", **fields: Any
+    mechanical: Mechanical,
+    formulation: str,
+    label: str = "",
+    dependent: bool = False,
+    **fields: Any,
 ) -> Formulation:
-    """Differential-algebraic forms: diag(1, 1, 0 [, 0]) y' = f."""
-    if not full_rank(mechanical):
+    """Differential-algebraic forms: diag(1, 1, 0 [, 0]) y' = f; `dependent` allows such rows."""
+    if not (dependent or full_rank(mechanical)):
         raise ValueError(
             f"the constraints are dependent at the start (rank {mechanical.rank()} of "
             f"{mechanical.m}), so λ is not unique and {formulation!r} cannot be solved with it; "

@@ -20,6 +20,7 @@ from ...dae.system import Mechanical
 from ...problem import IVP
 from ...stepping.engine import Engine, Options
 from ..user import CustomEngine
+from .functions import SystemFunctions
 
 __all__ = ["ConstrainedEngine", "ConstrainedStep", "system_of"]
 
@@ -95,19 +96,19 @@ class ConstrainedStep(ABC):
 
 
 class ConstrainedEngine(CustomEngine):
-    """A :class:`ConstrainedStep` bound to a problem."""
+    """A method for systems with constraints bound to a problem."""
 
     method: Any
 
-    def __init__(self, method: ConstrainedStep, problem: Formulation, options: Options) -> None:
-        self.method = method
+    def __init__(self, method: Any, problem: Formulation, options: Options) -> None:
+        self.method, self.system = method, problem.mechanical
         plain = problem.with_(f=_slope(problem), mass=None, index=None, jac=None)
         Engine.__init__(self, plain, options)
 
     def slope(self, t: float, y: NDArray[Any]) -> NDArray[Any]:
         """ẏ without the rates of λ, which are no part of the equations."""
         slope = super().slope(t, y)
-        slope[self.method.system.nq + self.method.system.nv :] = 0.0
+        slope[self.system.nq + self.system.nv :] = 0.0
         return slope
 
     def begin(self, slope: NDArray[Any], first_step: float | None) -> None:
@@ -116,7 +117,8 @@ class ConstrainedEngine(CustomEngine):
 
     def statistics(self) -> dict[str, int]:
         """Counters; an evaluation of the system counts as one of f."""
-        return {**super().statistics(), "nfev": int(self.state.nfev) + self.method.evaluations}
+        more = getattr(self.method, "evaluations", 0)
+        return {**super().statistics(), "nfev": int(self.state.nfev) + more}
 
 
 def _slope(problem: Formulation) -> Any:
@@ -127,20 +129,17 @@ def _slope(problem: Formulation) -> Any:
     if problem.n == n:
         return base
     t0, t1 = problem.t_span
-    ahead = DIFFERENCE * (t1 - t0)
+    ahead, accelerate = DIFFERENCE * (t1 - t0), SystemFunctions(system).accelerate
 
     def slope(t: float, y: Any, p: Any = problem.params) -> Any:
         arguments = (p,) if problem.params.size else ()
         x = np.asarray(y, dtype=float)[:n]
         rate = np.asarray(base(t, x, *arguments))
         there = x + ahead * rate
-        now, then = (
-            system.acceleration(time, z[: system.nq], z[system.nq :], p=p).multipliers
-            for time, z in ((t, x), (t + ahead, there))
-        )
+        now, then = (accelerate(s, z, p) for s, z in ((t, x), (t + ahead, there)))
         out = np.zeros(problem.n)
         out[:n] = rate
-        out[n : n + system.m] = (then - now) / ahead
+        out[n : n + system.m] = (then - now)[-system.m :] / ahead
         return out
 
     return slope

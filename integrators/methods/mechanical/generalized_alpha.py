@@ -11,37 +11,55 @@ with a, an auxiliary acceleration, belonging to time t + (α_m − α_f) h. The 
 the spectral radius ρ∞ at infinite frequency: 1 damps nothing, 0 removes high frequencies within a
 step. Order 2 in q, v and λ.
 
-Newton's matrix is scaled: with the constraint divided by β'= h²β(1 − α_f)/(1 − α_m) it is
+Newton's matrix is scaled: with the constraint divided by β'= h²β(1 − α_f)/(1 − α_m), and the others
+multiplied by M⁻¹, it is
 
-    [[M + γ'C + β'K, −Gᵀ], [G, 0]],
+    [[1 − γ' ∂v̇/∂v − β' ∂v̇/∂q, −M⁻¹Gᵀ], [G, 0]],
 
-which stays well-conditioned as h → 0.
+which stays well-conditioned as h → 0. Equations and derivatives are those of the form of index 3,
+machine code where the system can be traced; steps are kernels of the time loop (``alpha_step``).
 """
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...dae.acceleration import Weighted
+from ...dae.formulations.multipliers import with_multipliers
 from ...dae.problem import Formulation
 from ...problem import IVP
+from ...stepping import state as at
 from ...stepping.engine import Options
-from ...tracing import GraphTooLargeError, Traced
-from .engine import ConstrainedEngine, ConstrainedStep, system_of
+from ...stepping.workspace import Constrained
+from ..runge_kutta.algebra import JacobianSource
+from ..user.step import custom_dense, nothing
+from .alpha_step import (
+    ACCELERATE,
+    ALPHA_F,
+    ALPHA_M,
+    ATOL,
+    BETA,
+    CODES,
+    EQUATIONS,
+    GAMMA,
+    LEAST_SQUARES,
+    MOVE,
+    NUMBERS,
+    SETTLE,
+    SLOPES,
+    alpha_double_step,
+    alpha_step,
+)
+from .engine import ConstrainedEngine, system_of
+from .functions import SystemFunctions
 
 __all__ = ["GeneralizedAlpha"]
 
 Array = NDArray[np.float64]
 
-MOST_ITERATIONS = 30
-SETTLED = 1e-13  # fixed steps: Newton goes on until changes are rounding, relative to the state
-SETTLED_ADAPTIVE = 1e-3  # adaptive steps: relative to the tolerance
-ROUNDING = 1e-14  # … and relative to positions: what no further change would improve
-STILL_THE_SAME = 1e-9  # a state so near to the end of the last step continues it
-DIFFERENCE = float(np.sqrt(np.finfo(float).eps))
 SINGULAR = 1e-13  # dependent constraints: relative singular values below are dropped
 
 
@@ -58,6 +76,7 @@ class GeneralizedAlpha:
     -----
     The formulation may be "index3", whose λ it fills, or "index1", "projected" and so on, of which
     it takes just the system; velocity constraints hold to second order only, unless projected.
+    States of the first order (a motor's current, say) are treated as velocities are.
     With a fixed step the auxiliary acceleration is carried along. Adaptive steps compute it afresh,
     compare one step with two of half the length, and put velocities back on G v = ν after each:
     accelerations of a start beside it would force them back at once, in any step however short.
@@ -88,235 +107,138 @@ class GeneralizedAlpha:
         self.beta = (self.gamma + 0.5) ** 2 / 4
         self.name = f"GeneralizedAlpha({rho:g})"
 
-    def bind(self, problem: IVP, options: Options) -> ConstrainedEngine:
+    def bind(self, problem: IVP, options: Options) -> GeneralizedAlphaEngine:
         """Bind the method to a problem."""
         formulation = system_of(problem, self.name)
         system, t0 = formulation.mechanical, problem.t_span[0]
-        if system.own_states:
-            raise ValueError(
-                f"{self.name} knows positions, velocities and multipliers, but this system has "
-                f"{system.own_states} states of its own (of a motor, a filter, …); use another "
-                "formulation and method, such as RADAU5 with formulation='ggl'"
-            )
         still = np.asarray(system.parts.rate(t0, system.q0, np.zeros(system.nv), system.params))
+        still = still[: system.nq - system.own_states]
         if np.any(still != 0.0):
             raise ValueError(
                 f"{self.name} needs positions that rest when v = 0; rate(t0, q0, 0) is {still}"
             )
-        step = GeneralizedAlphaStep(self, formulation, options)
-        return ConstrainedEngine(step, formulation, options)
+        return GeneralizedAlphaEngine(self, formulation, options)
 
     def __repr__(self) -> str:
         return self.name
 
 
-class GeneralizedAlphaStep(ConstrainedStep):
-    """Generalized-α bound to a system."""
-
-    order = 2
-    estimate_order = 2
+class GeneralizedAlphaEngine(ConstrainedEngine):
+    """Generalized-α bound to a system, whose functions are machine code where they can be."""
 
     def __init__(self, method: GeneralizedAlpha, problem: Formulation, options: Options) -> None:
-        super().__init__(problem, options)
-        self.alpha_m, self.alpha_f = method.alpha_m, method.alpha_f
-        self.gamma, self.beta = method.gamma, method.beta
-        self.share = (1 - method.alpha_f) / (1 - method.alpha_m)  # ∂a₁/∂v̇₁
-        self.options = options
-        self.memory: tuple[Array, Array, Array, float] | None = None  # [q; v], a, v̇, h
-        self.residual = self._traced_residual()
+        self.formulation = problem
+        super().__init__(method, problem, options)
 
-    # ------------------------------------------------------------ steps
+    def _setup(self) -> None:
+        self.order = self.estimate_order = 2
+        fixed = self.options.fixed
+        self.state.estimate_kind = at.ESTIMATE_NONE if fixed else at.ESTIMATE_EMBEDDED
+        self.estimate = "none (fixed step)" if fixed else "two steps of half the length"
+        self._use_hermite()
 
-    def advance(
-        self, t: float, q: Array, v: Array, multipliers: Array | None, h: float
-    ) -> tuple[Array, Array, Array, Array | None]:
-        """One step; adaptive: also two of half the length, whose result is kept."""
-        if not self.fixed:
-            v = self._tangent(t, q, v)
-        a, v_dot, force = self._auxiliary(t, q, v, h)
-        force = force if multipliers is None else multipliers
-        first = self._one(t, q, v, a, v_dot, force, h)
-        if self.fixed or first is None:
-            if first is None:
-                return self._failed(t, h)
-            q1, v1, found, a1, v_dot1 = first
-            self.memory = (np.concatenate([q1, v1]), a1, v_dot1, h)
-            return q1, v1, found, None
-        half = h / 2
-        a, v_dot, force = self._fresh(t, q, v, half)
-        middle = self._one(t, q, v, a, v_dot, force, half)
-        if middle is None:
-            return self._failed(t, h)
-        # Started afresh, too: the errors of both halves, and of the whole, have the same constant.
-        v_middle = self._tangent(t + half, middle[0], middle[1])
-        a, v_dot, force = self._fresh(t + half, middle[0], v_middle, half)
-        second = self._one(t + half, middle[0], v_middle, a, v_dot, force, half)
-        if second is None:
-            return self._failed(t, h)
-        q2, found = second[0], second[2]
-        v2 = self._tangent(t + h, q2, second[1])
-        v1 = self._tangent(t + h, first[0], first[1])
-        error = (np.concatenate([q2, v2]) - np.concatenate([first[0], v1])) / (2**self.order - 1)
-        # Velocities, whose errors are the larger ones, are extrapolated; positions stay closed.
-        v2 = self._tangent(t + h, q2, v2 + error[self.system.nq :])
-        return q2, v2, found, error
+    def _kernels(self) -> tuple[Any, ...]:
+        step = alpha_step if self.options.fixed else alpha_double_step
+        return Constrained, step, nothing, custom_dense, nothing
 
-    def _tangent(self, t: float, q: Array, v: Array) -> Array:
-        """The velocity nearest to v, in the norm of the mass, with G v = ν."""
-        now = self.terms(t, q, v)
-        known = Weighted(now.M, now.G, self.system.rank_tolerance)
-        return np.asarray(v + known.accelerate(np.zeros_like(v), now.nu - now.G @ v)[0])
+    def _workspace(self, shared: dict[str, Any]) -> Constrained:
+        system, method = self.system, self.method
+        nq, nv, m = system.nq, system.nv, system.m
+        count, n = system.own_states + nv, nq + nv
+        numbers = np.zeros(NUMBERS)
+        numbers[[ALPHA_M, ALPHA_F]] = method.alpha_m, method.alpha_f
+        numbers[[BETA, GAMMA]] = method.beta, method.gamma
+        numbers[ATOL] = float(np.min(self.options.atol))
+        lengths = {
+            **dict.fromkeys(("point", "value"), n + m),
+            **dict.fromkeys(("place", "base", "kept_base", "begin", "end"), n),
+            **dict.fromkeys(("s_start", "s", "a", "a_end"), count),
+            **{"moved": nq, "accelerated": count + m, "settled": nv, "force": m},
+            "change": count + m,
+        }
+        arrays: dict[str, Any] = {name: np.zeros(length) for name, length in lengths.items()}
+        arrays.update(
+            numbers=numbers,
+            holonomic=np.array(system.holonomic, dtype=np.int64),
+            J=np.zeros((n + m, n + m)),
+            matrix=np.zeros((count + m, count + m)),
+            pivots=np.zeros(count + m, dtype=np.int64),
+            codes=np.zeros(CODES, dtype=np.int64),
+            native=np.ones(CODES, dtype=np.int64),
+        )
+        self._enter_functions(arrays)
+        return Constrained(**shared, **arrays)
 
-    def _failed(self, t: float, h: float) -> tuple[Array, Array, Array, Array | None]:
-        if self.fixed:
-            raise ArithmeticError(
-                f"Newton's iteration did not converge in the step of {h:.3g} from t = {t:.9g}; "
-                "shorten the step, or look for a singular position"
-            )
-        nothing = np.full(self.system.nq, np.nan), np.full(self.system.nv, np.nan)
-        error = np.full(self.system.nq + self.system.nv, np.nan)
-        return *nothing, np.full(self.system.m, np.nan), error  # the loop tries a shorter step
+    def _enter_functions(self, arrays: dict[str, Any]) -> None:
+        """Addresses of the functions of the system, with their buffers."""
+        system, p = self.system, self.problem.params
+        functions = SystemFunctions(system)
+        equations: Any = with_multipliers(system, "index3", dependent=True).with_(params=p)
+        wanted = {
+            EQUATIONS: (equations.f, "point", "value"),
+            MOVE: (functions.move, "place", "moved"),
+            ACCELERATE: (functions.accelerate, "base", "accelerated"),
+            SETTLE: (functions.settle, "base", "settled"),
+        }
+        self._functions = []  # keep machine code alive
+        for place, (function, given, found) in wanted.items():
+            native = hasattr(function, "machine_code")
+            arrays["native"][place] = native
+            if native:
+                self._functions.append(function.machine_code())
+                arrays["codes"][place] = self._functions[-1].address
+            else:
+                arrays["codes"][place] = self._python(function, arrays[given], arrays[found])
+        part: Any = _Equations(self, equations, arrays["point"], arrays["native"][EQUATIONS])
+        self._source = JacobianSource(part)
+        arrays["codes"][SLOPES] = self._source.address(arrays["J"], None)
+        arrays["native"][SLOPES] = part.state.jacobian_native
+        if not functions.full_rank:
+            matrix, change = arrays["matrix"], arrays["change"]
 
-    def _auxiliary(self, t: float, q: Array, v: Array, h: float) -> tuple[Array, Array, Array]:
-        """a and v̇ at the start of a step: from the last step if this one continues it."""
-        if self.memory is not None:
-            x, a, v_dot, last = self.memory
-            here = np.concatenate([q, v])
-            close = np.abs(here - x).max() <= STILL_THE_SAME * max(1.0, np.abs(x).max())
-            if close and abs(h - last) <= STILL_THE_SAME * abs(h):
-                return a, v_dot, self._last_multipliers
-        return self._fresh(t, q, v, h)
+            def solve(t: float) -> None:
+                change[:] = np.linalg.lstsq(matrix, change, rcond=SINGULAR)[0]
 
-    def _fresh(self, t: float, q: Array, v: Array, h: float) -> tuple[Array, Array, Array]:
-        """a = v̇(t + (α_m − α_f) h) to second order, extrapolated from a point ahead."""
-        v_dot, multipliers = self.acceleration(t, q, v)
-        ahead = (self.alpha_f - self.alpha_m) * h
-        place = self.system.moved(t, q, ahead * v, self.p)
-        later, _ = self.acceleration(t + ahead, place, v + ahead * v_dot)
-        return 2 * v_dot - later, v_dot, multipliers
+            arrays["native"][LEAST_SQUARES] = 0
+            arrays["codes"][LEAST_SQUARES] = self.trampoline(solve)
 
-    def _one(
-        self, t: float, q: Array, v: Array, a: Array, v_dot: Array, multipliers: Array, h: float
-    ) -> tuple[Array, Array, Array, Array, Array] | None:
-        """q₁, v₁, λ₁, a₁, v̇₁; None if Newton's iteration fails."""
-        n, end = self.system.nv, t + h
-        slope, force = v_dot.copy(), multipliers.copy()
-        beta, gamma = h * h * self.beta * self.share, h * self.gamma * self.share
-        matrix: Array | None = None
-        before = np.inf
-        for iteration in range(MOST_ITERATIONS):
-            a1 = ((1 - self.alpha_f) * slope + self.alpha_f * v_dot - self.alpha_m * a) / (
-                1 - self.alpha_m
-            )
-            move = h * (v + h * ((0.5 - self.beta) * a + self.beta * a1))
-            q1 = self.system.moved(t, q, move, self.p)
-            v1 = v + h * ((1 - self.gamma) * a + self.gamma * a1)
-            now = self.terms(end, q1, v1)
-            gap = now.M @ slope - now.f - now.G.T @ force
-            if iteration in (0, 6, 12):  # a new matrix if the old one has not served well
-                C, K = self._stiffness(end, q1, v1, slope, force, gap)
-                matrix = np.block(
-                    [
-                        [now.M + gamma * C + beta * K, -now.G.T],
-                        [now.G, np.zeros((len(now.g), len(now.g)))],
-                    ]
-                )
-            assert matrix is not None
-            open_ = now.g / beta
-            if not self.system.holonomic.all():  # rolling and the like: G v₁ = ν instead
-                slip = (now.G @ v1 - now.nu) / gamma
-                open_ = np.where(self.system.holonomic, open_, slip)
-            change = self._solve(matrix, np.concatenate([-gap, -open_]))
-            if not np.all(np.isfinite(change)):
-                return None
-            slope, force = slope + change[:n], force + change[n:]
-            if self._settled(change[:n], force, change[n:], q1, v1, beta, gamma, before):
-                a1 = a1 + self.share * change[:n]
-                move = move + beta * change[:n]
-                self._last_multipliers = force
-                q1 = self.system.moved(t, q, move, self.p)
-                return q1, v1 + gamma * change[:n], force, a1, slope
-            before = float(np.abs(change[:n]).max())
-        return None
+    def _python(self, function: Any, given: Array, found: Array) -> int:
+        p = self.problem.params
 
-    def _settled(
-        self,
-        change: Array,
-        force: Array,
-        force_change: Array,
-        q: Array,
-        v: Array,
-        beta: float,
-        gamma: float,
-        before: float,
-    ) -> bool:
-        """Whether the last change is as small as it need or can be."""
-        size = float(np.abs(change).max())
-        moved, sped = abs(beta) * size, abs(gamma) * size
-        pulled = float(np.abs(force_change).max())
-        if self.fixed:
-            limit = SETTLED
-            small = moved <= limit * max(np.abs(q).max(), 1e-3)
-            small = small and sped <= limit * max(np.abs(v).max(), 1e-3)
-            small = small and pulled <= 1e-9 * max(np.abs(force).max(), 1.0)
-            return bool(small or (size > 0.5 * before and sped <= 1e-8 * max(1, np.abs(v).max())))
-        atol, rtol = float(np.min(self.options.atol)), self.options.rtol
-        # In a very short step rounding of positions, over h², is all that is left of changes.
-        if np.isfinite(before) and moved <= ROUNDING * max(np.abs(q).max(), 1e-3):
-            return True
-        small = moved <= SETTLED_ADAPTIVE * (atol + rtol * np.abs(q).max())
-        return bool(small and sped <= SETTLED_ADAPTIVE * (atol + rtol * np.abs(v).max()))
+        def evaluate(t: float) -> None:
+            found[:] = function(t, given.copy(), p)
 
-    def _solve(self, matrix: Array, b: Array) -> Array:
-        if self.full_rank:
-            try:
-                return np.asarray(np.linalg.solve(matrix, b), dtype=float)
-            except np.linalg.LinAlgError:
-                return np.full(b.size, np.nan)
-        return np.asarray(np.linalg.lstsq(matrix, b, rcond=SINGULAR)[0], dtype=float)
+        return self.trampoline(evaluate)
 
-    # ------------------------------------------------------------ derivatives
 
-    def _traced_residual(self) -> Any:
-        """∂(M v̇ − f − Gᵀλ)/∂[q; v] and ∂q̇/∂v as one traced function, if that is possible."""
-        system = self.system
-        if not system.is_traced:
-            return None
-        parts, nq, nv, m, k = system.parts, system.nq, system.nv, system.m, self.p.size
+class _Equations:
+    """The engine as the Jacobian of the equations sees it."""
 
-        def residual(t: Any, x: Any, r: Any) -> Any:
-            q, v = x[:nq], x[nq:]
-            slope, force, p = r[:nv], r[nv : nv + m], r[nv + m :]
-            value = parts.mass(t, q, p) @ slope - parts.force(t, q, v, p)
-            value = value - np.asarray(parts.jacobian(t, q, p)).T @ force
-            return np.concatenate([value, parts.rate(t, q, v, p)])
+    is_fully_coupled = False
+    complex = False
 
-        try:
-            made = Traced(residual, n=nq + nv, params=nv + m + k, outputs=nv + nq).jacobian()
-            made.machine_code()
-        except GraphTooLargeError:
-            return None
-        return made
+    def __init__(self, engine: Any, problem: IVP, x: Array, native: bool) -> None:
+        self.engine, self.problem, self.options = engine, problem, engine.options
+        self.x, self.n, self.trampoline = x, x.size, engine.trampoline
+        self.f = problem.bind(problem.f)
+        self.state = SimpleNamespace(
+            f_native=int(native), jacobian_native=0, constant_jacobian=0, nfev=0
+        )
 
-    def _stiffness(
-        self, t: float, q: Array, v: Array, slope: Array, force: Array, gap: Array
-    ) -> tuple[Array, Array]:
-        """C = ∂r/∂v and K = ∂r/∂q along velocities, of r = M v̇ − f − Gᵀλ."""
-        system = self.system
-        nq, nv = system.nq, system.nv
-        if self.residual is not None:
-            J = self.residual(t, np.concatenate([q, v]), np.concatenate([slope, force, self.p]))
-            return J[:nv, nq:], J[:nv, :nq] @ J[nv:, nq:]
-        C, K = np.zeros((nv, nv)), np.zeros((nv, nv))
+    def buffer_views(self) -> tuple[Array, Array]:
+        """The argument of the equations, twice."""
+        return self.x, self.x
 
-        def value(position: Array, velocity: Array) -> Array:
-            now = self.terms(t, position, velocity)
-            return np.asarray(now.M @ slope - now.f - now.G.T @ force)
+    def to_real(self, y: Array) -> Array:
+        """States are real."""
+        return y
 
-        for j in range(nv):
-            e = np.zeros(nv)
-            e[j] = DIFFERENCE * max(1.0, abs(v[j]))
-            C[:, j] = (value(q, v + e) - gap) / e[j]
-            e[j] = DIFFERENCE
-            K[:, j] = (value(system.moved(t, q, e, self.p), v) - gap) / e[j]
-        return C, K
+    from_real = to_real
+
+    def typical_size(self) -> Array:
+        """No size is known below which a component does not matter."""
+        return np.zeros(self.n)
+
+    def slope(self, t: float, y: Array) -> Array:
+        """The equations."""
+        return np.asarray(self.f(t, y), dtype=float)

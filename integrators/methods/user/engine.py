@@ -87,7 +87,7 @@ class CustomEngine(Engine):
     def _kernels(self) -> tuple[Any, ...]:
         return Custom, custom_step, nothing, custom_dense, nothing
 
-    def _workspace(self, shared: dict[str, Any]) -> Custom:
+    def _workspace(self, shared: dict[str, Any]) -> Any:
         y, y_new, error = (self.from_real(shared[name]) for name in ("y", "y_new", "error"))
         state, method, slope = self.state, self.method, self.slope
 

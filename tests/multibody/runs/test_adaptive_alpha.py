@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from featherstep.cli import main
 from integrators import analysis, solve
 from multibody import as_dae, mechanisms
 
@@ -31,6 +32,7 @@ def run(name, t_end, formulation, **options):
         ("scissor", 0.05),
         ("rubbing_slider_crank", 0.05),
         ("bicycle", 0.1),
+        ("seven_link_biped", 0.05),  # its servos have states of their own
     ],
 )
 def test_adaptive_steps_reach_the_end(name, t_end):
@@ -63,3 +65,13 @@ def test_converge_shows_its_order():
     steps = [0.2 / n for n in (45, 64, 91)]
     found = analysis.convergence(problem, "GeneralizedAlpha(0.8)", steps, measure="y0")
     assert found.ok
+
+
+def test_the_command_shows_its_order(capsys):
+    """A method that takes M, f, g and G runs on the form with g = 0, among those that take f."""
+    methods = "--methods=GeneralizedAlpha(0.8),HEM4"
+    assert main(["converge", "bicycle", methods, "--t-end", "0.5", "--intervals=8,16,32,64"]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    orders = {row.split()[0]: float(row.split()[2]) for row in rows if "as expected" in row}
+    assert orders["GeneralizedAlpha(0.8)"] == pytest.approx(2.0, abs=0.1)
+    assert orders["HEM4"] == pytest.approx(4.0, abs=0.15)

@@ -329,3 +329,31 @@ def test_names_of_formulations_are_read_kindly():
     problem = as_dae(model, q, v, (0.0, 1.0), formulation="Index-1")
     assert problem.formulation == "index1"
     assert problem.mechanical.m == 5  # all rows that act, as for "index1"
+
+
+@pytest.mark.parametrize("name", [*WITH_MULTIPLIERS, "index1"])
+def test_a_free_body_on_a_ball_by_ida(name):
+    """A quaternion, which equations leave free to grow, and a loop that holds a point of the body.
+
+    It once gave up in each of these forms.
+    """
+    pytest.importorskip("assimulo", exc_type=ImportError)
+    b = ModelBuilder(name="ball")
+    b.add_body("top", 0, mb.Free(), inertia=mb.box((0.2, 0.3, 0.6), mass=2.0))
+    b.add_loop("ball", 0, "top", mb.Spherical(), None, (0.0, 0.0, -0.5))
+    model, rng = b.build(), np.random.default_rng(1)
+    q0 = model.random(rng)
+    q0[4:] = 0.0
+    q0[4:] = -mb.point_position(model, q0, "top", (0.0, 0.0, -0.5))
+    v0 = rng.normal(size=6)
+    K = mb.constraints(model, q0).K
+    v0 -= np.linalg.pinv(K) @ (K @ v0)
+    right = solve(as_dae(model, q0, v0, (0, 1), formulation="projected"), rtol=1e-10, atol=1e-12)
+    run = solve(
+        as_dae(model, q0, v0, (0, 1), formulation=name),
+        method="assimulo:IDA",
+        rtol=1e-5,
+        atol=1e-7,
+    )
+    assert run.success
+    assert np.abs(run.y[:7, -1] - right.y[:7, -1]).max() < 100 * 1e-5
