@@ -295,7 +295,11 @@ class StudyRuns:
                     break
         except NotAvailable:
             pass
-        return (kept + finer, finer) if len(finer) >= FEWEST else (rows, [])
+        if len(finer) >= FEWEST:
+            return kept + finer, finer
+        # Doubles have taken these steps, too: what is known of them is theirs.
+        self._exactly -= {(label, row.step or 0.0) for row in finer}
+        return rows, []
 
     def _settled(self, method: Any, rows: list[Row], expected: int | None) -> bool:
         """Whether shorter steps would hardly change the answer.

@@ -44,6 +44,7 @@ def curve_of(problem, method, **options):
         ("kepler", "DOPRI5", 5),
         ("pendulum", "Gauss4", 8),
         ("pendulum", Taylor(8), 8),
+        ("pendulum", Taylor(20), 20),  # settles where the error is 1e-30
         ("lotka_volterra", "Gauss4", 8),
         ("rigid_body", "DOP853", 8),
         ("logistic", "DOP853", 8),
@@ -103,6 +104,15 @@ def test_order_reduction_is_still_told():
 
 
 # -------------------------------------------------------------------- many digits
+
+
+def test_runs_with_many_digits_that_were_too_few_leave_no_trace(monkeypatch):
+    """Steps of theirs that doubles have taken, too, are still doubles': their floor counts."""
+    monkeypatch.setattr("integrators.methods.precise.system.MOST_OPERATIONS", 40_000)
+    curve = curve_of("pendulum", Taylor(20))  # one affordable run, with 91 steps
+    assert curve.finer == 0
+    assert (curve.rows[-1].steps, curve.estimate.marks[-1]) == (91, "round-off")
+    assert curve.verdict == "round-off"
 
 
 def test_the_reference_of_many_digits_is_the_elliptic_function():
