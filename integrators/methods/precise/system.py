@@ -35,7 +35,7 @@ ACCURACY = 1e-52  # of a step of the reference, relative
 TAYLOR_ORDER, TERMS = 54, 8  # and how many of its last terms decide on the step
 MOST_STATES = 30
 MOST_OPERATIONS = 4_000_000  # of Decimals in one run: a second or two
-NEWTON = 20
+NEWTON, SWEEPS = 20, 10  # iterations at most, and what they take of evaluations as a rule
 FUNCTIONS = frozenset({"sin", "cos", "tan", "exp", "log", "sinh", "cosh", "tanh", "pow"})
 COSTLY = 20  # what such a function takes, in multiplications
 
@@ -188,7 +188,7 @@ class ManyDigits:
     def affordable(self, method: Any) -> int:
         """Return how many steps of a method take a few seconds."""
         if isinstance(method, Tableau):
-            sweeps = 1 if method.is_explicit else 24
+            sweeps = 1 if method.is_explicit else SWEEPS
             once = sum(COSTLY if op in FUNCTIONS else 1 for op in self._program.ops)
             work = sweeps * method.stages * (once + self.n * method.stages)
         else:

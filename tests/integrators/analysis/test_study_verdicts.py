@@ -49,6 +49,9 @@ def curve_of(problem, method, **options):
         ("rigid_body", "DOP853", 8),
         ("logistic", "DOP853", 8),
         ("brusselator", "DOP853", 8),
+        ("order_separable", "DOP853", 8),  # doubles: no error is clear of round-off
+        ("linear_growth", "Verner98", 9),
+        ("blow_up", "Fehlberg23", 2),  # slopes fall from 3, below 2.5 with thousands of steps
     ],
 )
 def test_a_straight_line_has_its_number(problem, method, order):
@@ -148,6 +151,13 @@ def test_steps_of_many_digits_are_those_of_doubles():
 def test_what_many_digits_cannot_do_is_said(f, why):
     with pytest.raises(NotAvailable, match=why):
         ManyDigits(IVP(f, [1.0], (0.0, 1.0))).check_for_study()
+
+
+def test_no_stiffness_where_steps_are_long_because_the_order_is_high():
+    """Order 8 follows exp(−t) with h|λ| of 2.5; that coefficients have 14 digits is in the way."""
+    curve = curve_of("logistic", "ESDIRK8516")
+    assert curve.verdict == "round-off"
+    assert not curve.findings
 
 
 def test_no_stiffness_where_a_solution_is_fast_itself():
