@@ -67,7 +67,7 @@ def front_page(reference: list[str], labs: list[str]) -> str:
     others = sorted({path.stem for path in HERE.glob("*.md")} - listed)
     sections = SECTIONS | {"How to": (*SECTIONS["How to"], *others)}
     pages = {
-        "Start here": ["README"],
+        "Start here": ["Install, run, test <README>"],
         "Tutorials": [f"notebooks/{name}" for name in notebooks],
         "Labs": [f"labs/{name}" for name in labs],
         **{title: [f"docs/{name}" for name in names] for title, names in sections.items()},

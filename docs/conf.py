@@ -1,4 +1,4 @@
-"""Settings of the site; ``python docs/build.py`` builds it, ``docs/site/`` holds what is ours.
+"""Settings of the site; ``python docs/build.py`` builds it, ``site_pages.py`` makes what is ours.
 
 Nothing is fetched, neither while it is built nor while it is read: formulae become MathML, which
 browsers draw themselves.
@@ -6,16 +6,16 @@ browsers draw themselves.
 
 import os
 import sys
+import tomllib
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 from site_pages import cited, mathml, without_substitutions
 
-import featherstep
-
 project = "featherstep"
 author = copyright = "The featherstep developers"
-version = release = featherstep.__version__
+with (Path(__file__).parent.parent / "pyproject.toml").open("rb") as settings:
+    version = release = tomllib.load(settings)["project"]["version"]
 language = "en_GB"
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]

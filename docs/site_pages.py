@@ -62,7 +62,7 @@ def reference(folder: Path) -> list[str]:
 
 
 def _page(name: str, module: types.ModuleType, names: list[str]) -> str:
-    lines = [f"# {name}", "", summary(module), "", "| name | |", "|---|---|"]
+    lines = [f"# {name}", "", summary(module), "", "| name | what it is |", "|:---|:---|"]
     for public in names:
         text = summary(getattr(module, public)).replace("|", r"\|")
         lines.append(f"| [`{public}`](#{module.__name__}.{public}) | {text} |")

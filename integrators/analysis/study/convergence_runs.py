@@ -44,6 +44,7 @@ FOLLOWS = 0.3  # relative error below which a run is said to follow the solution
 MOST_STEPS = 200_000
 RATIOS = ((5, np.sqrt(2.0)), (99, 2.0**0.25))  # of steps, up to which order
 FINER = ((3, 1024), (99, 160))  # finest step over the first that follows, up to which order
+FURTHER = 16  # times finer, where that leaves the order open
 SETTLING = 32  # from this refinement on, stop when the order is narrowly known:
 NARROW = 0.06, 0.01  # half-width below this and this part of the order
 SHORTFALL = 0.75  # of an average slope that has not settled, and still calls for a diagnosis
@@ -257,16 +258,19 @@ class StudyRuns:
         ratio = next(r for limit, r in RATIOS if order < limit)
         finest = count * next(n for limit, n in FINER if order < limit)
         exactly = count * ratio
-        while round(exactly) <= min(finest, MOST_STEPS):
-            row = self._run(label, method, length / round(exactly))
-            rows.append(row)
-            if row.ok and row.error is not None and row.error < self._stop(method, row):
+        for limit in (finest, FURTHER * finest):
+            while round(exactly) <= min(limit, MOST_STEPS):
+                row = self._run(label, method, length / round(exactly))
+                rows.append(row)
+                if row.ok and row.error is not None and row.error < self._stop(method, row):
+                    return rows
+                if row.steps >= SETTLING * count and self._settled(method, rows, expected):
+                    return rows
+                exactly *= ratio
+                if round(exactly) == rows[-1].steps:  # short intervals: two counts may round to one
+                    exactly = rows[-1].steps + 1
+            if _doubted(self._estimate(method, rows), expected).obstacle != COARSE:
                 break
-            if row.steps >= SETTLING * count and self._settled(method, rows, expected):
-                break
-            exactly *= ratio
-            if round(exactly) == rows[-1].steps:  # short intervals: two counts may round to one
-                exactly = rows[-1].steps + 1
         return rows
 
     def _finer(
@@ -277,14 +281,12 @@ class StudyRuns:
             row for row in rows
             if row.ok and row.error is not None and row.error > WELL_CLEAR * self._stop(method, row)
         ]  # fmt: skip
-        if not clear:
-            return rows, []
-        kept = rows[: rows.index(clear[-1]) + 1]
+        kept = rows[: rows.index(clear[-1]) + 1] if clear else []
         finer: list[Row] = []
         try:
             if self._many_digits is None:
                 self._many_digits = FinerRuns(self.problem, self.measure, self.reference)
-            count = round(RATIO * kept[-1].steps)
+            count = round(RATIO * kept[-1].steps) if kept else FIRST
             for row in self._many_digits.rows(label, method, count, MOST_STEPS):
                 self.tell(f"{label}, {row.steps} steps with {DIGITS} digits")
                 finer.append(row)
@@ -295,7 +297,11 @@ class StudyRuns:
                     break
         except NotAvailable:
             pass
-        return (kept + finer, finer) if len(finer) >= FEWEST else (rows, [])
+        if len(finer) >= FEWEST:
+            return kept + finer, finer
+        # Doubles have taken these steps, too: what is known of them is theirs.
+        self._exactly -= {(label, row.step or 0.0) for row in finer}
+        return rows, []
 
     def _settled(self, method: Any, rows: list[Row], expected: int | None) -> bool:
         """Whether shorter steps would hardly change the answer.

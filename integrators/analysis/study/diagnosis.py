@@ -37,7 +37,7 @@ __all__ = ["Case", "Finding", "diagnose", "diagnose_coefficients"]
 Array = NDArray[np.float64]
 
 SAMPLES, FEWEST_SAMPLES, LARGE = 33, 3, 1000  # times at which ∂f/∂y is looked at: LARGE/n
-STIFF = 2.0  # h·|λ| beyond which a step is governed by stiffness
+STIFF = 2.0  # h·|λ| beyond which a step of low order is governed by stiffness
 CLASSICAL = 0.1  # h·|λ| below which it is not
 MESH = 256  # intervals on which smoothness is tested, then twice as many
 ABOUT, CLOSE_MESH, CLOSER = 6, 24, 5  # cells to each side of a rough place, their mesh, how often
@@ -339,7 +339,7 @@ def _order_reduction(case: Case) -> Finding | None:
         return None
     left = float(np.max(np.abs(eigenvalues)))
     low, high = min(case.considered) * left, max(case.considered) * left
-    if low < CLASSICAL or high < STIFF:
+    if low < CLASSICAL or high < too_long(case):
         return None  # the shortest steps resolve λ: the order that they show is the classical one
     evidence = f"an eigenvalue λ of ∂f/∂y has size {left:.2g}, h|λ| is {low:.2g} to {high:.2g}"
     if isinstance(case.method, Tableau):
@@ -351,6 +351,15 @@ def _order_reduction(case: Case) -> Finding | None:
         "the classical order appears for h|λ| well below 1 only; a method of higher stage order "
         "(Radau IIA, Lobatto IIIC) loses less",
     )
+
+
+def too_long(case: Case) -> float:
+    """Return h·|λ| beyond which a step is governed by stiffness.
+
+    The first p terms of the exponential series follow exp(z) to |z| of about p: with high orders
+    such steps are accuracy's.
+    """
+    return max(STIFF, float(case.expected))
 
 
 def rough(case: Case) -> Finding | None:

@@ -1,7 +1,7 @@
 """The rest of a convergence study below the round-off of doubles.
 
 Where doubles leave too few points for an order, :class:`FinerRuns` goes on with the same method at
-shorter steps and forty digits (``methods.precise``), against a reference of the same arithmetic.
+shorter steps and sixty digits (``methods.precise``), against a reference of the same arithmetic.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .runs import Program, Row, attempt
 
 __all__ = ["RATIO", "SMALLEST", "FinerRuns"]
 
-SMALLEST = 1e-28  # relative error that still means something, for a problem that magnifies none
+SMALLEST = 1e-48  # relative error that still means something, for a problem that magnifies none
 SAME = 1e-9  # references that differ by more are not of the same solution
 RATIO = 2.0**0.5  # of steps: with many digits few points are enough
 

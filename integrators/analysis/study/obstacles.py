@@ -17,12 +17,12 @@ from ..error.one_step import is_implicit
 from ..method.amplification import StabilityFunction, as_stability_function
 from .diagnosis import (
     CLASSICAL,
-    STIFF,
     Case,
     Finding,
     decaying_spectrum,
     events_with_resets,
     rough,
+    too_long,
 )
 from .slopes import REFERENCE, ROUNDING
 
@@ -133,7 +133,7 @@ def _unresolved(case: Case) -> Finding | None:
     fastest = float(np.max(np.abs(eigenvalues)))
     steps = case.considered or list(case.steps)
     low, high = min(steps) * fastest, max(steps) * fastest
-    if low < CLASSICAL or high < STIFF:
+    if low < CLASSICAL or high < too_long(case):
         return None
     failed = next((row.message for row in reversed(case.rows) if not row.ok), "")
     evidence = (

@@ -15,7 +15,7 @@ from ...tableau.exact import pi, to_decimal
 
 __all__ = ["DECIMALS", "DIGITS", "NotAvailable", "with_digits"]
 
-DIGITS = 40  # of the arithmetic, unless more are asked for
+DIGITS = 60  # of the arithmetic, unless others are asked for
 
 
 class NotAvailable(Exception):

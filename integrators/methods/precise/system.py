@@ -1,7 +1,7 @@
 """A problem y' = f(t, y) in Decimals: slopes, Taylor series, and steps of any tableau.
 
 A method of order 8 reaches round-off while its error is still on the way to the straight line. With
-forty digits there is room: the right-hand side is traced and its graph evaluated with
+sixty digits there is room: the right-hand side is traced and its graph evaluated with
 :class:`decimal.Decimal`, the coefficients of a tableau are exact fractions or have sixty digits
 anyway, and references come from Taylor series of high order of the same graph.
 
@@ -31,11 +31,11 @@ from .decimals import DECIMALS, DIGITS, NotAvailable, with_digits
 
 __all__ = ["BRANCHES", "ManyDigits"]
 
-ACCURACY = 1e-32  # of a step of the reference, relative
-TAYLOR_ORDER, TERMS = 36, 8  # and how many of its last terms decide on the step
+ACCURACY = 1e-52  # of a step of the reference, relative
+TAYLOR_ORDER, TERMS = 54, 8  # and how many of its last terms decide on the step
 MOST_STATES = 30
 MOST_OPERATIONS = 4_000_000  # of Decimals in one run: a second or two
-NEWTON = 20
+NEWTON, SWEEPS = 20, 10  # iterations at most, and what they take of evaluations as a rule
 FUNCTIONS = frozenset({"sin", "cos", "tan", "exp", "log", "sinh", "cosh", "tanh", "pow"})
 COSTLY = 20  # what such a function takes, in multiplications
 
@@ -164,7 +164,7 @@ class ManyDigits:
         operations = 0
         while t != end:
             rows = self.series(t, y, TAYLOR_ORDER)
-            operations += len(self._low.ops) * TAYLOR_ORDER**2 // 2
+            operations += self._series_work(TAYLOR_ORDER)
             if operations > MOST_OPERATIONS:
                 self._pieces = []
                 raise NotAvailable("a reference with many digits would take too long")
@@ -188,12 +188,16 @@ class ManyDigits:
     def affordable(self, method: Any) -> int:
         """Return how many steps of a method take a few seconds."""
         if isinstance(method, Tableau):
-            sweeps = 1 if method.is_explicit else 24
+            sweeps = 1 if method.is_explicit else SWEEPS
             once = sum(COSTLY if op in FUNCTIONS else 1 for op in self._program.ops)
             work = sweeps * method.stages * (once + self.n * method.stages)
         else:
-            work = 8 * len(self._low.ops) * getattr(method, "order", 20) ** 2
+            work = self._series_work(getattr(method, "order", 20))
         return max(1, MOST_OPERATIONS // max(work, 1))
+
+    def _series_work(self, order: int) -> int:
+        """Work of a Taylor series: its sums of products are formed at once, and weigh little."""
+        return 2 * len(self._low.ops) * order
 
     # ------------------------------------------------------------ steps
 

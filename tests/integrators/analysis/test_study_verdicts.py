@@ -44,10 +44,14 @@ def curve_of(problem, method, **options):
         ("kepler", "DOPRI5", 5),
         ("pendulum", "Gauss4", 8),
         ("pendulum", Taylor(8), 8),
+        ("pendulum", Taylor(20), 20),  # settles where the error is 1e-30
         ("lotka_volterra", "Gauss4", 8),
         ("rigid_body", "DOP853", 8),
         ("logistic", "DOP853", 8),
         ("brusselator", "DOP853", 8),
+        ("order_separable", "DOP853", 8),  # doubles: no error is clear of round-off
+        ("linear_growth", "Verner98", 9),
+        ("blow_up", "Fehlberg23", 2),  # slopes fall from 3, below 2.5 with thousands of steps
     ],
 )
 def test_a_straight_line_has_its_number(problem, method, order):
@@ -105,6 +109,15 @@ def test_order_reduction_is_still_told():
 # -------------------------------------------------------------------- many digits
 
 
+def test_runs_with_many_digits_that_were_too_few_leave_no_trace(monkeypatch):
+    """Steps of theirs that doubles have taken, too, are still doubles': their floor counts."""
+    monkeypatch.setattr("integrators.methods.precise.system.MOST_OPERATIONS", 40_000)
+    curve = curve_of("pendulum", Taylor(20))  # one affordable run, with 91 steps
+    assert curve.finer == 0
+    assert (curve.rows[-1].steps, curve.estimate.marks[-1]) == (91, "round-off")
+    assert curve.verdict == "round-off"
+
+
 def test_the_reference_of_many_digits_is_the_elliptic_function():
     """The pendulum from rest: sin(θ/2) = k cd(ωt), by another library with 50 digits."""
     problem = problems.get("pendulum")
@@ -138,6 +151,13 @@ def test_steps_of_many_digits_are_those_of_doubles():
 def test_what_many_digits_cannot_do_is_said(f, why):
     with pytest.raises(NotAvailable, match=why):
         ManyDigits(IVP(f, [1.0], (0.0, 1.0))).check_for_study()
+
+
+def test_no_stiffness_where_steps_are_long_because_the_order_is_high():
+    """Order 8 follows exp(−t) with h|λ| of 2.5; that coefficients have 14 digits is in the way."""
+    curve = curve_of("logistic", "ESDIRK8516")
+    assert curve.verdict == "round-off"
+    assert not curve.findings
 
 
 def test_no_stiffness_where_a_solution_is_fast_itself():
