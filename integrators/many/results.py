@@ -127,7 +127,8 @@ def nothing_yet(
     steps, rejected = (np.zeros(m, dtype=np.int64) for _ in range(2))
     status = np.full(m, Status.INTERRUPTED, dtype=np.int64)
     told = [f"interrupted at t = {t:.9g}" for t in (start if len(each.spans) > 1 else start[:1])]
-    message = np.resize(np.array(told, dtype=object), m)
+    message = np.empty(m, dtype=object)
+    message[:] = told
     nothing: list[list[NDArray[np.float64]]] = [[] for _ in range(m)]
     return ManySolutions(
         states.copy(), start, status, steps, rejected, times, y_eval, "one by one", message,

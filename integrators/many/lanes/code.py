@@ -17,9 +17,11 @@ from ...problem import IVP
 from ...stepping.control import Controller
 from ...stepping.workspace import Common, Lanes
 from ...tableau import Tableau
+from ...tableau.rosenbrock import Rosenbrock
 from .fixed_judge import fixed_judge
 from .judge import Block, judge
-from .newton_code import PLACES, NewtonBlock, NewtonCode, newton_code, why_not
+from .linear_code import linear_step_function
+from .newton_code import KINDS, PLACES, NewtonBlock, NewtonCode, newton_code, why_not
 from .rows import LANES, T_END
 from .tasks import LaneTasks, Noted
 
@@ -35,10 +37,12 @@ class LaneCode:
 
     `step` is the machine code of an explicit step, or the pieces of an implicit one; `dense` makes
     polynomials of steps if they are needed, of a certain degree; `kept` is the number of stages
-    that an explicit step leaves behind.
+    that an explicit step leaves behind, `fsal` whether the next step begins with the last of them.
     """
 
-    tableau: Tableau
+    stages: int
+    fsal: bool
+    estimate_order: int
     f: Any
     step: Any
     judge: Any
@@ -56,20 +60,10 @@ class LaneCode:
         """The pieces of an implicit step."""
         return self.step if isinstance(self.step, NewtonCode) else None
 
-    @property
-    def estimate_order(self) -> int:
-        """Order of the error estimate; of the method if there is none."""
-        if self.newton is not None:
-            return self.newton.engine.estimate_order
-        order, embedded = self.tableau.order, self.tableau.embedded_order
-        if embedded is None:
-            return order
-        return order - 1 if self.tableau.low_error_weights is not None else min(order, embedded)
-
     def common(self, first_step: float) -> Common:
         """What all threads share."""
         found = Common()
-        found.stages, found.fixed = self.tableau.stages, int(self.fixed)
+        found.stages, found.fixed = self.stages, int(self.fixed)
         found.first_step, found.exponent = first_step, 1 / (self.estimate_order + 1)
         found.tasks, found.n_events = int(bool(self.tasks)), len(self.tasks.directions)
         found.projects = int(self.tasks.project is not None)
@@ -120,7 +114,7 @@ class LaneCode:
             h=block[rows.h],
             y=block[rows.y],
             lane=lane,
-            judged=block[rows.changing(self.tableau.fsal and not self.newton)],
+            judged=block[rows.changing(self.fsal)],
             results=results,
             y_new=results[1 : 1 + n],
             x=np.zeros((n, LANES)),
@@ -195,9 +189,21 @@ def lane_code(
     from ...tracing import traced
 
     n, k = ivp.n, ivp.params.size
-    if not isinstance(method, Tableau):
-        return "lanes are for explicit tableaux and for fully implicit ones such as RADAU5"
-    if not method.is_explicit:
+    dense, degree, kept, fsal = None, 0, 0, False
+    if not isinstance(method, (Tableau, Rosenbrock)):
+        return f"lanes are for {KINDS}"
+    if isinstance(method, Rosenbrock):
+        if inside:
+            return f"dense output of {method.name} is looked at step by step"
+        f = traced(ivp.f, n=n, params=k or None)
+        step = linear_step_function(f, method, k, max_norm)
+        if step is None:
+            return f"a step of {method.name} with {n} states is too long for machine code"
+        step, chosen = step.machine_code(LANES), controller or engine.default_controller
+        decide = (
+            fixed_judge(n, k, 0, False) if fixed else judge(n, k, 0, False, 0, chosen.predictive)
+        )
+    elif not method.is_explicit:
         reason = why_not(engine, n)
         if reason:
             return reason
@@ -207,8 +213,7 @@ def lane_code(
         chosen = controller or engine.default_controller
         decide = judge(n, k, 0, False, pieces.max_newton, chosen.predictive)
         degree = pieces.extension.weights.shape[1] if pieces.extension is not None else 0
-        dense, kept = pieces.pieces.get("dense"), 0
-        step: Any = pieces
+        dense, step = pieces.pieces.get("dense"), pieces
     else:
         if controller is not None and controller.predictive:
             return "a predictive controller looks at Newton's iterations"
@@ -217,18 +222,20 @@ def lane_code(
         if inside and method.simplifying_assumptions()[1] < 1:
             return f"stages of {method.name} stand at times that are not theirs"
         f = traced(ivp.f, n=n, params=k or None)
-        kept = method.stages if inside else int(method.fsal)
+        fsal = method.fsal
+        kept = method.stages if inside else int(fsal)
         step = fused_step_function(f, method, k, max_norm, kept, around=LARGEST_AROUND)
         if step is None:
             return f"a step of {method.name} with {n} states is too long for machine code"
         step, chosen = step.machine_code(LANES), controller or Controller()
-        decide = (fixed_judge if fixed else judge)(n, k, kept, method.fsal)
-        dense, degree = None, 0
+        decide = (fixed_judge if fixed else judge)(n, k, kept, fsal)
         if inside:
             function = fused_dense_function(f, method, k)
             dense, degree = function.machine_code(LANES), function.m // n
     return LaneCode(
-        method,
+        method.stages,
+        fsal,
+        engine.estimate_order,
         f.machine_code(LANES),
         step,
         decide.machine_code(LANES),

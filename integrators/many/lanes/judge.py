@@ -74,8 +74,9 @@ def judge(
 ) -> Any:
     """Trace the decision about a step of n equations with k parameters and known stages.
 
-    `newton` is the largest number of iterations of an implicit method, `predictive` that of its
-    controller. Returns a traced function of (t, results of the step, block); t is not used.
+    `newton` is the largest number of iterations of an implicit method, 0 if there are none;
+    `predictive` is that of its controller. Returns a traced function of (t, results of the step,
+    block); t is not used.
     """
     from ...tracing import traced, where
 
@@ -104,7 +105,7 @@ def judge(
             known = row["H_LAST"] != 0.0
             stretch = where(known, np.abs(h / where(known, row["H_LAST"], 1.0)), NO_LIMIT)
             errors = (log_error, row["LOG_LAST"])
-            iterations = (newton, row["NEWTON_COUNT"])
+            iterations = (newton, row["NEWTON_COUNT"]) if newton else (1, 1)
             further = predicted_factor(control, factor, *errors, *iterations, stretch)
             factor = where(accepted, further, factor)
         most = where(accepted & (row["REJECTED"] == 0.0), control.max_factor, 1.0)

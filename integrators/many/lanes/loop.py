@@ -25,6 +25,7 @@ from .jumps import jump
 from .newton import implicit_attempt, newton_forgets
 from .rows import (
     H_FIXED,
+    H_LAST,
     IDLE,
     INSIDE_WEIGHT,
     LANES,
@@ -160,6 +161,7 @@ def load(w, l, run):
     row = run if w.atols.shape[0] > 1 else 0
     for m in range(w.y.shape[0]):
         w.atol[m, l] = w.atols[row, m]
+    w.lane[H_LAST, l] = 0.0
     w.lane[LOG_LAST, l] = 0.0
     w.lane[LOG_BEFORE, l] = 0.0
     w.lane[NSTEPS, l] = 0.0

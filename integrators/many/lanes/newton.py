@@ -13,7 +13,6 @@ from ...kernels.pointers import call_lanes
 from ...stepping.state import NEWTON_FAILED, SINGULAR_MATRIX
 from .newton_code import PLACES
 from .rows import (
-    H_LAST,
     LANES,
     NEWTON_COUNT,
     NEWTON_FACTOR,
@@ -34,7 +33,6 @@ LARGEST_PIVOT = 1e300
 @kernel
 def newton_forgets(w, l):
     """A lane starts afresh: there is no step before."""
-    w.lane[H_LAST, l] = 0.0
     w.newton[w.memory, l] = 1.0
 
 

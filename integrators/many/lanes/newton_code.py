@@ -29,11 +29,13 @@ from .judge import LARGEST as HUGE
 from .judge import ROWS, Block
 from .small_inverse import inverse
 
-__all__ = ["NewtonBlock", "NewtonCode", "newton_code"]
+__all__ = ["KINDS", "NewtonBlock", "NewtonCode", "combined", "newton_code", "why_not"]
 
 LARGEST_STATES = 20  # beyond, a step of one run fills the processor as well
 LARGEST_INLINED = 1500  # operations of f, or of its Jacobian, that are repeated where it is needed
 LARGEST_UNROLLED = 6  # states of matrices whose inversion is straight-line code
+
+KINDS = "explicit tableaux, fully implicit ones such as RADAU5, and Rosenbrock methods"
 
 # Rows of a lane in Newton's iteration, behind the increments of the stages.
 NAMES = ("ACTIVE", "VERDICT", "COUNT", "NORM", "RATE", "MEMORY", "EXPECTED")
@@ -106,7 +108,7 @@ def _rows(n: int, engine: ImplicitEngine) -> NewtonBlock:
 def why_not(engine: Any, n: int) -> str:
     """Why steps of a bound method have no place in lanes; empty if they have one."""
     if not isinstance(engine, ImplicitEngine) or engine.state.coupling != COUPLING_TRANSFORMED:
-        return "lanes are for explicit tableaux and for fully implicit ones such as RADAU5"
+        return f"lanes are for {KINDS}"
     if n > LARGEST_STATES:
         return f"implicit steps of more than {LARGEST_STATES} states have no place in lanes"
     if engine.options.fixed:
@@ -208,11 +210,11 @@ class _Pieces:
         found = np.zeros((self.s, self.n), dtype=object)
         real, pairs = self.rows.matrices(x)
         for j in range(engine.T_real.shape[1]):
-            z = real[j] @ _combined(engine.T_real_inverse[j], residual)
+            z = real[j] @ combined(engine.T_real_inverse[j], residual)
             found = found + engine.T_real[:, j, None] * z
         for j, (re, im) in enumerate(pairs):
             row = engine.T_complex_inverse[j]
-            u, v = _combined(row.real, residual), _combined(row.imag, residual)
+            u, v = combined(row.real, residual), combined(row.imag, residual)
             a, b = re @ u - im @ v, re @ v + im @ u
             column = 2.0 * engine.T_complex[:, j, None]
             found = found + (column.real * a - column.imag * b)
@@ -222,7 +224,7 @@ class _Pieces:
         """Error = (I − hγJ)⁻¹ (γ₀ h slope + Σ eᵢ W[i]), as ``implicit.estimate_error``."""
         W, _, h = self._given(x, q)
         state = self.engine.state
-        error = _combined(self.engine.e, W)
+        error = combined(self.engine.e, W)
         if state.estimate_block < 0:
             return error
         if state.estimate_weight != 0.0:
@@ -234,15 +236,15 @@ class _Pieces:
         from ...tracing import where
 
         W, y, h = self._given(x, q)
-        weights = self._weights(q, y + _combined(self.b, W))
+        weights = self._weights(q, y + combined(self.b, W))
         norm = self._norm([error], weights)
         state, inner = self.engine.state, self.engine.inner
         if inner is None:
             return norm
-        slope = self._slope(t + inner.node * h, y + _combined(inner.value, W), q)
+        slope = self._slope(t + inner.node * h, y + combined(inner.value, W), q)
         R = self.rows.matrices(x)[0][state.inside_block]
         gamma = float(self.engine.real_shift[state.inside_block])
-        defect = R @ (gamma * (h * slope - _combined(inner.slope, W)))
+        defect = R @ (gamma * (h * slope - combined(inner.slope, W)))
         inside = self._row(q, "INSIDE_WEIGHT") * self._norm([defect - R @ defect], weights)
         return where(norm < 1.0, np.maximum(norm, inside), norm)
 
@@ -307,12 +309,11 @@ class _Pieces:
             W, y, h = self._given(x, q)
             lane = {name: x[rows.lane.start + place] for name, place in PLACES.items()}
             stages = [
-                self._slope(t + self.c[i] * h, y + _combined(self.A[i], W), q)
-                for i in range(self.s)
+                self._slope(t + self.c[i] * h, y + combined(self.A[i], W), q) for i in range(self.s)
             ]
             residual = np.array([h * slope - w for slope, w in zip(stages, W)])
             change = self._increments(x, residual)
-            norm = self._norm([_combined(row, change) for row in self.A], x[rows.weights])
+            norm = self._norm([combined(row, change) for row in self.A], x[rows.weights])
             tolerance = self._row(q, "NEWTON_TOLERANCE")
             first = lane["COUNT"] == 0.0
             rate = norm / where(first, 1.0, lane["NORM"])
@@ -354,7 +355,7 @@ class _Pieces:
             from ...tracing import where
 
             W, y, h = self._given(x, q)
-            end, at = t + self.c[-1] * h, y + _combined(self.A[-1], W)
+            end, at = t + self.c[-1] * h, y + combined(self.A[-1], W)
             slope = self._slope(end, at, q)
             limit: Any = 0.0
             for period in (2, 3):
@@ -363,7 +364,7 @@ class _Pieces:
                 effect = h * (moved - slope)
                 residual = np.array([effect if i % 2 == 0 else -effect for i in range(self.s)])
                 change = self._increments(x, residual)
-                moves = [_combined(row, change) for row in self.A]
+                moves = [combined(row, change) for row in self.A]
                 limit = np.maximum(limit, self._norm(moves, x[self.rows.weights]))
             norm = x[self.rows.lane.start + PLACES["NORM"]]
             within = norm <= ROUNDING_SAFETY * limit
@@ -377,7 +378,7 @@ class _Pieces:
 
         def pieces(t: Any, x: Any, q: Any) -> Any:
             W, y, _ = self._given(x, q)
-            y_new = y + _combined(self.b, W)
+            y_new = y + combined(self.b, W)
             error = self._estimate(x, q, x[self.rows.f0])
             return np.array([self._judged(t, x, q, error), *y_new])
 
@@ -449,7 +450,7 @@ class _Pieces:
         return self._traced(pieces, extension.weights.shape[1] * n, 1 + size * n)
 
 
-def _combined(weights: Any, rows: Any) -> Any:
+def combined(weights: Any, rows: Any) -> Any:
     """Σ weights[j]·rows[j]; zero weights cost nothing."""
     found: Any = 0.0
     for weight, row in zip(weights, rows):
@@ -460,8 +461,8 @@ def _combined(weights: Any, rows: Any) -> Any:
 
 def _in_powers(weights: Array, rows: Any, degree: int) -> Any:
     """Coefficients of powers of θ, from weights of rows for each of Legendre's polynomials."""
-    found = np.array([_combined(row, rows) for row in weights])
+    found = np.array([combined(row, rows) for row in weights])
     basis = in_powers(len(weights))
-    powers = np.array([_combined(row, found) for row in basis])
+    powers = np.array([combined(row, found) for row in basis])
     more = np.zeros((degree - len(powers), powers.shape[1]))
     return np.concatenate([powers, more + 0.0 * powers[:1]]) if len(more) else powers

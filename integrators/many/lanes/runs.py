@@ -9,6 +9,7 @@ that of the run alone.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -141,8 +142,12 @@ class LaneRuns:
             trail_y=kept.y,
         )
 
+        own = threading.local()  # arrays of a thread: every run begins by filling in all it needs
+
         def integrate(first: int, last: int) -> None:
-            _run_block(code.workspace(constants, notes, **shared), first, last)
+            if not hasattr(own, "arrays"):
+                own.arrays = code.workspace(constants, notes, **shared)
+            _run_block(own.arrays, first, last)
 
         def stop() -> None:
             common.stop = 1

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from integrators import IVP, Event, Status, problems, solve, solve_many, traced
+from integrators.catalogue import further
 from integrators.many import Integral, Largest
 from integrators.many.lanes.small_inverse import inverse
 
@@ -67,13 +68,54 @@ def test_what_is_too_large_or_of_another_kind_says_so():
     many = solve_many(f, (0, 0.1), np.ones((2, 21)), params=[1.0], method="RADAU5")
     assert many.engine.endswith("implicit steps of more than 20 states have no place in lanes")
     for method, reason in {
-        "SDIRK4": "lanes are for explicit tableaux and for fully implicit ones such as RADAU5",
+        "SDIRK4": "fully implicit ones such as RADAU5, and Rosenbrock methods",
         "Gauss3": "f is looked at where steps of Gauss3 end",
         "LobattoIIIC4": "LobattoIIIC4 has no error estimate of its own",
     }.items():
         many = solve_many(robertson, (0, 1), [[1.0, 0, 0]] * 2, params=RATES, method=method)
         assert many.engine.endswith(reason)
         assert many.success.all()
+
+
+@pytest.mark.parametrize("method", [e.name for e in further.entries() if e.kind == "Rosenbrock"])
+def test_rosenbrock_steps_are_those_of_solve(method):
+    """Also with time in f, with runs that fail beside them, backwards and in any partition.
+
+    W-methods keep their matrix for some steps in ``solve``, which they do not in lanes.
+    """
+    params = np.linspace(0.1, 5.0, 19)[:, None]
+    keeps = method == "ROS34PW2"
+    for n, span in ((1, (0.0, 1.0)), (3, (0.2, 1.0)), (4, (0.3, 0.299))):
+        y0 = np.cos(np.arange(19.0)[:, None] + np.arange(n))
+        y0[3] = 1e200  # its cube is not finite
+        options = {"method": method, "rtol": 1e-5, "norm": "max" if n == 3 else "rms"}
+        many = solve_many(chain(n), span, y0, params=params, **options)
+        assert many.engine.startswith("8 lanes")
+        assert np.flatnonzero(~many.success).tolist() == [3]
+        part = solve_many(chain(n), span, y0[9:12], params=params[9:12], **options)
+        assert np.array_equal(part.y, many.y[9:12])
+        for k in (0, 4, 18):
+            alone = solve(chain(n), span, y0[k], params=params[k], **options)
+            assert keeps or many.nsteps[k] == alone.nsteps
+            close = 1e-4 if keeps else 1e-10
+            assert many.y[k] == pytest.approx(alone.y[:, -1], rel=close, abs=close)
+
+
+def test_rosenbrock_methods_that_stay_alone_say_why():
+    start = np.ones((2, 3))
+    for options, reason in (
+        ({"t_eval": [0.5]}, "dense output of Rodas5P is looked at step by step"),
+        ({"reduce": {"top": Largest(lambda t, y: y[0])}}, "looked at step by step"),
+    ):
+        many = solve_many(chain(3), (0, 1), start, params=[1.0], method="Rodas5P", **options)
+        assert many.engine.endswith(reason)
+        assert many.success.all()
+    many = solve_many(chain(11), (0, 1), np.ones((2, 11)), params=[1.0], method="Rodas5P")
+    assert many.engine.endswith("a step of Rodas5P with 11 states is too long for machine code")
+    fixed = solve_many(chain(3), (0, 1), start, params=[1.0], method="Rodas5P", step=0.01)
+    alone = solve(chain(3), (0, 1), start[0], params=[1.0], method="Rodas5P", step=0.01)
+    assert fixed.engine.startswith("8 lanes")
+    assert fixed.y[0] == pytest.approx(alone.y[:, -1], rel=1e-12)
 
 
 def test_tolerances_of_each_run():

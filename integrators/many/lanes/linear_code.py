@@ -1,0 +1,60 @@
+"""Steps of Rosenbrock methods in lanes, as machine code.
+
+What ``rosenbrock.step`` does for one run is here one traced function, with the arguments and
+results of an explicit step (``runge_kutta.fused``): no iteration has to wait for the slowest lane.
+J and ∂f/∂t are evaluated at every step, also for W-methods, which would keep them for some; the
+matrix is inverted as in ``newton_code``.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ...methods.runge_kutta.fused import inputs_size, outputs_size
+from ...stepping.norms import norm_of_estimate
+from ...tableau.rosenbrock import Rosenbrock
+from .newton_code import LARGEST_INLINED, combined
+from .small_inverse import inverse
+
+__all__ = ["linear_step_function"]
+
+LARGEST_STATES = 10  # whose matrices are inverted by straight-line code
+
+
+def linear_step_function(f: Any, method: Rosenbrock, k: int, max_norm: bool) -> Any:
+    """Trace one step with the traced function f of k parameters.
+
+    Returns a function of (t, y, q) as ``fused_step_function``, or None where it would be too large.
+    """
+    sizes = (g.operations()["total"] for g in (f, f.jacobian(), f.time_derivative()))
+    if f.n > LARGEST_STATES or max(sizes) > LARGEST_INLINED:
+        return None
+    key = ("linear step", method, k, max_norm)
+    return f._derive(key, lambda: _trace_step(f, method, k, max_norm))
+
+
+def _trace_step(f: Any, method: Rosenbrock, k: int, max_norm: bool) -> Any:
+    from ...tracing import traced, where
+
+    n, table = f.n, method.computed
+    gamma = float(table["gamma"][0])
+
+    def step(t: Any, y: Any, q: Any) -> Any:
+        h, p = q[k + 2 + 2 * n], (q[:k],) if k else ()
+        by_time = h * np.asarray(f.time_derivative()(t, y, *p))
+        J = np.asarray(f.jacobian()(t, y, *p)).reshape(n, n)
+        R, _, sound = inverse(np.eye(n) - (h * gamma) * J, None)
+        R = gamma * R
+        K = np.zeros((method.stages, n), dtype=object)
+        for i in range(method.stages):  # (IV.7.25), see ``rosenbrock.step``
+            slope = np.asarray(f(t + table["c"][i] * h, y + combined(table["A"][i], K), *p))
+            K[i] = R @ (h * (slope + table["d"][i] * by_time) + combined(table["C"][i], K))
+        w = SimpleNamespace(estimate_kind=0, pairs=0, index=np.zeros(0), max_norm=int(max_norm))
+        w.y, w.rtol, w.atol = y, q[k], q[k + 2 : k + 2 + n]
+        w.y_new, w.error = y + combined(table["m"], K), combined(table["e"], K)
+        return np.array([where(sound, norm_of_estimate(w, h), np.inf), *w.y_new])
+
+    return traced(step, n=n, params=inputs_size(n, k), outputs=outputs_size(n, 0))
