@@ -189,6 +189,7 @@ def lane_code(
     from ...tracing import traced
 
     n, k = ivp.n, ivp.params.size
+    f: Any
     dense, degree, kept, fsal = None, 0, 0, False
     if not isinstance(method, (Tableau, Rosenbrock)):
         return f"lanes are for {KINDS}"
