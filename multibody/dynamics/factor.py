@@ -159,12 +159,12 @@ _run_l_multiply, _run_lt_multiply = OnArrays(l_multiply_kernel), OnArrays(lt_mul
 _run_multiply = OnArrays(inertia_multiply_kernel)
 
 
-def _check_pivots(pivots: Array, diagonal: Array) -> None:
-    """Raise if H is not positive definite, as far as its digits can tell.
+def check_pivots(pivots: Array, diagonal: Array) -> None:
+    """Raise if H is not positive definite, as far as its digits can tell; or one of many.
 
     Up to n products are subtracted from a diagonal entry; each may be wrong by ε of that entry.
     """
-    rounding = len(diagonal) * np.finfo(float).eps
+    rounding = diagonal.shape[-1] * np.finfo(float).eps
     if not np.all(pivots > rounding * np.maximum(diagonal, 0.0)):  # false for NaN, too
         raise np.linalg.LinAlgError("H is not positive definite; some freedom moves no inertia")
 
@@ -182,7 +182,7 @@ def ltl(H: ArrayLike, parent: ArrayLike) -> Array:
     L, tree = _inputs(H, parent)
     diagonal = np.diag(L).copy()
     _run_ltl(L, tree)
-    _check_pivots(np.diag(L) ** 2, diagonal)
+    check_pivots(np.diag(L) ** 2, diagonal)
     return np.tril(L)
 
 
@@ -192,7 +192,7 @@ def ltdl(H: ArrayLike, parent: ArrayLike) -> tuple[Array, Array]:
     diagonal = np.diag(L).copy()
     _run_ltdl(L, tree)
     d = np.diag(L).copy()
-    _check_pivots(d, diagonal)
+    check_pivots(d, diagonal)
     L = np.tril(L)
     np.fill_diagonal(L, 1.0)
     return L, d

@@ -250,12 +250,19 @@ def _pieces(
 ) -> tuple[Array, Array, Constraints]:
     """tau − C, H and the constraints, of a state whose quaternions are taken as they are."""
     w = load(model, q, v, t)
+    z = loaded_forces(model, w, tau, f_ext)
+    c = loaded_constraints(model)
+    return z, loaded_inertia(w), c
+
+
+def loaded_forces(
+    model: Model, w: TreeWorkspace, tau: ArrayLike | None, f_ext: ForcesLike
+) -> Array:
+    """tau − C at the state in the workspace."""
     load_vector(model, "tau", tau, w.tau)
     load_forces(model, w, f_ext)
     _run_forces(w)
-    z = w.z.copy()
-    c = loaded_constraints(model)
-    return z, loaded_inertia(w), c
+    return w.z.copy()
 
 
 def check_stabilisation(alpha: float, beta: float | None) -> tuple[float, float]:

@@ -16,10 +16,15 @@ import numpy as np
 from integrators.dae.observe import Observables
 
 from ...checks import Array
-from ...dynamics.loops.closed_loop import constrained_accelerations, constraints
+from ...dynamics.loops.closed_loop import constraints
 from ...dynamics.motion import energy
 from ..forces import external_force_law, joint_force_law
-from ..singularities.review import NEAR_SINGULAR, singular_positions, singular_value_ratios
+from ..singularities.review import NEAR_SINGULAR, singular_positions
+from ..singularities.weighted import (
+    ConstraintsAlong,
+    constraints_along,
+    singular_value_ratios,
+)
 
 if TYPE_CHECKING:
     from ...dynamics.loops.reactions import JointReactions
@@ -235,21 +240,11 @@ def over_all_loops(model: Model, seen: Observables) -> Observables:
 
 def _constraints_along(
     model: Model, t: Array, q: Array, v: Array, tau: Any, f_ext: Any
-) -> tuple[Array, Array, Array, Array]:
-    """Gaps, their rates, multipliers (in columns) and rank at states in rows."""
-    tau_law, params = joint_force_law(model, tau)
-    force_law = external_force_law(model, f_ext)
-    gaps, speeds, forces, ranks = [], [], [], []
-    for time, position, velocity in zip(map(float, t), q, v):
-        c = constraints(model, position, velocity, t=time)
-        gaps.append(c.delta)
-        speeds.append(c.K @ velocity - c.nu)
-        torque = None if tau_law is None else tau_law(time, position, velocity, params)
-        outside = None if force_law is None else force_law(time, position, velocity)
-        found = constrained_accelerations(model, position, velocity, torque, outside, t=time)
-        forces.append(found.multipliers)
-        ranks.append(found.rank)
-    return np.array(gaps).T, np.array(speeds).T, np.array(forces).T, np.array(ranks)
+) -> ConstraintsAlong:
+    """Gaps, their rates, multipliers (in columns) and rank at states in rows, under forces."""
+    law, params = joint_force_law(model, tau)
+    forces = None if law is None else lambda time, x, u: law(time, x, u, params)
+    return constraints_along(model, t, q, v, forces, external_force_law(model, f_ext))
 
 
 def _energy_change(model: Model, t: Array, q: Array, v: Array) -> float:

@@ -24,6 +24,7 @@ from ...checks import Array
 from ...dynamics.factor import l_solve, lt_solve, ltl
 from ...dynamics.functions import crba, position_rate
 from ...dynamics.loops.closed_loop import constraints, independence
+from .weighted import TINY, singular_value_ratios
 
 if TYPE_CHECKING:
     from ...model import Model
@@ -33,7 +34,6 @@ __all__ = [
     "Passage",
     "SingularPositions",
     "singular_positions",
-    "singular_value_ratios",
     "travelled",
 ]
 
@@ -80,8 +80,6 @@ OPEN = 1e-2
 
 #: States at which levers and the gap of a whole run are looked at.
 SAMPLES = 6
-
-TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True)
@@ -295,19 +293,6 @@ def _dips(t: Array, ratio: Array, limit: float) -> list[tuple[int, int]]:
         chosen[1:-1] |= low & (np.minimum(ahead, behind) < 0.25 * inner)
     edges = np.flatnonzero(np.diff(np.concatenate([[0], chosen.astype(int), [0]])))
     return [(int(i), int(k) - 1) for i, k in zip(edges[::2], edges[1::2])]
-
-
-def singular_value_ratios(model: Model, t: Any, q: Array) -> Array:
-    """Singular values of K weighted with the inertia, in parts of the largest; as independence."""
-    parent, rows = model.tree.arrays["parent_v"], model.tree.acting_rows
-    found = []
-    for time, place in zip(t, q.T):
-        L = ltl(crba(model, place, t=float(time)), parent)
-        K = constraints(model, place, t=float(time)).K[rows]
-        sizes = np.linalg.svd(lt_solve(L, parent, K.T), compute_uv=False)
-        largest = max(float(sizes.max(initial=0.0)), TINY)
-        found.append(np.pad(sizes, (0, len(rows) - len(sizes))) / largest)
-    return np.array(found).reshape(len(found), len(rows))  # no rows: nothing can act
 
 
 def _search(

@@ -27,10 +27,10 @@ from .places import (
     Passage,
     SingularPositions,
     singular_positions,
-    singular_value_ratios,
     travelled,
 )
 from .screen import LoopScreen
+from .weighted import singular_value_ratios
 
 if TYPE_CHECKING:
     from ...model import Model
