@@ -68,8 +68,8 @@ class Held:
         Points that are closed without a force, and do not move.
     slow
         Points whose slip was too slow to tell a direction when they were entered.
-    until
-        Time up to which some of them still bounce, infinitely often and too low to be seen.
+    bounces
+        Whether some of them still bounce, infinitely often and too low to be seen.
     shared
         Whether points that stick share forces that are not determined, see `contact.sharing`.
     """
@@ -78,7 +78,7 @@ class Held:
     states: tuple[str, ...] = ()
     angles: tuple[float, ...] = ()
     touching: tuple[int, ...] = ()
-    until: float | None = None
+    bounces: bool = False
     slow: tuple[int, ...] = ()
     shared: bool = False
 

@@ -242,10 +242,11 @@ class HybridRun:
             f"transitions accumulate at t = {t:.9g} (Zeno): mode {key!r} was entered {len(times)} "
             "times, ever sooner"
         )
-        found = limit(times, states)
-        if found is None:
-            return _End(Status.ZENO, message)
-        mode = self.hybrid.mode(key)
+        mode, found = self.hybrid.mode(key), limit(times, states)
+        if found is None:  # no series, such as below what the tolerances tell
+            if self._zeno(mode) is None:
+                return _End(Status.ZENO, message)
+            found = t, states[-1]
         ivp = mode.ivp(t, states[-1], self.hybrid.t_span[1], self.hybrid.params)
         self.entries.clear()
         return self._beyond(key, mode, ivp, found, message, states[-1])

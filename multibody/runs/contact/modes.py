@@ -148,11 +148,10 @@ class ContactModes:
 
         names = self.contacts.names
         found: list[Transition] = []
-        if held.until is not None:
-            end = held.until
+        if held.bounces:
             found.append(
                 Transition(
-                    lambda t, y, p=(): end - t,
+                    lambda t, y, p=(): self.watch.now.rest - t,
                     -1,
                     jump=lambda t, y, p=(): self._settle(t, y, p),
                     name="last bounce",
@@ -233,7 +232,8 @@ class ContactModes:
             still, end = self._last_bounces(t, q, v, p, closed)
             if still.points:
                 v = onto_contacts(model, still, t, q, v)[1]
-                return self._decided(t, q, v, p, closed, held, point, hint, end)
+                self.watch.now.rest = end
+                return self._decided(t, q, v, p, closed, held, point, hint, True)
         return self._decided(t, q, v, p, closed, held, point, hint)
 
     def _last_bounces(
@@ -276,8 +276,9 @@ class ContactModes:
         points = tuple(int(i) for i in np.flatnonzero(near))
         if not points:
             raise LCPError(
-                f"impacts accumulate at t = {t:.9g}, but no contact comes to rest there; shorten "
-                "the run, or use method='MoreauJean'"
+                f"impacts accumulate at t = {t:.9g}, but no contact comes to rest there; use "
+                "smaller tolerances, another method (low orders lose sight of low bounces), or "
+                "method='MoreauJean'"
             )
         still = Held(points, ("rests",) * len(points), (0.0,) * len(points))
         q, v = onto_contacts(model, still, t, q, v)
@@ -293,7 +294,7 @@ class ContactModes:
         held: Held | None,
         point: int,
         hint: str,
-        until: float | None = None,
+        bounces: bool = False,
     ) -> tuple[str, Array]:
         """Contact states at an instant where no gap is closing any more."""
         model = self.model
@@ -341,7 +342,7 @@ class ContactModes:
             states.append(state)
             angles.append(angle)
         chosen = Held(
-            tuple(points), tuple(states), tuple(angles), tuple(touching), until, tuple(slow)
+            tuple(points), tuple(states), tuple(angles), tuple(touching), bounces, tuple(slow)
         )
         if not points:
             return FREE, np.concatenate([q, v])
@@ -353,7 +354,7 @@ class ContactModes:
         rough = self.contacts.friction[sliding] > 0.0
         if (rough & moved & ~moves).any():  # others that stick hold it, too: it does not slide
             hint = hint if hint == "lift" else ""
-            return self._decided(t, q, onto, p, closed, held, point, hint, until)
+            return self._decided(t, q, onto, p, closed, held, point, hint, bounces)
         key = self._key(chosen)
         self.held[key] = chosen
         return key, np.concatenate([q, onto])
@@ -389,7 +390,7 @@ class ContactModes:
             way = f" {np.degrees(angle):.6g}°" if state == "slides" else ""
             parts.append(f"{self.contacts.names[i]} {state}{way}")
         parts += [f"{self.contacts.names[i]} touches" for i in held.touching]
-        if held.until is not None:
+        if held.bounces:
             parts.append("after the last bounces that can be seen")
         key = ", ".join(parts)
         number = 2

@@ -160,6 +160,7 @@ def contact_problem(
     if model.bonds:
         only_projection(model, options)
     free = as_ivp(bare, q0, v0, t_span, tau, f_ext, params=params, **options)
+    free = free.with_(manifold=None)  # modes with contacts have none: all methods, or none
     tau_law, force_law, values = force_laws(model, tau, f_ext, params)
     modes = ContactModes(model, free, tau_law, force_law, restitution_law)
     start, y0 = modes.start(t_span[0], q0, v0, values)

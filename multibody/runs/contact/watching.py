@@ -55,6 +55,7 @@ class _Now(threading.local):
     force_room: Array = np.zeros(0)
     cone_room: Array = np.zeros(0)
     margin_room: float = 0.0
+    rest: float = -np.inf  # when bounces that cannot be seen are over
 
 
 class Watch:

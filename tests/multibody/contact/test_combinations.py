@@ -183,6 +183,19 @@ def test_contacts_beside_everything_else(seed):
     check(model, solution, tau, f_ext)
 
 
+@pytest.mark.parametrize("seed", [2, 14, 18])
+@pytest.mark.parametrize("law", ["newton", "poisson"])
+def test_both_roads_lead_to_one_place(seed, law):
+    """Impacts are late by up to a step, at speeds of a few metres a second."""
+    model, q, tau, f_ext, _ = drawn(seed)
+    problem = mb.as_ivp(model, q, None, (0.0, 0.5), tau, f_ext, restitution_law=law)
+    right = solve(problem, method="DOP853", rtol=1e-9, atol=1e-11).y[: model.nq, -1]
+    for step in (2e-3, 2.5e-4):
+        run = solve(problem, method="MoreauJean", step=step)
+        assert run.success, run.message
+        assert np.abs(run.y[: model.nq, -1] - right).max() < 4.0 * step
+
+
 def thrown(params):
     """A ball on a rough lane that a force pushes; parameters are its size and frequency."""
     entry = mb.mechanisms.entry("bowling_ball")

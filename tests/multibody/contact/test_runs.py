@@ -391,3 +391,25 @@ def test_what_holds_for_every_run(seed):
     assert mb.contact_kinematics(model, stepped.y[:3, -1]).gap.min() > -4e-3 * fastest
     if len(solution.modes) <= 3 and restitution == 0.0:
         np.testing.assert_allclose(stepped.y[:3, -1], solution.y[:3, -1], atol=0.1)
+
+
+@pytest.mark.parametrize("method", ["BDF", "Rodas5P", "Adams"])
+def test_a_free_ball_comes_to_rest_by_methods_that_know_no_manifold(method):
+    """Its last bounces are below what BDF's tolerance tells: they form no series."""
+    b = mb.ModelBuilder(name="ball")
+    b.add_body("ball", 0, mb.Free(), inertia=mb.sphere(mass=1.0, radius=0.1))
+    b.add_contact("floor", 0, mb.HalfSpace(), "ball", mb.Ball(0.1), restitution=0.3, friction=0.3)
+    problem = mb.as_ivp(b.build(), [1, 0, 0, 0, 0, 0, 0.3], [1, 2, 0, 1, 0, 0], (0.0, 0.6))
+    right = solve(problem, method="DOP853", rtol=1e-10, atol=1e-12).y[:, -1]
+    run = solve(problem, method=method, rtol=1e-8, atol=1e-10)
+    assert run.success, run.message
+    assert run.modes[-1].mode == "floor sticks"
+    np.testing.assert_allclose(run.y[:, -1], right, atol=1e-5)
+
+
+def test_names_of_modes_do_not_depend_on_earlier_runs():
+    problem = mb.as_ivp(mechanisms.bouncing_ball(restitution=0.3), [1.1], [0.0], (0.0, 1.0))
+    runs = [solve(problem, method="DOP853", rtol=tol, atol=1e-2 * tol) for tol in (1e-9, 1e-6)]
+    names = [[stay.mode for stay in run.modes] for run in runs]
+    assert names[0] == names[1]
+    assert names[0][-2:] == ["floor rests, after the last bounces that can be seen", "floor rests"]
