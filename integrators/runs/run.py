@@ -27,6 +27,7 @@ from .instants.instant import Instant, Motion
 from .instants.zeno import limit
 from .interrupts import Interrupts, quiet_interrupts
 from .mistakes import first_slope
+from .refined import projections, refined
 from .solution import DenseOutput, Solution, polynomials
 
 __all__ = ["Run"]
@@ -68,7 +69,7 @@ class Run:
         self.stops = stops
         self.keep_dense = keep_dense
         self.callback = callback
-        self.project = None if ivp.project is None else ivp.bind(ivp.project)
+        self.project, self.refine = projections(ivp, engine.options)
         self.progress = progress
         self.output_times = output_times
         self.next_output = 0
@@ -220,6 +221,8 @@ class Run:
         states: NDArray[Any],
         Q: NDArray[Any] | None,
     ) -> Status | None:
+        if Q is not None and len(Q) and self.refine is not None:
+            y, Q = refined(self.refine, t, y, ends, Q)
         if self.tracker is not None and self.engine.look:
             assert Q is not None
             if len(ends) > 1:  # these hold no event; the last may
@@ -263,7 +266,7 @@ class Run:
         powers = np.arange(1, Q.shape[0] + 1)
 
         def state(theta: float) -> NDArray[Any]:
-            if theta == 1.0:
+            if theta == 1.0 and self.refine is None:
                 return engine.from_real(y_new.copy())
             return engine.from_real(engine.move(y, theta**powers @ Q))
 
@@ -322,8 +325,10 @@ class Run:
                 f"project returned shape {projected.shape}, expected {self.ivp.y0.shape}"
             )
         before = self.engine.from_real(y)
-        if not np.array_equal(projected, before):
-            self.engine.replace_state(projected)
+        goes_on = getattr(self.ivp, "goes_on", None)
+        state = goes_on(before, projected) if goes_on else projected
+        if not np.array_equal(state, before):
+            self.engine.replace_state(state)
         jumped = getattr(self.ivp, "jumped", None)
         if jumped is not None and jumped(before, projected):
             self.engine.forget()  # what is known of the past belongs to another state

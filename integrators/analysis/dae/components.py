@@ -173,13 +173,13 @@ def component_orders(
     Examples
     --------
     A prescribed output: the input that it takes has index 2. Radau IIA with two stages has order 3;
-    the input is found with order 2 only.
+    by itself, without the projection onto hidden constraints, it finds the input with order 2 only.
 
     >>> from integrators import DAE
     >>> from integrators.analysis import component_orders
     >>> plant = DAE(lambda t, y, d: [d(y[0]) + y[0] - y[1], y[0] - np.sin(t)], names=["T", "Q"])
     >>> given = plant.problem(plant.consistent(), (0.0, 2.0), "given")
-    >>> component_orders(given, "RadauIIA2").lost
+    >>> component_orders(given.with_(project=None), "RadauIIA2").lost
     {'Q': 1}
     """
     ivp = as_problem(problem)

@@ -193,8 +193,8 @@ def ring_modulator(capacitance: float = 0.0) -> Case:
     Four equations then lose their derivatives, and their sum the diodes: the currents in the ring
     add up to zero, a hidden constraint. From some 10 µs on two diodes block most of the time, and
     little but the change of currents determines the voltages between them: take the road "given",
-    with tolerances of 1e-7 or less; the others end there with a message. With C_s = 2e-12 it is a
-    stiff ODE that oscillates wildly.
+    with tolerances of 1e-7 or less, or "dummy" at about 1e-7; the others, and "dummy" at 1e-9, end
+    with a message. With C_s = 2e-12 it is a stiff ODE that oscillates wildly.
     """
     C, Cp, Lh, Ls1, Ls2, Ls3 = 1.6e-8, 1e-8, 4.45, 2e-3, 5e-4, 5e-4
     R, Rg1, Rg2, Rg3, Ri, Rc = 25e3, 36.3, 17.3, 17.3, 50.0, 600.0

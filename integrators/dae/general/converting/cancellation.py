@@ -3,6 +3,10 @@
 A graph is no normal form: (ẋ + z)² − ẋ² − 2ẋz contains ẋ and does not depend on it. Such
 derivatives are found numerically, at random points (what is left of terms that cancel jumps about
 when the point is moved by rounding errors, a derivative does not), and replaced by constants.
+
+In a sum of equations, whole terms cancel: the currents of diodes, say. These are taken out of the
+graph first, for with a constant in the place of a voltage a diode may carry any current, and what
+rounding leaves of the difference of two such terms is no small number.
 """
 
 from __future__ import annotations
@@ -12,12 +16,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ....tracing.calculus.derivative import replay, sparse_jacobian
-from ....tracing.graph import Program
+from ....tracing.graph import Graph, Program
+from ....tracing.simplify import add, mul
 from ..equations import Builder, Equations, Key
 from ..jacobian import sample_points
 from ..pattern.signature import occurring
 
-__all__ = ["cancelled", "pruned", "simplified", "single", "with_nodes"]
+__all__ = ["cancelled", "collected", "pruned", "simplified", "single", "with_nodes"]
 
 CANCELLED = 1e-10  # relative to the gradient: what may be rounding errors of terms that cancel
 ROUNDED = 1e-14  # relative to other constant coefficients: what is left of one that cancelled
@@ -84,6 +89,41 @@ def cancelled(one: Program, symbols: Sequence[Key], parameters: Sequence[float] 
         if (j, order) not in flat:
             highest[j] = max(order, highest.get(j, -1))
     return {(j, order) for j, order in flat if order > highest.get(j, -1)}
+
+
+def collected(g: Graph, node: int) -> int:
+    """Return a sum without the terms that cancel; what does not cancel stays as it is.
+
+    Examples
+    --------
+    >>> g = Graph()
+    >>> x, q = g.input(0), g.node("exp", g.input(1))
+    >>> collected(g, g.node("add", g.node("sub", x, q), q)) == x
+    True
+    """
+    weights: dict[int, float] = {}
+    sizes: dict[int, float] = {}
+    waiting = [(node, 1.0)]
+    while waiting:
+        i, factor = waiting.pop()
+        op, args = g.ops[i], g.args[i]
+        if op in ("add", "sub"):
+            waiting += [(args[0], factor), (args[1], factor if op == "add" else -factor)]
+        elif op == "neg":
+            waiting.append((args[0], -factor))
+        elif op == "mul" and any(g.values[k] is not None for k in args):
+            constant, other = args if g.values[args[0]] is not None else args[::-1]
+            waiting.append((other, factor * float(g.values[constant] or 0.0)))
+        else:
+            weights[i] = weights.get(i, 0.0) + factor
+            sizes[i] = max(sizes.get(i, 0.0), abs(factor))
+    left = {i: x for i, x in weights.items() if abs(x) > ROUNDED * sizes[i]}
+    if len(left) == len(weights):
+        return node
+    total = g.const(0.0)
+    for i in sorted(left):
+        total = add(g, total, mul(g, g.const(left[i]), i))
+    return total
 
 
 def simplified(

@@ -33,7 +33,7 @@ from ..equations import Builder, Equations, Key
 from ..jacobian import Singularity, SystemJacobian, balanced, sample_points
 from ..pattern.blocks import blocks_in_order
 from ..pattern.signature import Offsets, Signature, occurring, offsets, signature
-from .cancellation import cancelled, pruned, simplified, single, with_nodes
+from .cancellation import cancelled, collected, pruned, simplified, single, with_nodes
 from .constant_combination import SIZES, constant_null_vector
 
 __all__ = ["Conversion", "converted"]
@@ -386,7 +386,7 @@ def _combination_of(
     if (g.values[u.nodes[min(u.nodes)]] or 0.0) < 0:
         total = neg(g, total)
     text = _combination(equations, u, found, lowest, g)
-    residuals[replaced] = total
+    residuals[replaced] = collected(g, total)
     new = builder.finish(residuals, equations.unknowns, equations.names)
     leading = {(j, int(found.d[j]) - lowest) for j in columns}
     new = pruned(new, {replaced: leading}, parameters)

@@ -32,8 +32,9 @@ from ....tracing.symbols.symbol import Symbol
 from ..derivative_array import DerivativeArray
 from ..equations import Key
 from .projection import Projection
+from .restored import Reaction
 
-__all__ = ["DummyDerivatives", "Group"]
+__all__ = ["DummyDerivatives", "DummyProjection", "Group"]
 
 Array = NDArray[np.float64]
 
@@ -270,7 +271,7 @@ class DummyDerivatives:
             return np.array([[-A[0, 1], A[0, 0]]]) / np.hypot(A[0, 0], A[0, 1])
         return np.asarray(np.linalg.svd(A)[2][len(A) :])
 
-    def project(self, t: float, z: Any, p: Any = ()) -> Array:
+    def project(self, t: float, z: Any, p: Any, reaction: Reaction) -> Array:
         """Return a state on all constraints, with a choice that is good there.
 
         States stay, for they have the accuracy of the method; dummies follow from them.
@@ -280,6 +281,7 @@ class DummyDerivatives:
         rows = self._rows_of(z)
         keep = [(np.array(self._group_places(g)), V) for g, V in zip(self.bound, rows)]
         X = self.projection.all_derivatives(t, z[array.state_places], p, keep)
+        reaction.settle(t, X, z[: array.size], p)
         if rows:
             entries = array.entries(t, X, p)
             for k, group in enumerate(self.bound):
@@ -287,6 +289,22 @@ class DummyDerivatives:
                 if _smallest(rows[k] @ free.T) < TILTED:
                     rows[k] = free
         return self._with_rows(X, rows)
+
+
+class DummyProjection:
+    """``project(t, z, p)`` of :class:`DummyDerivatives`, for a run with some tolerances."""
+
+    def __init__(self, dummy: DummyDerivatives, **tolerances: Any) -> None:
+        self.dummy = dummy
+        self.reaction = Reaction(dummy.projection, np.arange(dummy.array.size), **tolerances)
+
+    def within(self, rtol: float, atol: Any) -> DummyProjection:
+        """Return a copy for a run with these tolerances."""
+        return DummyProjection(self.dummy, rtol=rtol, atol=atol)
+
+    def __call__(self, t: float, z: Any, p: Any = ()) -> Array:
+        """Return the state."""
+        return self.dummy.project(t, z, p, self.reaction)
 
 
 def _smallest(A: Array) -> float:

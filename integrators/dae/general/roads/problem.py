@@ -65,6 +65,25 @@ class DAEProblem(IVP):
         """How many components of a state mean something on every run: not the chosen states."""
         return int(self.held.size)
 
+    @property
+    def projects_inside(self) -> bool:
+        """Whether the projection serves values between the steps, too: see `runs.refined`."""
+        return self.index is not None and self.project is not None
+
+    @cached_property
+    def _follows(self) -> NDArray[np.bool_]:
+        """Components without a derivative, for which it does not matter where a step begins."""
+        assert self.mass is not None
+        return np.asarray(abs(self.mass).sum(axis=0)).ravel() == 0.0
+
+    def goes_on(self, before: Array, projected: Array) -> Array:
+        """Return the state to go on from after a projection.
+
+        Methods predict the values of multipliers from those that they found themselves, whose
+        errors are alike from step to step.
+        """
+        return np.where(self._follows, before, projected) if self.projects_inside else projected
+
     def jumped(self, before: Array, after: Array) -> bool:
         """Whether a projection did more than correct a state: it chose other states."""
         first = self.chosen_from
@@ -375,20 +394,49 @@ class Completed:
         """Places of derivatives: where a state contradicts itself, with ẋ = u say, u counts."""
         return [int(place) for place in self.held if self.array.keys[place][1] > 0]
 
+    @cached_property
+    def _missing(self) -> list[int]:
+        """Places below the leading ones that a state lacks, as ẋ where ẋ = u is an equation."""
+        return [int(place) for place in np.setdiff1d(self.array.state_places, self.held)]
+
+    @cached_property
+    def by_stages(self) -> bool:
+        """Whether the equations of its own stage determine whatever a state lacks."""
+        from scipy.sparse import csc_matrix
+        from scipy.sparse.csgraph import maximum_bipartite_matching
+
+        found = 0
+        for stage in self.projection.stages:
+            ones = np.ones(stage.r.size)
+            lacking = np.flatnonzero(np.isin(stage.places, self._missing))
+            pattern = csc_matrix((ones, (stage.r, stage.c)), stage.shape)[:, lacking].tocsr()
+            found += int((maximum_bipartite_matching(pattern, perm_type="row") >= 0).sum())
+        return found == len(self._missing)
+
     def derivatives(
         self, t: float, y: Any, p: Any = None, loose: Sequence[int] | None = None
     ) -> Array:
         """Return all derivatives at the consistent state nearest to y; `loose` ones follow."""
         p = self.params if p is None else p
         loose = self._following if loose is None else loose
-        X = np.zeros(self.array.size)
-        X[self.held] = np.asarray(y, dtype=float)[: self.held.size]
-        if np.isin(self.array.state_places, self.held).all():
+        if self.by_stages:
             with contextlib.suppress(StructureError):
-                state = X[self.array.state_places]
-                return self.projection.all_derivatives(t, state, p, loose=loose)
+                return self.staged(t, y, p, loose)
+        X = self.spread(y)
         free = np.union1d(np.setdiff1d(np.arange(self.array.size), self.held), loose)
         return nearest(self.array, t, X, np.asarray(p, dtype=float), free)
+
+    def staged(self, t: float, y: Any, p: Any, loose: Sequence[int] | None = None) -> Array:
+        """Return the same stage by stage, or raise :class:`StructureError`."""
+        loose = [*(self._following if loose is None else loose), *self._missing]
+        state = self.spread(y)[self.array.state_places]
+        return self.projection.all_derivatives(t, state, p, loose=loose)
+
+    def spread(self, y: Any) -> Array:
+        """Return X with the entries that are part of a state; others are 0."""
+        X = np.zeros(self.array.size)
+        X[self.held] = np.asarray(y, dtype=float)[: self.held.size]
+        return X
 
     def __call__(
         self, t: float, y: Any, p: Any = None, loose: Sequence[int] | None = None

@@ -21,10 +21,11 @@ from ....tracing import GraphTooLargeError, Traced
 from ..derivative_array import LARGEST_TRACED
 from ..elimination import row_scales
 from ..start import Start
-from .dummy import DummyDerivatives
+from .dummy import DummyDerivatives, DummyProjection
 from .given import AsGiven
 from .problem import Completed, DAEProblem, common_fields, state_names
 from .projection import Projection
+from .restored import Restored
 from .underlying import Rates, SeriesODE
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _dummy(
         start.params,
         mass=dummy.mass(),
         jac=None if small else dummy.jacobian,
-        project=dummy.project,
+        project=DummyProjection(dummy),
         state_names=dummy.names,
         road="dummy",
         derivatives=dummy.derivatives,
@@ -132,6 +133,7 @@ def _given(
     array = system.array
     given = system.derived("given", lambda: AsGiven(array, system.equations))
     completed = Completed(array, given.in_array, given.state, start.params)
+    higher = given.index is not None and completed.by_stages
     return DAEProblem(
         given.rhs,
         given.state(start.t, start.X),
@@ -140,6 +142,7 @@ def _given(
         mass=given.mass,
         jac=given.jac,
         index=given.index,
+        project=Restored(completed) if higher else None,
         state_names=given.names,
         road="given",
         derivatives=completed.derivatives,
