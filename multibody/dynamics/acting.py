@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..checks import Array, ArrayLike, exact_array
 from ..elements import Element, NamedElement
 from ..elements.signals import value_of
 from ..model.rules import FROM_DYNAMICS
-from .kinematics import forward
+from .kinematics import forward, way_between
 from .loading import load
 from .workspace import TreeWorkspace
 
@@ -167,8 +168,6 @@ class Here:
     def frame(self, body: str | int, point: Any = (0.0, 0.0, 0.0)) -> FrameNow:
         """Frame of a body, moved to a point given in its coordinates."""
         i, place = self._body(body), _three(point, "point")
-        if i == 0:
-            return FrameNow(np.eye(3), place, np.zeros(3), np.zeros(3))
         R, origin, omega, velocity = self._scene.body(i)
         arm = R @ place
         return FrameNow(R, origin + arm, omega, velocity + _cross(omega, arm))
@@ -177,6 +176,14 @@ class Here:
         """Place and velocity, in base coordinates, of a point given in body coordinates."""
         at = self.frame(body, point)
         return PointNow(at.position, at.velocity)
+
+    def between(self, body_a: str | int, point_a: Any, body_b: str | int, point_b: Any) -> Any:
+        """From a point of one body to one of another, in base axes.
+
+        Summed along the tree: how far away from the base's origin both are does not matter.
+        """
+        a, b = self._body(body_a), self._body(body_b)
+        return self._scene.way(a, _three(point_a, "point"), b, _three(point_b, "point"))
 
     def signal(self, given: Any) -> Any:
         """Value of an input: a number, a function of time, a table, or another element's output.
@@ -332,15 +339,27 @@ class _Scene:
         """R, origin, angular velocity and velocity of the origin, in base axes."""
         if self._bodies is None:
             if self.symbolic:
-                w = self.workspace
-                self._bodies = w.E_0, w.r_0, w.vel
+                self._bodies = self.workspace
             else:
                 w = load(self.model, self.q, self.v, float(self.t))
                 _run_forward(w)
-                self._bodies = w.E_0.copy(), w.r_0.copy(), w.vel.copy()
-        E, r, velocity = (table[i - 1] for table in self._bodies)
+                scratch = {name: np.zeros(6) for name in ("gap", "spare6", "other6")}
+                copies = {name: getattr(w, name).copy() for name in ("E_0", "r_0", "r", "vel")}
+                self._bodies = SimpleNamespace(parent=w.parent, **copies, **scratch)
+        w = self._bodies
+        if i == 0:
+            return np.eye(3), np.zeros(3), np.zeros(3), np.zeros(3)
+        E, r, velocity = w.E_0[i - 1], w.r_0[i - 1], w.vel[i - 1]
         back = np.array([[E[k][m] for k in range(3)] for m in range(3)])
         return back @ self.model.tree.turn[i - 1], r, back @ velocity[:3], back @ velocity[3:]
+
+    def way(self, a: int, point_a: Any, b: int, point_b: Any) -> Any:
+        """From a point of body a to one of body b, in base axes, summed along the tree."""
+        self.body(a)
+        turn, w = self.model.tree.turn, self._bodies
+        ends = [turn[i - 1] @ x if i else x for i, x in ((a, point_a), (b, point_b))]
+        way_between(w, a - 1, ends[0], b - 1, ends[1])
+        return np.array(w.gap[:3])
 
     def loop_number(self, name: Any) -> int | None:
         """Number of the loop of this name, if no body has it."""

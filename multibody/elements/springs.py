@@ -59,7 +59,8 @@ class SpringLaw(Element):
     def act(self, here: Any) -> None:
         """Pull along the line between the points."""
         a, b = here.point(self.body_a, self.point_a), here.point(self.body_b, self.point_b)
-        x, u = b.position - a.position, b.velocity - a.velocity
+        x = here.between(self.body_a, self.point_a, self.body_b, self.point_b)
+        u = b.velocity - a.velocity
         length = np.sqrt(x @ x)
         way = x / length
         pull = self.force(length, way @ u)
@@ -222,7 +223,7 @@ class Bushing(Element):
     def act(self, here: Any) -> None:
         """Push b back, and a the other way, at the place of b."""
         a, b = here.frame(self.body_a, self.point_a), here.frame(self.body_b, self.point_b)
-        arm = b.position - a.position
+        arm = here.between(self.body_a, self.point_a, self.body_b, self.point_b)
         R = a.R.T @ b.R
         root = np.sqrt(1.0 + R[0][0] + R[1][1] + R[2][2])  # 2 q₀ of the relative quaternion
         q0 = 0.5 * root

@@ -8,7 +8,8 @@ from .balls import RollingBalls
 from .base import REGISTRY, Joint, JointMotion, joint_names, register
 from .check import JointReport, check_joint
 from .constant_freedoms import Fixed, Free, Planar, Spherical
-from .from_functions import ConstantVelocity, Driven, UserJoint
+from .driven import Driven
+from .from_functions import ConstantVelocity, UserJoint
 from .sequences import AngleSequence, Universal
 from .sphere_in_cylinder import SphereInCylinder
 from .wheels import RackPinion, RollingDisc, RollingSphere

@@ -1,4 +1,4 @@
-"""Joints from functions: your own pose, prescribed motions, and the constant-velocity joint.
+"""Joints from functions: your own pose, and the constant-velocity joint (``driven``: motions).
 
 For a joint given by its pose alone, everything else follows by exact differentiation of the traced
 pose: with q̇ = rate(t, q, v),
@@ -20,12 +20,10 @@ import numpy as np
 
 from ..checks import Array, ArrayLike
 from . import sample_functions as sample
-from .axial import Cylindrical, Revolute
 from .base import Joint, register
 from .formulae import twist
-from .motions import PiecewiseMotion, as_motion
 
-__all__ = ["ConstantVelocity", "Driven", "UserJoint"]
+__all__ = ["ConstantVelocity", "UserJoint"]
 
 
 def _twist(E: Any, E_dot: Any, r_dot: Any) -> Any:
@@ -474,112 +472,3 @@ def _arguments(function: Callable[..., Any] | None) -> int:
 
     parameters = () if function is None else inspect.signature(function).parameters.values()
     return sum(p.default is p.empty for p in parameters)  # others are constants of the function
-
-
-@register
-class Driven(_FromPose):
-    """A joint whose position time prescribes: rheonomic, no freedom left.
-
-    Parameters
-    ----------
-    joint
-        The joint that is driven.
-    motion
-        ``motion(t) -> q``, written with NumPy and without branches, so that velocity and
-        acceleration follow by differentiation. For a joint with one variable q may be a number.
-        Or a table ``(times, positions)``, through which a cubic spline is laid, or a spline of
-        SciPy, such as one made from a function that cannot be traced; both must cover the run.
-
-    Examples
-    --------
-    A motor at 3 rad/s:
-
-    >>> from multibody import Revolute
-    >>> motor = Driven(Revolute(), lambda t: [3.0 * t])
-    >>> motor.nv, motor.motion([], [], 0.2).v
-    (0, array([0., 0., 3., 0., 0., 0.]))
-
-    From measured angles:
-
-    >>> swing = Driven(Revolute(), ([0.0, 0.5, 1.0], [0.0, 0.25, 1.0]))
-    >>> round(float(swing.motion([], [], 0.5).v[2]), 9)
-    1.0
-    """
-
-    kind = "driven"
-    arguments = ("joint", "function")
-    is_rheonomic = True
-
-    @classmethod
-    def samples(cls) -> list[Joint]:
-        """One driven freedom, and two."""
-        return [
-            cls(Revolute("x"), sample.swing),
-            cls(Cylindrical((1.0, -2.0, 0.5)), sample.screw_in),
-        ]
-
-    def __init__(self, joint: Joint, motion: Any) -> None:
-        from integrators.tracing import TracingError
-
-        if not isinstance(joint, Joint):
-            raise TypeError(f"Driven: expected a joint, received {type(joint).__name__}")
-        super().__init__(joint.axis)
-        self.joint, self.function = joint, as_motion(motion, joint.nq)
-        first = self.function.knots[0] if isinstance(self.function, PiecewiseMotion) else 0.0
-        joint.check_position(self._prescribed(float(first)))
-        try:
-            self._position, digest = _frozen(lambda t, x: self._prescribed(t), 0, joint.nq)
-        except TracingError as error:
-            raise TracingError(
-                "Driven: the motion cannot be differentiated, because it cannot be traced "
-                f"({error}); write it with NumPy and without branches, or give a table of it: "
-                "Driven(joint, (times, positions))"
-            ) from error
-        self._key = Driven, joint, digest
-
-    def law_key(self) -> Any:
-        """The driven joint, and what the motion computes."""
-        return self._key
-
-    def _prescribed(self, t: Any) -> Any:
-        """What the motion prescribes, floats or symbols, one for each variable of the joint."""
-        prescribed, names = self.function(t), self.joint.coordinates
-        if prescribed is None:
-            raise ValueError(
-                f"Driven: expected motion(t) to return {len(names)} numbers ({', '.join(names)}), "
-                "but it returned None; is its `return` missing?"
-            )
-        position = np.asarray(prescribed)
-        position = position.reshape(1) if position.ndim == 0 else position
-        if position.shape != (len(names),):
-            raise ValueError(
-                f"Driven: expected motion(t) to return {len(names)} numbers ({', '.join(names)}), "
-                f"received shape {np.shape(prescribed)}"
-            )
-        return position
-
-    def quaternion_norms(self, t: float) -> list[float]:
-        """Norms of the quaternions in the prescribed position."""
-        position = np.asarray(self._position(t, ()), dtype=float)
-        return [float(np.linalg.norm(position[k : k + 4])) for k in self.joint.quaternion_places]
-
-    def pose(self, t: Any, q: Any, p: Any) -> tuple[Any, Any]:
-        """Pose of the driven joint at its prescribed position."""
-        inner, position = self.joint, self._position(t, ())
-        E, r, *_ = inner.law(t, position, np.zeros(inner.nv), np.asarray(inner.parameters))
-        return np.asarray(E), np.asarray(r)
-
-    def closure(self, t: Any, E: Any, r: Any, p: Any) -> list[Any]:
-        """The pose of the bodies is the prescribed one."""
-        E_t, r_t = self.pose(t, (), ())
-        F = E @ E_t.T
-        turn = [0.5 * (F[1][2] - F[2][1]), 0.5 * (F[2][0] - F[0][2]), 0.5 * (F[0][1] - F[1][0])]
-        return [*turn, *(r - r_t)]
-
-    def closure_side(self, t: Any, E: Any) -> Any:
-        """The prescribed rotation, not half a turn from it."""
-        F = E @ self.pose(t, (), ())[0].T
-        return F[0][0] + F[1][1] + F[2][2] - 1.0
-
-    def __reduce__(self) -> Any:
-        return Driven, (self.joint, self.function)

@@ -9,7 +9,18 @@ import numpy as np
 
 from ..checks import Array, ArrayLike, real_array
 
-__all__ = ["PiecewiseMotion", "as_motion"]
+__all__ = ["PiecewiseMotion", "as_motion", "time_slopes"]
+
+# Central differences of sixth order: offsets, weights of the first and of the second derivative;
+# the weight of the middle in the second one is −49/18.
+OFFSETS = ((1, 3 / 4, 3 / 2), (2, -3 / 20, -3 / 20), (3, 1 / 60, 1 / 90))
+
+#: Steps that are tried (s). The first one balances rounding ε/h² and truncation h⁶ of a motion
+#: within seconds; smaller ones are for faster motions and for times next to a kink.
+STEPS = (1e-2, 1e-3, 1e-4, 1e-5)
+
+#: Relative difference of two steps' derivatives below which the larger step is trusted.
+AGREEMENT = 1e-8
 
 
 class PiecewiseMotion:
@@ -40,6 +51,43 @@ class PiecewiseMotion:
         value = c[-1, 0] + np.sum(grown, axis=0)
         outside = where(t < x[0], np.nan, where(t > x[-1], np.nan, 0.0))
         return value + outside
+
+
+def time_slopes(function: Callable[[float], Array], t: float) -> tuple[Array, Array, Array]:
+    """Value, first and second derivative of a function of time, by differences.
+
+    Of the steps that are tried those are taken whose results differ least from the next one's.
+
+    Examples
+    --------
+    >>> x, v, a = time_slopes(lambda t: np.array([np.sin(t)]), 1.0)
+    >>> bool(abs(v[0] - np.cos(1.0)) < 1e-12), bool(abs(a[0] + np.sin(1.0)) < 1e-10)
+    (True, True)
+    """
+    now = function(t)
+    tried = [_differences(function, t, now, STEPS[0])]
+    off: list[float] = []
+    for step in STEPS[1:]:
+        tried.append(_differences(function, t, now, step))
+        apart = [np.abs(a - b).max(initial=0.0) for a, b in zip(tried[-1], tried[-2])]
+        size = 1.0 + np.abs(np.concatenate([now, *tried[-1]])).max(initial=0.0)
+        off.append(max(apart) / size)
+        if off[-1] < AGREEMENT:
+            break
+    first, second = tried[int(np.argmin(off))]
+    return now, first, second
+
+
+def _differences(
+    function: Callable[[float], Array], t: float, now: Array, step: float
+) -> tuple[Array, Array]:
+    h = (t + step) - t  # what is left of it after rounding
+    first, second = 0.0 * now, -49 / 18 * now
+    for k, by_first, by_second in OFFSETS:
+        ahead, behind = function(t + k * h), function(t - k * h)
+        first = first + by_first * (ahead - behind)
+        second = second + by_second * (ahead + behind)
+    return first / h, second / h**2
 
 
 def as_motion(motion: Any, n: int) -> Callable[[Any], Any]:

@@ -305,7 +305,9 @@ def check_closures(model: Model) -> None:
     """
     for loop in model.loops:
         home = type(loop.joint).__module__
-        if not home.startswith("multibody.joints.") or home.endswith(".from_functions"):
+        if not home.startswith("multibody.joints.") or home.endswith(
+            (".from_functions", ".driven")
+        ):
             FROM_DYNAMICS["constraint count"](loop.joint)
 
 

@@ -16,11 +16,16 @@ from integrators.kernels import OnWorkspace
 
 from ..checks import Array, ArrayLike
 from ..dynamics.acting import own_rates
+from ..dynamics.derivatives.closed import (
+    CLOSED_ALONG,
+    CLOSED_BY,
+    GIVEN_MULTIPLIERS_ALONG,
+    GIVEN_MULTIPLIERS_BY,
+    closed_derivatives,
+)
 from ..dynamics.derivatives.results import (
     FORWARD_ALONG,
     FORWARD_BY,
-    GIVEN_ALONG,
-    GIVEN_BY,
     INVERSE_ALONG,
     INVERSE_BY,
     derivatives,
@@ -28,9 +33,9 @@ from ..dynamics.derivatives.results import (
 from ..dynamics.derivatives.tree import DerivativeTree, DerivativeWorkspace
 from ..dynamics.functions import explain
 from ..dynamics.loading import ForcesLike, load, load_forces, load_vector
+from ..dynamics.loops.multipliers import ALPHA, BETA, EPSILON
 from ..dynamics.workspace import HAVE_FORCES
 from .closed import Stabilisation
-from .loop_derivatives import loop_terms, loop_wrenches, solve_with_loops
 
 if TYPE_CHECKING:
     from integrators.tracing import Traced
@@ -46,6 +51,7 @@ __all__ = [
 ]
 
 _run = OnWorkspace(derivatives, DerivativeWorkspace, returns=True)
+_run_closed = OnWorkspace(closed_derivatives, DerivativeWorkspace, returns=True)
 
 #: Step of the differences of a force law that cannot be traced, in parts of max(1, |x|).
 LAW_STEP = float(np.finfo(float).eps ** (1.0 / 3.0))
@@ -121,8 +127,7 @@ def _forward(
         return _no_derivatives(model, tangent)
     w = _loaded(model, q, v, t)
     if model.bonds:
-        free = Stabilisation()
-        _with_loops(model, w, tau, f_ext, free, GIVEN_ALONG if tangent else GIVEN_BY)
+        _with_loops(model, w, tau, f_ext, Stabilisation(), tangent)
         return _results(w, tangent)
     load_vector(model, "tau", tau, w.tau)
     load_forces(model, w, f_ext)
@@ -172,12 +177,16 @@ def _shortest_way(model: Model) -> Any:
     compiled = native.available() and not interpreting()
     compiled = compiled and all(body.joint.is_traceable for body in model.bodies)
     # Springs between points need external forces that are cleared, quaternions are checked.
-    plain = not (model.springs or model.bonds or model.quaternion_places)
+    plain = not (model.springs or model.quaternion_places)
     if compiled and plain and model.nv:
-        if not _run.is_compiled:
+        kernel = _run_closed if model.bonds else _run
+        if not kernel.is_compiled:
             return ordinary  # for the time being
         w = derivative_tree(model).make_workspace()
-        address, inputs = _run.address, (w.q, w.v, w.tau)
+        if model.bonds:
+            w.switches[HAVE_FORCES], w.task[0] = 1, CLOSED_ALONG
+            stabilise(w, Stabilisation())
+        address, inputs = kernel.address, (w.q, w.v, w.tau)
         run = native.workspace_entry(address, w.address, inputs, w.result, ordinary, w)
     model.tree.traced["FD_derivatives"] = run
     return run
@@ -189,35 +198,43 @@ def _with_loops(
     tau: ArrayLike | None,
     f_ext: ForcesLike,
     keep: Stabilisation,
-    task: int,
+    along: bool,
 ) -> None:
-    """Fill `slope` and what follows from it for a model with loops; w has t, q and v.
+    """Derivatives of a model with loops (``derivatives.closed``); w has t, q and v."""
+    load_vector(model, "tau", tau, w.tau)
+    load_bound_forces(model, w, f_ext)
+    stabilise(w, keep)
+    if keep.rank == "regular":
+        w.task[0] = CLOSED_ALONG if along else CLOSED_BY
+    else:
+        base = load(model, w.q, w.v, float(w.t[0]))
+        load_vector(model, "tau", tau, base.tau)
+        load_forces(model, base, f_ext)
+        w.a_q[:], w.lam[:] = keep.solution(model, base, f_ext)
+        w.K[:] = base.K
+        w.task[0] = GIVEN_MULTIPLIERS_ALONG if along else GIVEN_MULTIPLIERS_BY
+    total = _run_closed(w)
+    if total - total != 0.0:
+        load_vector(model, "tau", tau, w.tau)
+        explain(model, w)
 
-    First the accelerations and multipliers, then ∂ID with the loop forces as external ones, then
-    the KKT system (``loop_derivatives``).
-    """
-    base = load(model, w.q, w.v, float(w.t[0]))
-    load_vector(model, "tau", tau, base.tau)
-    load_forces(model, base, f_ext)
-    a, lam = keep.solution(model, base, f_ext)
+
+def load_bound_forces(model: Model, w: DerivativeWorkspace, f_ext: ForcesLike) -> None:
+    """Enter external forces, which are switched on for the sake of those of the constraints."""
     load_forces(model, w, f_ext)
     if not w.switches[HAVE_FORCES]:
         w.f_ext[:] = 0.0
         w.switches[HAVE_FORCES] = 1
-    w.f_ext[:] += loop_wrenches(model, base, lam)
-    w.a_q[:] = a
-    w.task[0] = INVERSE_ALONG
-    total = _run(w)
-    if total - total != 0.0:
-        explain(model, base)
-    nv, nd = model.nv, len(w.psi)
-    terms = loop_terms(model, w, lam)
-    gains = keep.alpha, keep.beta
-    by_tree = w.slope[:, : nd + nv]
-    by_state, by_tau = solve_with_loops(w.H, terms, by_tree, gains, keep.rank_tolerance)
-    w.slope[:, : nd + nv], w.slope[:, nd + nv :] = by_state, by_tau
-    w.task[0] = task
-    _run(w)
+
+
+def stabilise(w: Any, keep: Stabilisation) -> None:
+    """Enter what is fed back, and how rank is decided."""
+    w.stabilise[ALPHA], w.stabilise[BETA], w.stabilise[EPSILON] = (
+        keep.alpha,
+        keep.beta,
+        keep.epsilon,
+    )
+    w.rank_tolerance[0] = keep.rank_tolerance
 
 
 def ID_derivatives(
@@ -341,7 +358,7 @@ class StateJacobian:
         tau = None if self.tau_law is None else self.tau_law(t, q, v, p)
         forces = None if self.force_law is None else self.force_law(t, q, v, p)
         if self.keep is not None:
-            _with_loops(model, w, tau, forces, self.keep, GIVEN_BY)
+            _with_loops(model, w, tau, forces, self.keep, False)
         else:
             load_vector(model, "tau", tau, w.tau)
             load_forces(model, w, forces)
@@ -439,17 +456,19 @@ def traced_derivatives(model: Model) -> Traced:
     """
     from integrators import traced
 
-    if model.bonds:
-        raise ValueError(f"{model.name!r} has loops; traced_derivatives serves trees")
     nq, nv = model.nq, model.nv
     tree = derivative_tree(model)
 
     def symbolic(t: Any, x: Any, p: Any) -> Any:
         w = tree.symbolic()
-        w.t[0], w.task[0] = t, FORWARD_ALONG
+        w.t[0], w.task[0] = t, CLOSED_ALONG if model.bonds else FORWARD_ALONG
         w.q[:], w.v[:], w.tau[:] = x[:nq], x[nq:], p
-        w.switches[HAVE_FORCES] = int(len(model.springs) > 0)
-        derivatives(w)
+        w.switches[HAVE_FORCES] = int(len(model.springs) + len(model.bonds) > 0)
+        if model.bonds:
+            stabilise(w, Stabilisation())
+            closed_derivatives(w)
+        else:
+            derivatives(w)
         return w.result.ravel()
 
     kept = model.tree.traced

@@ -4,8 +4,8 @@ Forms with multipliers have unknowns y = (q, v, λ [, μ]) and
 
     H v̇ = τ − C + Kᵀλ,   q̇ = rate(q, v [+ H⁻¹Kᵀμ]),   0 = δ, K v − ν or K v̇ − γ,
 
-so that H ∂v̇ = −∂ID + ∂(Kᵀλ) at constant v̇, as in ``loop_derivatives``, which also has the last
-rows. Minimal coordinates see the independent components only: what follows is the chain rule.
+so that H ∂v̇ = −∂ID + ∂(Kᵀλ) at constant v̇, as in ``derivatives.closed``, which also has the
+last rows. Minimal coordinates see the independent components only: what follows is the chain rule.
 """
 
 from __future__ import annotations
@@ -15,12 +15,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..checks import Array, ArrayLike
-from ..dynamics.derivatives.results import GIVEN_BY, INVERSE_ALONG
-from ..dynamics.loading import load, load_forces, load_vector
+from ..dynamics.derivatives.closed import TERMS
+from ..dynamics.derivatives.results import GIVEN_BY
+from ..dynamics.loading import load, load_forces, load_vector, loaded_inertia
 from ..dynamics.loops.closed_loop import _run_closure, _run_forces
-from ..dynamics.workspace import HAVE_FORCES
-from .derivatives import TRACED_JACOBIAN_OPERATIONS, StateJacobian, _loaded, _run
-from .loop_derivatives import LoopTerms, loop_terms, loop_wrenches
+from .derivatives import (
+    TRACED_JACOBIAN_OPERATIONS,
+    StateJacobian,
+    _loaded,
+    _run,
+    _run_closed,
+    load_bound_forces,
+)
 
 if TYPE_CHECKING:
     from ..dynamics.derivatives.tree import DerivativeWorkspace
@@ -53,7 +59,7 @@ class Bound(NamedTuple):
     by_q: Array  # of v̇
     by_v: Array
     by_lam: Array
-    terms: LoopTerms  # by directions and v
+    rows: list[Array]  # of δ, K v − ν and K v̇ − γ, by directions and v
     D: Array  # directions that belong to changes of the numbers in q
     rate: Array  # of q̇, by q and v
 
@@ -89,7 +95,7 @@ class MultiplierJacobian(StateJacobian):
 
         b = self._bound(t, x, self._spread(lam), p)
         K, by_lam = self._mixed(b.K), self._mixed(b.by_lam.T).T
-        gap, speed, acceleration = self._by_numbers(b.terms, b.D)
+        gap, speed, acceleration = self._by_numbers(b.rows, b.D)
         J = np.zeros((len(y), len(y)))
         states, here = slice(0, nq + nv), slice(nq + nv, nq + nv + count)
         J[:nq, states], J[nq : nq + nv, :nq], J[nq : nq + nv, nq : nq + nv] = b.rate, b.by_q, b.by_v
@@ -116,19 +122,14 @@ class MultiplierJacobian(StateJacobian):
     def of_constraints(self, t: float, x: Array, p: Any) -> tuple[Array, Array, Array]:
         """Derivatives of δ, of K v − ν, and of q̇, by the numbers in q and by v."""
         model, nq = self.model, self.model.nq
-        base = load(model, x[:nq], x[nq:], t)
-        _run_closure(base)
         w = _loaded(model, x[:nq], x[nq:], t)
-        load_forces(model, w, None)
-        none = np.zeros(len(base.delta))
-        _inverse(model, w, np.zeros(model.nv), base, none)
-        terms = loop_terms(model, w, none)
-        gap, speed, _ = self._by_numbers(terms, _directions(w))
+        _terms(model, w, None, np.zeros(model.nv), np.zeros(len(w.lam)))
+        gap, speed, _ = self._by_numbers(_rows(w), _directions(w))
         return gap, speed, self._rates(t, x, p)
 
-    def _by_numbers(self, terms: LoopTerms, D: Array) -> list[Array]:
+    def _by_numbers(self, rows: list[Array], D: Array) -> list[Array]:
         """Derivatives of δ, K v − ν and K v̇ − γ, of the rows in use, by q and v."""
-        some = [self._mixed(x) for x in (terms.gap, terms.speed, terms.acceleration)]
+        some = [self._mixed(x) for x in rows]
         return [np.concatenate([x[:, : len(D)] @ D, x[:, len(D) :]], axis=1) for x in some]
 
     def _mixed(self, values: Array) -> Array:
@@ -153,28 +154,20 @@ class MultiplierJacobian(StateJacobian):
         _run_forces(base)
         known = base.z.copy()
         _run_closure(base)
-        w = _loaded(model, q, v, t)
-        load_forces(model, w, forces)
-        # H does not depend on accelerations; those come from it.
-        _inverse(model, w, np.zeros(model.nv), base, np.zeros_like(lam))
         K = np.where(model.tree.reach, base.K, 0.0)
-        a = np.linalg.solve(w.H, known + K.T @ lam)
-        load_forces(model, w, forces)
-        _inverse(model, w, a, base, lam)
-        return self._solved(w, t, x, lam, p)
-
-    def _solved(self, w: DerivativeWorkspace, t: float, x: Array, lam: Array, p: Any) -> Bound:
-        nv, nd, nq = self.model.nv, len(w.psi), self.model.nq
-        terms = loop_terms(self.model, w, lam)
-        change = -(w.slope[:, : nd + nv] + terms.forces)
+        a = np.linalg.solve(loaded_inertia(base), known + K.T @ lam)
+        w = _loaded(model, q, v, t)
+        _terms(model, w, forces, a, lam)
+        nv, nd = model.nv, len(w.psi)
+        change, rows = -(w.slope[:, : nd + nv] + w.bond_force), _rows(w)
         more = self.of_forces(w, t, x, p)
         D = _directions(w)
         sides = np.concatenate([change[:, :nd] @ D, change[:, nd:]], axis=1)
         if more is not None:
             sides = sides + more
-        found = np.linalg.solve(w.H, np.concatenate([sides, terms.K.T], axis=1))
+        found = np.linalg.solve(w.H, np.concatenate([sides, K.T], axis=1))
         by_q, by_v, by_lam = np.split(found, [nq, nq + nv], axis=1)
-        return Bound(terms.K, by_q, by_v, by_lam, terms, D, self._rates(t, x, p))
+        return Bound(K, by_q, by_v, by_lam, rows, D, self._rates(t, x, p))
 
     def _rates(self, t: float, x: Array, p: Any) -> Array:
         """∂q̇ by q and v."""
@@ -191,27 +184,25 @@ class MultiplierJacobian(StateJacobian):
     def _shift(self, t: float, x: Array, mu: Array, b: Bound) -> tuple[Array, Array]:
         """s = H⁻¹Kᵀμ, and its derivative by q: of ID at v = 0 only H s is wanted."""
         model, nq, nv = self.model, self.model.nq, self.model.nv
-        base = load(model, x[:nq], None, t)
-        _run_closure(base)
         shift, slopes = b.by_lam @ mu, []
         w = _loaded(model, x[:nq], np.zeros(nv), t)
         for a, force in ((np.zeros(nv), np.zeros_like(mu)), (shift, mu)):
-            load_forces(model, w, None)
-            _inverse(model, w, a, base, force)
+            _terms(model, w, None, a, force)
             slopes.append(w.slope[:, : len(w.psi)].copy())
-        forces = loop_terms(model, w, mu).forces[:, : len(w.psi)]
+        forces = w.bond_force[:, : len(w.psi)]
         return shift, np.linalg.solve(w.H, -(slopes[1] - slopes[0] + forces) @ b.D)
 
 
-def _inverse(model: Model, w: DerivativeWorkspace, a: Array, base: Any, lam: Array) -> None:
-    """Slopes of ID at accelerations a, with the forces of the constraints as external ones."""
-    if not w.switches[HAVE_FORCES]:
-        w.f_ext[:] = 0.0
-        w.switches[HAVE_FORCES] = 1
-    w.f_ext[:] += loop_wrenches(model, base, lam)
-    w.a_q[:] = a
-    w.task[0] = INVERSE_ALONG
-    _run(w)
+def _terms(model: Model, w: DerivativeWorkspace, f_ext: Any, a: Array, lam: Array) -> None:
+    """∂ID at accelerations a with the forces of the constraints, and what these add."""
+    load_bound_forces(model, w, f_ext)
+    w.a_q[:], w.lam[:], w.task[0] = a, lam, TERMS
+    _run_closed(w)
+
+
+def _rows(w: DerivativeWorkspace) -> list[Array]:
+    """Copies of ∂δ, ∂(K v − ν) and ∂(K v̇ − γ), by directions and v."""
+    return [x.copy() for x in (w.bond_gap, w.bond_speed, w.bond_acceleration)]
 
 
 def _directions(w: DerivativeWorkspace) -> Array:

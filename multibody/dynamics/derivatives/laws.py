@@ -11,15 +11,22 @@ motion, has no effect.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...checks import Array
 from ...joints import Joint
 from ..laws import law_function, rate_function
+from ..loops.joint_law import constraint_count
+from ..loops.stated import law_sizes
+
+if TYPE_CHECKING:
+    from ...model import Model
 
 __all__ = [
+    "bond_sizes",
+    "bond_slopes",
     "differences",
     "freedoms_are_constant",
     "rate_slope_count",
@@ -95,6 +102,38 @@ def rate_slopes(body: Any) -> Callable[..., None]:
             flat += _twist(E, K[:12, a])
         for k, number in enumerate(flat):
             out[k] = number
+
+    return slope
+
+
+def bond_sizes(model: Model, l: int) -> tuple[int, int]:
+    """How many numbers the law of a loop joint or constraint takes, and how many it returns."""
+    if l < len(model.loops):
+        return 18, 9 * constraint_count(model.loops[l].joint)
+    return law_sizes(model, model.constraints[l - len(model.loops)])
+
+
+def bond_slopes(law: Callable[..., None], n: int, k: int, size: int) -> Callable[..., None]:
+    """Law of a loop joint or constraint, then its Jacobian by columns; made when first needed."""
+    made: list[Any] = []
+
+    def slope(t: Any, x: Any, p: Any, out: Any) -> None:
+        from integrators.tracing import traced
+
+        def values(t: Any, x: Any, p: Any = ()) -> Any:
+            found = np.empty(size, dtype=object)
+            law(t, x, p, found)
+            return found
+
+        if not made:
+            made.append(
+                traced(values, n=n, params=k, outputs=size)
+                if k
+                else traced(lambda t, x: values(t, x), n=n, outputs=size)
+            )
+        more = (p,) if k else ()
+        out[:size] = made[0](t, x[:n], *more)
+        out[size : size * (1 + n)] = np.asarray(made[0].jacobian()(t, x[:n], *more)).T.ravel()
 
     return slope
 

@@ -32,7 +32,13 @@ __all__ = [
     "GIVEN_BY",
     "INVERSE_ALONG",
     "INVERSE_BY",
+    "along_velocities",
     "derivatives",
+    "factorise",
+    "rate_slopes",
+    "solve_columns",
+    "state_jacobian",
+    "subtract",
 ]
 
 # What to compute: accelerations or joint forces, along velocities or by the numbers in q.

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ...checks import Array
-from ..laws import Fresh, law_callback, law_code
+from ..laws import Fresh, law_callback, law_code, stated_key
 from ..tables import starts
 from ..workspace import TreeWorkspace
 from .articulated import is_deep, leaf_slots
 from .laws import (
+    bond_sizes,
+    bond_slopes,
     freedoms_are_constant,
     rate_slope_count,
     rate_slopes,
@@ -25,10 +27,11 @@ from .laws import (
 if TYPE_CHECKING:
     from ...model import Model
 
-__all__ = ["DEEP_TREE", "TILE", "DerivativeTree", "DerivativeWorkspace"]
+__all__ = ["DEEP_TREE", "RANK_BY_VALUES", "TILE", "DerivativeTree", "DerivativeWorkspace"]
 
-# Place in `switches`, behind those of ``tree``: whether H is inverted by articulated inertias.
-DEEP_TREE = 3
+# Places in `switches`, behind those of ``tree``: whether H is inverted by articulated inertias, and
+# whether the rank of constraints is decided upon, which cannot be done on symbols.
+DEEP_TREE, RANK_BY_VALUES = 3, 4
 
 #: Columns that are solved for together: as many as stay in the fastest memory.
 TILE = 64
@@ -69,7 +72,35 @@ EXTRA = {
     "slope": "f2",  # by directions, by velocities, and by joint forces
     "result": "f3",  # along velocities, by velocities, by joint forces (or accelerations)
     "jacobian": "f2",  # of [q̇; v̇] by [q; v]
-    "gain": "f1",  # at which quaternions are pulled back to unit norm …
+    "gain": "f1",  # at which quaternions are pulled back to unit norm
+    # Of loops and constraints, see ``derivatives.closed``.
+    "bond_at": "i1",  # first number of each bond in `bond_out`
+    "bond_size": "i1",  # how many numbers its law returns
+    "bond_slopes": "i1",  # addresses of the laws of bonds with their slopes,
+    "bond_x": "f1",  # their arguments,
+    "bond_out": "f1",  # and what they write
+    "bond_dx": "f1",
+    "bond_change": "f1",
+    "wrench": "f2",  # of each loop joint on its successor, about P
+    "arms": "f2",  # to P, for the predecessor's side and the successor's
+    "ends": "f2",  # velocity and acceleration of both sides
+    "relative": "f2",  # v_J and ρ, in base axes and in joint axes
+    "answer": "f2",
+    "still": "f1",  # zeros
+    "between": "f2",  # freedoms that move one side, about P
+    "point_arm": "f2",
+    "point_force": "f2",
+    "point_moved": "f2",  # change of place and acceleration
+    "bond_force": "f2",  # −∂(Kᵀλ), by directions and by velocities,
+    "bond_acceleration": "f2",  # ∂(K v̇ − γ) at constant v̇,
+    "bond_speed": "f2",  # ∂(K v − ν),
+    "bond_gap": "f2",  # and ∂δ
+    "bond_rest": "f2",
+    "basis": "f2",
+    "bond_C": "f2",
+    "bond_S": "f2",
+    "K_inverse": "f2",  # rows of K⁺ᵀ
+    "rank_tolerance": "f1",
 }
 
 
@@ -138,8 +169,20 @@ class DerivativeTree:
             slope_law(b) if varies else None for b, varies in zip(bodies, self.varies)
         ]
         self.rate_functions = [None if b.joint.rate_is_velocity else rate_slopes(b) for b in bodies]
+        bonds = [bond_sizes(model, l) for l in range(len(model.bonds))]
+        self.tables["bond_at"] = starts(size * (1 + n) for n, size in bonds)
+        self.tables["bond_size"] = np.array([size for _, size in bonds], dtype=np.int64)
+        self.bond_sizes = bonds
+        self.bond_functions = [
+            bond_slopes(f, n, k, size)
+            for f, (n, size), k in zip(self.tree.loop_functions, bonds, self._bond_numbers())
+        ]
         self._local = threading.local()
         self._kept: list[Any] = []
+
+    def _bond_numbers(self) -> list[int]:
+        """How many parameters the law of each loop joint or constraint has."""
+        return np.diff(self.tree.arrays["loop_q_at"]).tolist()
 
     @property
     def workspace(self) -> DerivativeWorkspace:
@@ -153,26 +196,28 @@ class DerivativeTree:
         """Return a new workspace."""
         base = self.tree.make_workspace()
         fields = {name: getattr(base, name) for name in TreeWorkspace.FIELDS}
-        fields["switches"] = np.append(base.switches, int(self.is_deep))
+        fields["switches"] = np.append(base.switches, [int(self.is_deep), 1])
         return DerivativeWorkspace(
             **fields,
             **self.tables,
             task=np.zeros(1, dtype=np.int64),
             slopes=self._addresses(self.slope_functions, "slopes", slope_count),
             rate_slopes=self._addresses(self.rate_functions, "rates", rate_slope_count),
+            bond_slopes=np.array(self._bond_addresses(), dtype=np.int64),
             **self._variables(float),
         )
 
     def symbolic(self) -> SimpleNamespace:
         """Return a workspace of objects, for kernels run on symbols (or interpreted)."""
         base = self.tree.symbolic()
-        base.switches = [*base.switches, int(self.is_deep)]
+        base.switches = [*base.switches, int(self.is_deep), 0]
         return SimpleNamespace(
             **vars(base),
             **self.tables,
             task=[0],
             slopes=self.slope_functions,
             rate_slopes=self.rate_functions,
+            bond_slopes=self.bond_functions,
             **self._variables(object),
         )
 
@@ -193,8 +238,44 @@ class DerivativeTree:
             "slope": (nv, nd + 2 * nv), "result": (3, nv, nv),
             "swing": (self.leaves, 6, TILE), "jacobian": (nq + nv, nq + nv),
             "gain": (1,),
+            **self._of_bonds(nd),
         }  # fmt: skip
         return {name: np.zeros(shape, dtype=dtype) for name, shape in shapes.items()}
+
+    def _of_bonds(self, nd: int) -> dict[str, tuple[int, ...]]:
+        model, arrays = self.model, self.tree.arrays
+        nv, m, points = model.nv, int(arrays["loop_at"][-1]), len(arrays["points"])
+        argument = max((n for n, _ in self.bond_sizes), default=0)
+        value = max((size for _, size in self.bond_sizes), default=0)
+        some = bool(model.bonds)
+        return {
+            "bond_x": (argument,), "bond_out": (int(self.tables["bond_at"][-1]),),
+            "bond_dx": (18,), "bond_change": (value,), "wrench": (len(model.loops), 6),
+            "arms": (2, 3), "ends": (2, 12), "relative": (4, 6), "answer": (6, 6), "still": (6,),
+            "between": (nv * some, 6), "point_arm": (points, 3), "point_force": (points, 3),
+            "point_moved": (points, 6), "bond_force": (nv * some, nd + nv),
+            "bond_acceleration": (m, nd + nv), "bond_speed": (m, nd + nv),
+            "bond_gap": (m, nd + nv), "bond_rest": (m, nd + 2 * nv), "basis": (m, nv),
+            "bond_C": (m, m), "bond_S": (m, m), "K_inverse": (m, nv), "rank_tolerance": (1,),
+        }  # fmt: skip
+
+    def _bond_addresses(self) -> list[int]:
+        """Addresses of the laws of loop joints and constraints, with their slopes."""
+        model, loops, found = self.model, len(self.model.loops), []
+        for l, f in enumerate(self.bond_functions):
+            n, size = self.bond_sizes[l]
+            if size == 0:
+                found.append(0)
+                continue
+            if l < loops:
+                key = ("loop", model.loops[l].joint.law_key())
+            else:
+                key = stated_key(model, model.constraints[l - loops])
+            numbers = self._bond_numbers()[l]
+            code = law_code(("slopes", key), Fresh(f), n, numbers, size * (1 + n))
+            self._kept.append(code)
+            found.append(int(code.address))
+        return found
 
     def _addresses(self, functions: list[Any], name: str, count: Any) -> Array:
         return np.array(

@@ -36,7 +36,10 @@ __all__ = [
     "accelerations_under",
     "constrained_as_given",
     "constrained_kernel",
+    "couple_rows",
+    "factor_regularised",
     "rank_kernel",
+    "solve_refined",
     "unconstrained_forces",
 ]
 
@@ -190,21 +193,36 @@ def couple_rows(w: Any) -> None:
 @kernel
 def solve_regularised(w: Any, epsilon: Any) -> None:
     """lam with A lam = b, by LDLᵀ of A + ε diag(lam), lam as it is found, and refinement."""
+    factor_regularised(w, epsilon)
+    solve_refined(w)
+
+
+@kernel
+def factor_regularised(w: Any, epsilon: Any) -> None:
+    """A + ε diag(lam) = L D Lᵀ in `A_factor`: L below the diagonal, D⁻¹ on it, DLᵀ above."""
     m = w.rows.shape[0]
     F = w.A_factor
     for r in range(m):
         for c in range(m):
             F[r, c] = w.A[r, c]
         F[r, r] = F[r, r] + epsilon * w.lam[r]
-        w.lam[r] = 0.0
-        w.rest[r] = w.b[r]
-    for j in range(m):  # F = L D Lᵀ: L below the diagonal, D⁻¹ on it, DLᵀ above
+    for j in range(m):
         F[j, j] = 1.0 / F[j, j]
         for r in range(j + 1, m):
             factor = F[j, r] * F[j, j]
             for c in range(r, m):
                 F[r, c] = F[r, c] - factor * F[j, c]
             F[r, j] = factor
+
+
+@kernel
+def solve_refined(w: Any) -> None:
+    """lam with A lam = b, by the factors of :func:`factor_regularised` and refinement."""
+    m = w.rows.shape[0]
+    F = w.A_factor
+    for r in range(m):
+        w.lam[r] = 0.0
+        w.rest[r] = w.b[r]
     for step in range(REFINEMENTS + 1):
         if step > 0:
             for r in range(m):

@@ -481,3 +481,23 @@ def test_names_do_not_clash():
     b.add_body("arm", 0, mb.Revolute(), inertia=mb.point_mass(1.0, (1, 0, 0)))
     with pytest.raises(ValueError, match="exists already"):
         b.add_element("arm", mb.PID("arm"))
+
+
+def test_a_stiff_bushing_far_away_feels_the_same_small_stretch():
+    """The way between its frames is summed along the tree, not taken between distant places."""
+    b = mb.ModelBuilder()
+    part = mb.Inertia(2.0, (0.1, 0.05, 0.0), (1.0, 1.2, 1.4))
+    b.add_body("carrier", 0, mb.Free(), None, part)
+    b.add_body("a", "carrier", mb.Revolute("y"), (0.4, 0, 0), part)
+    b.add_body("b", "carrier", mb.Free(), (0.4, 0.3, 0), part)
+    mount = mb.Bushing("a", (0, 0.3, 0), "b", (0, 0, 0), [2e3] * 3 + [1e7] * 3, 20.0)
+    b.add_element("mount", mount)
+    b.add_element("rope", mb.SpringLaw("carrier", (0, 0, 0), "b", (0, 1, 0), lambda x, u: 9 * x))
+    model = b.build()
+    near = model.neutral()
+    near[-3:] = 1e-6, -2e-6, 3e-6
+    far = near.copy()
+    far[4:7] = 1e6, -2e6, 3e6
+    one, other = (mb.FD_x(model, [*q, *np.zeros(model.nv)])[model.nq :] for q in (near, far))
+    # What is left is the rounding of the couple about the base's origin.
+    np.testing.assert_allclose(other, one, rtol=0, atol=1e-8 * np.abs(one).max())

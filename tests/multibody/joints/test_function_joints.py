@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 
 import numpy as np
@@ -11,8 +12,10 @@ from integrators import solve
 from multibody import (
     FD,
     Driven,
+    FD_derivatives,
     Fixed,
     Free,
+    Inertia,
     ModelBuilder,
     Planar,
     Prismatic,
@@ -177,3 +180,45 @@ def test_constants_as_defaults_of_a_pose():
 
 def test_a_drive_of_what_cannot_move():
     assert Driven(Fixed(), lambda t: []).motion([], [], 0.3).v.tolist() == [0.0] * 6
+
+
+def test_motions_that_cannot_be_traced(caplog):
+    """Called as they are; against the same motion traced, and near a kink against either side."""
+
+    def looked_up(t):
+        return math.sin(2.0 * t) + 0.1 * t * t
+
+    def ramp(t):
+        return 0.5 * t**2 if t < 0.3 else 0.045 + 0.3 * (t - 0.3)
+
+    def arm(motion):
+        b = ModelBuilder()
+        part = Inertia(1.0, (0.3, 0.1, 0.0), (1.0, 1.2, 1.4))
+        b.add_body("driven", 0, Driven(Revolute("y"), motion), None, part)
+        b.add_body("swinging", "driven", Revolute("x"), (0.5, 0, 0), part)
+        return b.build()
+
+    exact = arm(lambda t: np.sin(2.0 * t) + 0.1 * t * t)
+    called = arm(looked_up)
+    assert "cannot be traced" in caplog.text
+    for t in (0.0, 0.7):
+        state = ([0.3], [0.2])
+        np.testing.assert_allclose(FD(called, *state, t=t), FD(exact, *state, t=t), atol=1e-9)
+        np.testing.assert_allclose(
+            FD_derivatives(called, *state, t=t), FD_derivatives(exact, *state, t=t), atol=1e-9
+        )
+    ends = [
+        solve(as_ivp(m, *state, (0.0, 1.0)), method="DOP853", rtol=1e-9, atol=1e-9).y[:, -1]
+        for m in (exact, called)
+    ]
+    np.testing.assert_allclose(ends[1], ends[0], atol=1e-8)
+    kinked = arm(ramp)
+    sides = arm(lambda t: 0.5 * t**2), arm(lambda t: 0.045 + 0.3 * (t - 0.3))
+    for t in (0.2, 0.299, 0.301):
+        one = sides[t > 0.3]
+        np.testing.assert_allclose(FD(kinked, *state, t=t), FD(one, *state, t=t), atol=1e-8)
+    b = ModelBuilder()
+    b.add_body("a", 0, Revolute(), None, Inertia(1.0, (0.3, 0, 0), (1.0, 1.0, 1.0)))
+    b.add_loop("driven", 0, "a", Driven(Revolute(), looked_up))
+    with pytest.raises(ValueError, match="give a table"):
+        b.build()

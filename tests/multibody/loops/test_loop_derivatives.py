@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from integrators import solve
+from integrators.kernels.pointers import call_lanes
 from multibody import (
     FD,
     Driven,
@@ -20,10 +21,18 @@ from multibody import (
     consistent_velocity,
     mechanisms,
 )
+from multibody.dynamics.derivatives.closed import CLOSED_ALONG, closed_derivatives
 from multibody.dynamics.derivatives.laws import differences
+from multibody.dynamics.derivatives.tree import RANK_BY_VALUES
 from multibody.joints import joint_names
 from multibody.mechanisms.random import random_joint
-from multibody.runs.derivatives import StateJacobian
+from multibody.runs.closed import Stabilisation
+from multibody.runs.derivatives import (
+    StateJacobian,
+    derivative_tree,
+    stabilise,
+    traced_derivatives,
+)
 from tests.multibody.derivative_samples import assert_near, with_elements
 
 LOOPS = [e.name for e in mechanisms.entries() if e.model().loops]
@@ -149,3 +158,76 @@ def test_force_elements_with_loops():
     dq, dv, _ = FD_derivatives(sprung, q, v, tau)
     assert_near(dq, slope(lambda x: FD(sprung, x, v, tau), q), DIFFERENCES)
     assert_near(dv, slope(lambda x: FD(sprung, q, x, tau), v), DIFFERENCES)
+
+
+def geared_pendulums(away=0.0):
+    """A gear, and a rod between points of two bodies, on a ball joint; perhaps far away."""
+    b = ModelBuilder(gravity=(1.0, 2.0, -9.0), name="geared")
+    part = Inertia(1.0, (0.1, 0.2, -0.1), np.diag([1.0, 1.2, 1.4]))
+    b.add_body("ball", 0, Spherical(), (away, 0.2, 0.3), part)
+    b.add_body("arm", "ball", Revolute("y"), (0.4, -0.2, 0.3), part)
+    b.add_body("hand", "arm", Revolute("x"), (0.3, 0.1, -0.2), part)
+    b.add_body("wheel", 0, Revolute("z"), (away + 0.3, 0.5, 0.0), part)
+    b.add_gear("teeth", "wheel", {"arm": -2.0})
+
+    def rod(q):
+        return np.sum((q.point("hand", (0.2, 0.0, 0.1)) - q.point("wheel", (0.0, 0.3, 0.1))) ** 2)
+
+    b.add_constraint("rod", lambda q: rod(q) - 1.0)
+    return b.build()
+
+
+def random_state(model, seed):
+    rng = np.random.default_rng(seed)
+    q = model.normalise(model.neutral() + 0.3 * rng.normal(size=model.nq))
+    return q, rng.normal(size=model.nv), rng.normal(size=model.nv)
+
+
+@pytest.mark.parametrize("name", ["four_bar", "geared"])
+def test_traced_in_lanes_and_interpreted_alike(name):
+    """One source: compiled for any model, as machine code for one, side by side, and as Python."""
+    if name == "geared":
+        model = geared_pendulums()
+        q, v, tau = random_state(model, 4)
+    else:
+        model, q, v, tau = start(name)
+    expected = np.array(FD_derivatives(model, q, v, tau))
+    x = np.concatenate([q, v])
+    f = traced_derivatives(model)
+    assert_near(f(0.0, x, tau).reshape(expected.shape), expected, 1e-9)
+    lanes = 4
+    t, states, forces = np.zeros(lanes), np.outer(x, np.ones(lanes)), np.outer(tau, np.ones(lanes))
+    states[model.nq :, 1] *= 2.0
+    found = np.zeros((expected.size, lanes))
+    call_lanes(f.machine_code(lanes).address, t, states, forces, found)
+    assert_near(found[:, 0].reshape(expected.shape), expected, 1e-9)
+    faster = np.array(FD_derivatives(model, q, 2.0 * v, tau))
+    assert_near(found[:, 1].reshape(expected.shape), faster, 1e-9)
+    w = derivative_tree(model).symbolic()
+    w.q[:], w.v[:], w.tau[:], w.t[0] = q, v, tau, 0.0
+    w.switches[0], w.switches[RANK_BY_VALUES], w.task[0] = 1, 1, CLOSED_ALONG
+    stabilise(w, Stabilisation())
+    closed_derivatives(w)
+    assert_near(w.result.astype(float), expected, 1e-11)
+
+
+def test_constraints_by_functions_and_how_far_away_they_are():
+    model = geared_pendulums()
+    q, v, tau = random_state(model, 4)
+    dq, dv, dtau = FD_derivatives(model, q, v, tau, tangent=False)
+    assert_near(dq, slope(lambda x: FD(model, model.normalise(x), v, tau), q), DIFFERENCES)
+    assert_near(dv, slope(lambda x: FD(model, q, x, tau), v), DIFFERENCES)
+    assert_near(dtau, slope(lambda x: FD(model, q, v, x), tau, 1.0), DIFFERENCES)
+    # Points are given to the function in base coordinates: a million metres cost six digits.
+    far = FD_derivatives(geared_pendulums(1e6), q, v, tau, tangent=False)
+    for x, y in zip(far, (dq, dv, dtau)):
+        assert_near(x, y, 1e-7)
+
+
+def test_rank_decided_at_every_evaluation():
+    """With "truncate" redundant constraints are left out of derivatives, too."""
+    model, q, v, _ = start("four_bar")
+    problem = as_ivp(model, q, v, stabilise="none", rank="truncate")
+    x = np.concatenate([q, v])
+    assert isinstance(problem.jac, StateJacobian)
+    assert_near(problem.jac(0.0, x), slope(lambda y: problem.f(0.0, y), x), DIFFERENCES)
