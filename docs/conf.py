@@ -18,7 +18,9 @@ with (Path(__file__).parent.parent / "pyproject.toml").open("rb") as settings:
     version = release = tomllib.load(settings)["project"]["version"]
 language = "en_GB"
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+quick = os.environ.get("FEATHERSTEP_SITE_NOTEBOOKS") == "off"
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions += [] if quick else ["sphinx.ext.viewcode"]  # pages of source: half of the time
 root_doc = "index"
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
 nitpicky = False

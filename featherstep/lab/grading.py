@@ -7,6 +7,7 @@ import html
 import io
 import json
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote
 
 from integrators.analysis import Grade
 from integrators.analysis.study.tables import Column, Table
@@ -27,6 +29,7 @@ from .submission import Submission, SubmissionError
 
 __all__ = ["Marks", "StudentMarks", "grade_file", "grade_folder"]
 
+FORMULA = ("=", "+", "-", "@")  # with which a spreadsheet's begin
 SECONDS = 30.0  # for one submission, with all its checks
 SHARED = 3  # submissions from which on the code of the hand-out is run once for all
 Told = Callable[[int, int, str], None]
@@ -92,7 +95,7 @@ class Marks:
             remarks = "; ".join(s.remarks)
             cells = [s.student, *points, f"{s.total:g}", f"{s.seconds:.2f}", s.file, remarks]
             # A cell that begins like a formula would be one in a spreadsheet.
-            writer.writerow(["'" + c if c[:1] in "=+-@" and c != "-" else c for c in cells])
+            writer.writerow(["'" + c if c.startswith(FORMULA) and c != "-" else c for c in cells])
         return text.getvalue()
 
     def to_html(self, pages: str = "") -> str:
@@ -104,7 +107,7 @@ class Marks:
         sections = [self.table.to_html(), self._by_task()]
         if pages:
             links = "".join(
-                f'<li><a href="{html.escape(pages)}/{html.escape(s.student)}.html">'
+                f'<li><a href="{quote(pages)}/{quote(s.student)}.html">'
                 f"{html.escape(s.student)}</a></li>"
                 for s in self.students
             )
@@ -198,7 +201,13 @@ def grade_folder(
         for marks in found:
             if count > 1 and marks.student.lower() == student:
                 marks.remarks.append(f"{count} submissions are by {marks.student}")
-    return Marks(lab, sorted(found, key=lambda m: m.student.lower()))
+    return Marks(lab, sorted(found, key=_as_counted))
+
+
+def _as_counted(marks: StudentMarks) -> list[tuple[int, str]]:
+    """Let student10 come after student9."""
+    parts = re.split(r"(\d+)", marks.student.lower())
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
 
 
 @contextmanager

@@ -221,7 +221,8 @@ def _executed(cell: str, k: int, namespace: dict[str, Any]) -> str:
     except BaseException as error:
         if isinstance(error, SyntaxError):
             return f"cell {k}, line {error.lineno}: {error.msg}"
-        return f"cell {k}: {type(error).__name__}: {error}{_line(error)}"
+        where = _line(error) or f" (cell {k})"
+        return f"{type(error).__name__}: {error}{where}"
     return ""
 
 

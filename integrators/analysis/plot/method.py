@@ -19,7 +19,7 @@ from ..method.amplification import StabilityFunction, as_stability_function
 from ..method.multistep import as_multistep
 from ..method.oscillation import Dispersion, dispersion
 from ..method.sampled import SampledStability, as_sampled
-from .multistep import draw_regions
+from .multistep import SHADE, draw_regions, shade
 from .style import COLOURS, INK, LEGEND, QUIET, legend_beside, line_style, new_axes, plain, tidy
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ __all__ = ["amplification", "dispersion_curves", "report_figure", "stability_reg
 
 YES, NO = COLOURS[2], COLOURS[1]
 SAMPLED_REACH = 10.0  # to each side, of a function without coefficients
-SHADE, STAR = "#a6cee3", "#fdd0a2"
+STAR = "#fdd0a2"
 POINTS, FEWER_POINTS = 401, 81
 PAGE = (8.27, 11.69)  # inches: A4
 MOST_COLUMNS = 92  # a tableau with longer lines is drawn as a picture
@@ -59,7 +59,7 @@ def stability_region(
         A tableau, the name of a scheme, a stability function, a multistep method, a function R(z),
         a function ``step(f, t, y, h)`` (implicit ones are applied to y' = λy point by point), or a
         list of them. One region is shaded (of a multistep method with its root locus); several are
-        drawn by their boundaries.
+        drawn by their boundaries, lightly shaded on the side of the region.
     ax
         Axes to draw into; by default those of a new figure.
     order_star
@@ -97,11 +97,9 @@ def stability_region(
     for k, R in enumerate(functions):
         level = _log_modulus(R, Z) - (Z.real if order_star else 0.0)
         style = line_style(k)
-        if len(functions) == 1:
-            shaded = level if order_star else -level
-            ax.contourf(
-                x, y, shaded, levels=[0, math.inf], colors=[STAR if order_star else SHADE], zorder=0
-            )
+        alone = STAR if order_star else SHADE
+        colour = alone if len(functions) == 1 else None
+        shade(ax, x, y, level if order_star else -level, style, colour)
         if level.min() < 0 < level.max():
             colours, dashes = [style["color"]], [style["linestyle"]]
             ax.contour(x, y, level, levels=[0], colors=colours, linestyles=dashes, zorder=2)

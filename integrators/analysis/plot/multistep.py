@@ -22,6 +22,7 @@ __all__ = ["draw_regions"]
 Window = tuple[float, float, float, float]
 
 SHADE = "#a6cee3"
+LIGHTLY = 0.12  # opacity of one region among several
 COLUMNS, ROWS = 301, 151  # of the upper half; the lower is its mirror image
 LARGEST = 60.0  # of a locus that is to be in the window
 
@@ -53,8 +54,7 @@ def draw_regions(
         level = _log_growth(method, upper)
         level = np.concatenate([level[:0:-1], level])
         style = line_style(k)
-        if len(methods) == 1:
-            ax.contourf(x, both, -level, levels=[0, math.inf], colors=[SHADE], zorder=0)
+        shade(ax, x, both, -level, style, SHADE if len(methods) == 1 else None)
         if level.min() < 0 < level.max():
             colours, dashes = [style["color"]], [style["linestyle"]]
             ax.contour(x, both, level, levels=[0], colors=colours, linestyles=dashes, zorder=2)
@@ -74,6 +74,13 @@ def draw_regions(
     ax.set_title(plain(title), loc="left", fontsize="medium", color=INK)
     tidy(ax)
     return ax
+
+
+def shade(ax: Axes, x: Any, y: Any, level: Any, style: dict[str, Any], colour: str | None) -> None:
+    """Shade where level ≥ 0: a single region in its colour; one of several so that others show."""
+    alpha = 1.0 if colour else LIGHTLY
+    colours = [colour or style["color"]]
+    ax.contourf(x, y, level, levels=[0, math.inf], colors=colours, alpha=alpha, zorder=0)
 
 
 def _log_growth(

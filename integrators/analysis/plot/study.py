@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["convergence", "tolerance", "work_precision"]
 
 LARGEST_ERROR = 1e2  # relative; beyond it a run has nothing to do with the solution any more
-SMALLEST_ERROR = 1e-17  # an error of zero, on a logarithmic axis
+SMALLEST_ERROR, OF_MANY_DIGITS = 1e-17, 1e-60  # an error of zero, on a logarithmic axis
 LEGEND_LINE = 0.045  # of the height: room for each line of the legend above the curves
 FAILURE_ROW = 0.04  # of the height: a row of crosses for the failed runs of a method
 MOST_FOR_FAILURES = 0.2  # of the height, for all of these rows
@@ -87,7 +87,7 @@ def convergence(study: Convergence, ax: Axes | None = None) -> Axes:
 def _draw_curve(ax: Axes, curve: Curve, k: int) -> None:
     style = curve_style(k)
     known = [
-        (h, max(e, SMALLEST_ERROR), mark)
+        (h, max(e, _smallest(curve)), mark)
         for h, e, mark in zip(curve.steps, curve.errors, curve.estimate.marks)
         if e is not None and _known(e)
     ]
@@ -119,10 +119,14 @@ def _draw_curve(ax: Axes, curve: Curve, k: int) -> None:
 def _leave_out_astray(ax: Axes, study: Convergence) -> None:
     """Errors that have nothing to do with the solution any more must not set the scale."""
     errors = [
-        max(e, SMALLEST_ERROR) for curve in study.curves for e in curve.errors if e is not None
+        max(e, _smallest(curve)) for curve in study.curves for e in curve.errors if e is not None
     ]
     if min(errors) < LARGEST_ERROR < max(errors):
         ax.set_ylim(min(errors) / 3, LARGEST_ERROR)
+
+
+def _smallest(curve: Curve) -> float:
+    return OF_MANY_DIGITS if curve.finer else SMALLEST_ERROR
 
 
 def _legend(curve: Curve) -> str:

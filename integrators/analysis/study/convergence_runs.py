@@ -42,6 +42,7 @@ __all__ = ["Curve", "StudyRuns"]
 FIRST = 4  # intervals with which an automatic study starts
 FOLLOWS = 0.3  # relative error below which a run is said to follow the solution
 MOST_STEPS = 200_000
+IN_VAIN, UNMOVED = 5, 0.05  # this many runs in a row within so much of each other: it stays there
 RATIOS = ((5, np.sqrt(2.0)), (99, 2.0**0.25))  # of steps, up to which order
 FINER = ((3, 1024), (99, 160))  # finest step over the first that follows, up to which order
 FURTHER = 16  # times finer, where that leaves the order open
@@ -49,7 +50,7 @@ SETTLING = 32  # from this refinement on, stop when the order is narrowly known:
 NARROW = 0.06, 0.01  # half-width below this and this part of the order
 SHORTFALL = 0.75  # of an average slope that has not settled, and still calls for a diagnosis
 WELL_CLEAR = 1e4  # errors above this multiple of the floor do not know that they are of doubles
-FEWEST_FINER = 5  # runs with many digits before they may be called enough
+FEWEST_FINER, MANY_FINER = 5, 8  # runs with many digits before they may be called enough
 SHORT = 6  # points of a range that may lie on a detour on the way to the order
 STEEPER = 1.0  # by which a slope just before the range exceeds it where an error changes sign
 UNCERTAIN = 30.0  # floor in units of the relative uncertainty of a tableau's coefficients
@@ -217,7 +218,10 @@ class StudyRuns:
             found = None if curve.estimate.found else explain(case)
         if found is not None:
             return (found,)
-        return diagnose(case) if _suspicious(curve) else ()
+        unexpected = curve.expected is None and curve.verdict == IN_THE_WAY[STALLED]
+        if unexpected and (coefficients := diagnose_coefficients(case)):
+            return coefficients
+        return diagnose(case) if unexpected or _suspicious(curve) else ()
 
     def _run(self, label: str, method: Any, step: float) -> Row:
         self.tell(f"{label}, h = {step:.3g}")
@@ -251,7 +255,7 @@ class StudyRuns:
             rows.append(self._run(label, method, length / count))
             if rows[-1].ok and rows[-1].error is not None and rows[-1].error < FOLLOWS:
                 break
-            if rows[-1].status in ("refused", "missing"):
+            if rows[-1].status in ("refused", "missing") or _in_vain(rows):
                 return rows
             count *= 2
         order = expected or 4
@@ -293,7 +297,10 @@ class StudyRuns:
                 self._exactly.add((label, row.step or 0.0))
                 if row.error is None or row.error < self._stop(method, row):
                     break
-                if len(finer) >= FEWEST_FINER and self._settled(method, kept + finer, expected):
+                many = len(finer) >= MANY_FINER
+                if len(finer) >= FEWEST_FINER and self._settled(
+                    method, kept + finer, expected, many
+                ):
                     break
         except NotAvailable:
             pass
@@ -303,17 +310,24 @@ class StudyRuns:
         self._exactly -= {(label, row.step or 0.0) for row in finer}
         return rows, []
 
-    def _settled(self, method: Any, rows: list[Row], expected: int | None) -> bool:
+    def _settled(
+        self, method: Any, rows: list[Row], expected: int | None, many: bool = False
+    ) -> bool:
         """Whether shorter steps would hardly change the answer.
 
         The order is narrowly known, and either as expected or, four steps ago already, too low. A
-        slope above the order is not trusted: a small leading term may still come into sight.
+        slope above the order is trusted after many runs with many digits only, if it was the same
+        integer four steps ago: a small leading term may still come into sight.
         """
         latest, before = (self._estimate(method, part) for part in (rows, rows[:-4]))
-        if expected is None or not latest.found:
+        if not latest.found:
             return False
         if latest.high - latest.low > 2 * (NARROW[0] + NARROW[1] * abs(latest.order)):
             return False
+        if expected is None:
+            return round(latest.order) in latest and round(latest.order) in before
+        if many and latest.low > expected:
+            return round(latest.order) in latest and round(latest.order) in before
         return expected in latest or (latest.high < expected and before.high < expected)
 
     def _estimate(self, method: Any, rows: list[Row]) -> OrderEstimate:
@@ -379,6 +393,12 @@ def _doubted(estimate: OrderEstimate, expected: int | None) -> OrderEstimate:
         estimate, order=nothing, low=nothing, high=nothing, marks=marks, reason=reason,
         obstacle=COARSE,
     )  # fmt: skip
+
+
+def _in_vain(rows: list[Row]) -> bool:
+    """Whether halving the step, again and again, leaves the error where it is."""
+    last = [row.error for row in rows[-IN_VAIN:] if row.ok and row.error is not None]
+    return len(last) == IN_VAIN and max(last) < (1 + UNMOVED) * min(last)
 
 
 def _suspicious(curve: Curve) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...tableau import Tableau
 from ..error.local import truncation_order
 from ..error.one_step import is_implicit
 from ..method.amplification import StabilityFunction, as_stability_function
@@ -33,6 +34,7 @@ TINY = 1e-11  # relative error below which a run may be exact but for rounding
 LONG = 0.125  # part of the interval that a step must have to prove that even long ones are exact
 UNSTABLE = 1.01  # factor of a step beyond which a decaying component grows noticeably
 PLACES = (0.15, 0.4, 0.65)  # parts of the interval at which a single step is looked at
+FEW_DIGITS = 1e-25  # relative uncertainty of coefficients that many digits do not overcome
 PERIODIC = 1e-6  # relative distance of the ends of a solution that has come back
 
 
@@ -48,7 +50,7 @@ def explain(case: Case) -> Finding | None:
     """
     questions = [_refused, _exact, _unstable, _unresolved]
     if case.estimate.obstacle != REFERENCE:
-        questions.append(_not_smooth)
+        questions += [_not_smooth, _few_digits]
     for question in questions:
         found = question(case)
         if found is not None:
@@ -154,6 +156,20 @@ def _not_smooth(case: Case) -> Finding | None:
     if found is None:
         return None
     return Finding(found.cause, found.evidence, found.remedy, verdict="not smooth")
+
+
+def _few_digits(case: Case) -> Finding | None:
+    """Are the coefficients known too coarsely for runs with many digits?"""
+    given = case.method._relative_uncertainty if isinstance(case.method, Tableau) else 0.0
+    if case.estimate.obstacle != ROUNDING or given < FEW_DIGITS:
+        return None
+    return Finding(
+        "coefficients of few digits",
+        f"those of {case.method.name or 'the tableau'} are known to {given:.0e} only: errors near "
+        "that are not the method's, however exact the arithmetic",
+        "see whether longer steps show the order, or find more digits",
+        verdict=ROUNDING,
+    )
 
 
 # -------------------------------------------------------------------- orders that are too high

@@ -46,7 +46,7 @@ class Column:
         return NOTHING if missing else self.show(value)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Table:
     """Columns, and a row of values for each line.
 
@@ -54,7 +54,7 @@ class Table:
     --------
     >>> columns = (Column("method", "method", text=True), Column("error", "error", number))
     >>> table = Table(columns, (("RK4", 1.234e-5), ("Heun", None)))
-    >>> print(table.to_text())
+    >>> print(table)
     method   error
     RK4    1.2e-05
     Heun         –
@@ -91,6 +91,15 @@ class Table:
             return " ".join(aligned).rstrip()
 
         return "\n".join(map(line, lines))
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        return f"<Table of {len(self.rows)} rows: {', '.join(self.headings)}>"
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
 
     def to_markdown(self) -> str:
         """Return the table in Markdown."""

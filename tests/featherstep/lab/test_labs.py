@@ -7,6 +7,7 @@ import pytest
 
 from featherstep.cli import main
 from featherstep.lab import assess, grade_folder, labs, load_lab, write_lab
+from featherstep.lab.grading import Marks, StudentMarks, _as_counted
 from featherstep.lab.notebook import EXPORTS, export_lab, handout, solution
 from integrators import Tableau, catalogue
 from integrators.methods.multistep import multistep
@@ -259,6 +260,7 @@ def test_marks_and_pages(tmp_path, capsys):
     assert rows[0] == "student,euler,bound,steps,total,seconds,file,remarks"
     assert rows[1].startswith("(points),3,3,4,10")
     assert [row.split(",")[0] for row in rows[2:]] == ["<b>bob", "ada", "cleo"]
+    assert rows[3].endswith(",ada.py,")  # nothing to remark on
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<b>bob" not in page
     assert "&lt;b&gt;bob" in page
@@ -267,6 +269,17 @@ def test_marks_and_pages(tmp_path, capsys):
     assert "0 of 10 points" in own
     assert main(["lab", "grade", str(tmp_path / "none"), "--lab", "euler"]) == 2
     assert "there is no folder" in capsys.readouterr().err
+
+
+def test_students_come_as_one_counts_and_none_is_a_formula():
+    names = ["s10", "s9", "=1+1", "S1", "zoe", "²"]
+    marks = [StudentMarks(name, "") for name in names]
+    ordered = sorted(marks, key=_as_counted)
+    assert [m.student for m in ordered] == ["=1+1", "S1", "s9", "s10", "zoe", "²"]
+    rows = Marks(load_lab("euler"), ordered).to_csv().splitlines()
+    assert [row.split(",")[0] for row in rows[2:4]] == ["'=1+1", "S1"]
+    page = Marks(load_lab("euler"), [StudentMarks("50 % of #1?", "")]).to_html("pages")
+    assert 'href="pages/50%20%25%20of%20%231%3F.html"' in page
 
 
 def test_students_can_look_whether_all_is_there(tmp_path, capsys):

@@ -157,7 +157,21 @@ def test_no_stiffness_where_steps_are_long_because_the_order_is_high():
     """Order 8 follows exp(−t) with h|λ| of 2.5; that coefficients have 14 digits is in the way."""
     curve = curve_of("logistic", "ESDIRK8516")
     assert curve.verdict == "round-off"
-    assert not curve.findings
+    assert [finding.cause for finding in curve.findings] == ["coefficients of few digits"]
+
+
+def test_wrong_weights_are_named_where_nothing_was_expected():
+    def mine(f, t, y, h):
+        k1 = f(t, y)
+        k2 = f(t + h / 2, y + h / 2 * k1)
+        k3 = f(t + h / 2, y + h / 2 * k2)
+        return y + h / 6 * (k1 + 2 * k2 + 3 * k3 + f(t + h, y + h * k3))
+
+    curve = curve_of("minus_2ty2", mine)
+    assert curve.verdict == "no convergence"
+    assert "b3 is 1/3 there, 1/2 here" in curve.findings[0].evidence
+    assert max(row.steps for row in curve.rows) < 2000  # no use in going on
+    assert "0 of" in str(convergence("minus_2ty2", mine).summary)
 
 
 def test_no_stiffness_where_a_solution_is_fast_itself():
