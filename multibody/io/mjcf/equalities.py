@@ -170,16 +170,14 @@ def _couple(element: Element, name: str, reading: Any) -> None:
     factors = (element.numbers("polycoef", len(given), (0.0, 1.0, 0.0, 0.0, 0.0)) + [0.0] * 5)[:5]
     left, right = sums
     both = {body: left.get(body, 0.0) - factors[1] * right.get(body, 0.0) for body in left | right}
-    driven = max(both, key=lambda body: abs(both[body]))
-    others = {body: -weight / both[driven] for body, weight in both.items() if body != driven} if (
-        both[driven]
-    ) else {}  # fmt: skip
+    driven = max(left, key=lambda body: abs(both[body]))
+    whole = both.pop(driven)
     try:
-        if any(factors[2:]) or not others:
+        if any(factors[2:]) or not both or not whole:
             reading.builder.add_constraint(name, Coupling(left, right, factors))
         else:
-            start = factors[0] / both[driven]
-            reading.builder.add_gear(name, driven, others, offset=start)
+            others = {body: -weight / whole for body, weight in both.items()}
+            reading.builder.add_gear(name, driven, others, offset=factors[0] / whole)
     except (TypeError, ValueError) as error:
         raise element.error(str(error)) from error
 
