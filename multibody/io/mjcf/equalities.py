@@ -98,7 +98,7 @@ def add_tendon(element: Element, reading: Any) -> None:
         reading.report.ignored(element.line, f"<tendon>: {name}, slack between two lengths")
         return
     rest = given[0]
-    if rest < 0.0:  # as long as it is at the start
+    if rest == -1.0:  # as long as it is at the start
         poses = [reading.poses_of(body) @ at for body, at in ((first, a), (second, b))]
         rest = float(np.linalg.norm(poses[0].p - poses[1].p))
     try:
@@ -128,7 +128,8 @@ def _add_fixed(
     if not joints:
         raise element.error("expected <joint> in it")
     reading.tendons[name] = joints, np.array(weights), offset
-    rest = [offset, offset] if given[0] < 0.0 else [given[0], given[-1]]
+    auto = set(given) == {-1.0}  # as long as it is at the start
+    rest = [offset, offset] if auto else [given[0], given[-1]]
     try:
         if any(springy):
             law = JointTendon(joints, weights, springy[0], springy[1], rest, offset)
