@@ -51,7 +51,10 @@ def write_mjcf(model: Model, report: Report) -> str:
         if i in between:  # its joint goes to its only child; the frame of that is not known yet
             waiting[i] = [*((k, at) for k, at in _moved(own, body)), (i, Pose.identity())]
             nodes.append(nodes[body.parent])
-            joints[i] = _joint_name(names[i], names[between[i]], joints)
+            end = between[i]
+            while end in between:
+                end = between[end]
+            joints[i] = _joint_name(names[i], names[end], joints)
             continue
         nodes.append(
             _body(nodes[body.parent], body, names[i], _moved(own, body), model, joints, report)
