@@ -33,6 +33,10 @@ ESCAPES = {
 }  # fmt: skip
 
 
+#: Lines are indented up to here: of a chain of bodies most would be blanks.
+DEEPEST = 40
+
+
 def numbers(values: Any) -> str:
     """Numbers with as many digits as it takes to find the same doubles again."""
     return " ".join(repr(float(x)) for x in np.ravel(values))
@@ -65,6 +69,7 @@ class Node:
         waiting: list[tuple[Node | str, int]] = [(self, 0)]
         while waiting:
             node, depth = waiting.pop()
+            depth = min(depth, DEEPEST)
             if isinstance(node, str):
                 lines.append("  " * depth + node)
                 continue
