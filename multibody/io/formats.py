@@ -19,7 +19,7 @@ from ..model import Model
 from .mjcf import read_mjcf, write_mjcf
 from .own.reader import read_model
 from .own.writer import write_model
-from .sdf import read_sdf
+from .sdf import read_sdf, write_sdf
 from .shared.report import Report
 from .shared.source import read_text
 from .shared.xml import root_tag
@@ -69,7 +69,7 @@ FORMATS = {
     ),
     "urdf": Format(read_urdf, write_urdf, ".urdf", begins="<", root="robot"),
     "xacro": Format(read_xacro, None, ".xacro"),
-    "sdf": Format(read_sdf, None, ".sdf", begins="<", root="sdf"),
+    "sdf": Format(read_sdf, write_sdf, ".sdf", begins="<", root="sdf"),
     "mjcf": Format(read_mjcf, write_mjcf, ".xml", begins="<", root="mujoco"),
 }
 
@@ -207,20 +207,20 @@ def save_model(
     policy: str = "warn",
     report: Report | None = None,
 ) -> None:
-    """Write a model to a TOML, JSON, URDF or MJCF (``.xml``) file, by its ending or `format`.
+    """Write a model to a TOML, JSON, URDF, SDF or MJCF (``.xml``) file, by its ending or `format`.
 
     Parameters
     ----------
     model, path, format
         What, where, and as what.
     policy, report
-        As in `dumps`: what becomes of things that URDF or MJCF cannot express.
+        As in `dumps`: what becomes of things that URDF, SDF or MJCF cannot express.
 
     Raises
     ------
     ValueError
-        For joints made from Python functions (`UserJoint`, `Driven`), and joints that URDF or MJCF
-        do not have: a file cannot hold them.
+        For joints made from Python functions (`UserJoint`, `Driven`), and joints that the
+        format does not have: a file cannot hold them.
 
     Examples
     --------
@@ -240,7 +240,7 @@ def save_model(
 def dumps(
     model: Model, format: str = "toml", *, policy: str = "warn", report: Report | None = None
 ) -> str:
-    """Text of a model in "toml", "json", "urdf" or "mjcf".
+    """Text of a model in "toml", "json", "urdf", "sdf" or "mjcf".
 
     Parameters
     ----------

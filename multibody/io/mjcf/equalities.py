@@ -98,7 +98,7 @@ def add_tendon(element: Element, reading: Any) -> None:
         reading.report.ignored(element.line, f"<tendon>: {name}, slack between two lengths")
         return
     rest = given[0]
-    if rest < 0.0:  # as long as it is at the start
+    if rest == -1.0:  # as long as it is at the start
         poses = [reading.poses_of(body) @ at for body, at in ((first, a), (second, b))]
         rest = float(np.linalg.norm(poses[0].p - poses[1].p))
     try:
@@ -128,7 +128,8 @@ def _add_fixed(
     if not joints:
         raise element.error("expected <joint> in it")
     reading.tendons[name] = joints, np.array(weights), offset
-    rest = [offset, offset] if given[0] < 0.0 else [given[0], given[-1]]
+    auto = set(given) == {-1.0}  # as long as it is at the start
+    rest = [offset, offset] if auto else [given[0], given[-1]]
     try:
         if any(springy):
             law = JointTendon(joints, weights, springy[0], springy[1], rest, offset)
@@ -170,16 +171,14 @@ def _couple(element: Element, name: str, reading: Any) -> None:
     factors = (element.numbers("polycoef", len(given), (0.0, 1.0, 0.0, 0.0, 0.0)) + [0.0] * 5)[:5]
     left, right = sums
     both = {body: left.get(body, 0.0) - factors[1] * right.get(body, 0.0) for body in left | right}
-    driven = max(both, key=lambda body: abs(both[body]))
-    others = {body: -weight / both[driven] for body, weight in both.items() if body != driven} if (
-        both[driven]
-    ) else {}  # fmt: skip
+    driven = max(left, key=lambda body: abs(both[body]))
+    whole = both.pop(driven)
     try:
-        if any(factors[2:]) or not others:
+        if any(factors[2:]) or not both or not whole:
             reading.builder.add_constraint(name, Coupling(left, right, factors))
         else:
-            start = factors[0] / both[driven]
-            reading.builder.add_gear(name, driven, others, offset=start)
+            others = {body: -weight / whole for body, weight in both.items()}
+            reading.builder.add_gear(name, driven, others, offset=factors[0] / whole)
     except (TypeError, ValueError) as error:
         raise element.error(str(error)) from error
 

@@ -27,7 +27,7 @@ from ...algebra.quaternions import from_matrix
 from ...algebra.se3 import Pose
 from ...checks import Array
 from ...elements import Friction, PointForce
-from ...joints import Fixed, Free, Joint, Prismatic, Revolute, Spherical
+from ...joints import Fixed
 from ...model import Model
 from ...model.builder import ModelBuilder
 from ...model.graph import BASE
@@ -40,9 +40,10 @@ from ..shared.xml import Element, parse_xml
 from .actuators import add_actuators
 from .equalities import add_equality, add_tendon
 from .geoms import Assets, geom_inertia, geom_solid
+from .joints import Hung, joint_of
 from .keyframes import keep_positions
 from .poses import IDENTITY, ORIENTATIONS, Placed, along_z, unit
-from .settings import BALL, FREE, HINGE, SLIDE, Compiler, Defaults, limited
+from .settings import BALL, FREE, Compiler, Defaults
 
 __all__ = ["read_mjcf"]
 
@@ -50,18 +51,11 @@ __all__ = ["read_mjcf"]
 PROGRAMS = {"replicate", "composite", "flexcomp", "attach", "plugin", "flex"}
 #: What says how a model looks or is measured.
 SILENT = {"site", "camera", "light", "asset", "visual", "statistic", "size", "custom", "geom"}
+#: Bodies one in the other.
+LONGEST_CHAIN = 20_000
+#: <frame> elements one in the other.
+DEEPEST_FRAMES = 50
 READ = {"compiler", "option", "default", "worldbody", "equality", "keyframe", "tendon", "actuator"}
-
-
-@dataclass
-class Hung:
-    """A joint as it is in the model: the body that it moves, and how its positions are shifted."""
-
-    body: str
-    kind: str
-    ref: float
-    bounds: tuple[float, float] | None = None  # of what its actuators do together
-    friction: float = 0.0
 
 
 @dataclass
@@ -154,7 +148,7 @@ def read_mjcf(
     files = MeshFiles(meshes)
     if includes is not None:
         files.folders.append(Path(includes).resolve())
-    root = parse_xml(text, file)
+    root = parse_xml(text, file, LONGEST_CHAIN)
     if root.tag != "mujoco":
         raise root.error("expected <mujoco>: this is no MJCF")
     _fill_in(root, Includes(includes))
@@ -169,13 +163,12 @@ def read_mjcf(
     _note(root, report)
     worlds = list(root.all("worldbody"))
     if compiler.total_mass > 0:
-        total = sum(_masses(world, reading, None) for world in worlds)
+        total = sum(_masses(world, reading) for world in worlds)
         if total <= 0:
             raise root.error("settotalmass: there is no mass to be scaled")
         reading.scale = compiler.total_mass / total
     for world in worlds:
-        _add_children(world, "world", IDENTITY, None, reading)
-        _dress(BASE, list(_children(world, reading, None, IDENTITY)), reading)
+        _add_bodies(world, reading)
     for element in _entries(root, "tendon"):
         add_tendon(defaults.applied(element, family="tendon"), reading)
     for element in _entries(root, "equality"):
@@ -199,20 +192,24 @@ def _entries(root: Element, tag: str) -> list[Element]:
     return [element for group in root.all(tag) for element in group.children]
 
 
-def _fill_in(element: Element, includes: Includes) -> None:
+def _fill_in(root: Element, includes: Includes) -> None:
     """Put what included files contain in place of <include>."""
-    filled: list[Element] = []
-    for child in element.children:
-        if child.tag == "include":
-            address = Element("uri", {}, child.line, child.file, content=child.text("file"))
-            root = includes.open(Element("include", {}, child.line, child.file, [address]))
-            _fill_in(root, includes)
-            includes.close()
-            filled += root.children
-        else:
-            _fill_in(child, includes)
-            filled.append(child)
-    element.children = filled
+    waiting = [root]
+    while waiting:
+        element = waiting.pop()
+        if any(child.tag == "include" for child in element.children):
+            filled: list[Element] = []
+            for child in element.children:
+                if child.tag != "include":
+                    filled.append(child)
+                    continue
+                address = Element("uri", {}, child.line, child.file, content=child.text("file"))
+                inner = includes.open(Element("include", {}, child.line, child.file, [address]))
+                _fill_in(inner, includes)
+                includes.close()
+                filled += inner.children
+            element.children = filled
+        waiting += element.children
 
 
 def _gravity(root: Element, report: Report) -> list[float]:
@@ -249,14 +246,19 @@ def _unread(element: Element) -> str:
 # ---------------------------------------------------------------------- bodies
 
 
-def _children(body: Element, reading: Reading, around: str | None, pose: Placed) -> Any:
+def _children(
+    body: Element, reading: Reading, around: str | None, pose: Placed, depth: int = 0
+) -> Any:
     """What is in a body: elements with their class and, through <frame>, their pose in it."""
+    if depth > DEEPEST_FRAMES:
+        raise body.error(f"frames are nested deeper than {DEEPEST_FRAMES}; no model is")
     for child in body.children:
         if child.tag in PROGRAMS:
             raise child.error(_unread(child))
         if child.tag == "frame":
             inner = pose @ _pose(child, reading)
-            yield from _children(child, reading, child.text("childclass", around or "main"), inner)
+            kind = child.text("childclass", around or "main")
+            yield from _children(child, reading, kind, inner, depth + 1)
         elif child.tag in ("body", "joint", "freejoint", "geom", "inertial", "site"):
             yield child, around, pose
 
@@ -267,17 +269,30 @@ def _pose(element: Element, reading: Reading) -> Placed:
     )
 
 
-def _add_children(
-    body: Element, parent: str, frame: Placed, around: str | None, reading: Reading
-) -> None:
-    for child, kind, pose in _children(body, reading, around, IDENTITY):
-        if child.tag == "body":
-            _add_body(child, parent, pose, child.attributes.get("childclass", kind), reading)
+def _bodies(inside: list[Any]) -> list[tuple[Element, Placed, str | None]]:
+    """Bodies of what is in a body, with their poses and classes; the last first, for a stack."""
+    return [
+        (child, pose, child.attributes.get("childclass", kind))
+        for child, kind, pose in reversed(inside)
+        if child.tag == "body"
+    ]
+
+
+def _add_bodies(world: Element, reading: Reading) -> None:
+    """Add all bodies, by a stack: chains may be longer than Python's."""
+    inside = list(_children(world, reading, None, IDENTITY))
+    _dress(BASE, inside, reading)
+    waiting = [("world", *found) for found in _bodies(inside)]
+    while waiting:
+        parent, body, pose, kind = waiting.pop()
+        name, inside = _add_body(body, parent, pose, kind, reading)
+        waiting += [(name, *found) for found in _bodies(inside)]
 
 
 def _add_body(
     body: Element, parent: str, around: Placed, kind: str | None, reading: Reading
-) -> None:
+) -> tuple[str, list[Any]]:
+    """Add a body; returns its name, and what is in it."""
     name = body.text("name", f"body{len(reading.names)}")
     if name in reading.names:
         raise body.error("the name is taken")
@@ -302,9 +317,7 @@ def _add_body(
     if np.any(last):
         reading.report.frames[own] = Pose(np.eye(3), -last)
     _dress(own, inside, reading)
-    for child, of, pose in inside:
-        if child.tag == "body":
-            _add_body(child, name, pose, child.attributes.get("childclass", of), reading)
+    return name, inside
 
 
 def _hang(
@@ -323,7 +336,7 @@ def _hang(
         reading.parents[own] = on
         return at
     for number, (joint, pose) in enumerate(joints):
-        made, anchor, hung, forces = _joint(joint, pose, reading)
+        made, anchor, hung, forces = joint_of(joint, pose, reading)
         is_last = number == len(joints) - 1
         name = own if is_last else f"{own}({joint.attributes.get('name', f'joint {number + 1}')})"
         hung.body = name
@@ -353,63 +366,6 @@ def _hang(
             reading.joints[joint.text("name")] = hung
         on, place, at = name, IDENTITY, anchor
     return at
-
-
-def _joint(
-    joint: Element, pose: Placed, reading: Reading
-) -> tuple[Joint, Array, Hung, dict[str, Any]]:
-    """A joint, where it stands in the body, how it is known, and its forces."""
-    kind = FREE if joint.tag == "freejoint" else joint.text("type", HINGE)
-    if kind not in (HINGE, SLIDE, BALL, FREE):
-        raise joint.error(f"type: expected hinge, slide, ball or free, received {kind!r}")
-    anchor = pose.R @ np.array(joint.numbers("pos", 3, (0.0, 0.0, 0.0))) + pose.p
-    unit_of = reading.compiler.angle if kind == HINGE else 1.0
-    hung = Hung("", kind, unit_of * joint.number("ref", 0.0) if kind in (HINGE, SLIDE) else 0.0)
-    if kind == FREE:
-        return Free(), np.zeros(3), hung, _forces(joint, hung, unit_of, reading)
-    forces = _forces(joint, hung, unit_of, reading)
-    if kind == BALL:
-        return Spherical(), anchor, hung, forces
-    axis = pose.R @ unit(joint, "axis", joint.numbers("axis", 3, (0.0, 0.0, 1.0)))
-    if kind == SLIDE:
-        return Prismatic(axis=axis), np.zeros(3), hung, forces
-    return Revolute(axis=axis), anchor, hung, forces
-
-
-def _forces(joint: Element, hung: Hung, unit_of: float, reading: Reading) -> dict[str, Any]:
-    report, several = reading.report, hung.kind in (BALL, FREE)
-    forces: dict[str, Any] = {}
-    if joint.tag == "freejoint":
-        return {}
-    for name in ("damping", "stiffness", "armature"):
-        value = joint.number(name, 0.0)
-        if value < 0:
-            raise joint.error(f"{name}: a negative number, {value:g}")
-        if (value and several and name != "damping") or (value and hung.kind == FREE):
-            report.ignored(joint.line, f"{name} of a {hung.kind} joint")
-        elif value:
-            forces[name] = value
-    if "stiffness" in forces:
-        forces["rest"] = unit_of * joint.number("springref", 0.0) - hung.ref
-    if loss := joint.number("frictionloss", 0.0):
-        if reading.friction and not several:
-            hung.friction = loss
-        else:
-            report.ignored(joint.line, "frictionloss of a joint")
-    if "actuatorfrcrange" in joint.attributes and not several:
-        if limited(joint, "actuatorfrclimited", reading.compiler.auto_limits):
-            low, high = joint.numbers("actuatorfrcrange", 2, None)
-            hung.bounds = low, high
-    if "springdamper" in joint.attributes and any(joint.numbers("springdamper", 2, None)):
-        report.ignored(joint.line, "springdamper: numbers that MuJoCo finds from inertias")
-    if "range" in joint.attributes and not several:
-        low, high = (unit_of * x - hung.ref for x in joint.numbers("range", 2, None))
-        acts = limited(joint, "limited", reading.compiler.auto_limits)
-        if acts and reading.limits and low < high:
-            forces["limits"] = (low, high)
-        elif acts:
-            report.ignored(joint.line, "range of a joint")
-    return forces
 
 
 # ---------------------------------------------------------------------- inertia
@@ -477,12 +433,12 @@ def _site_pose(site: Element, reading: Reading) -> Placed:
     return Placed(along_z(unit(site, "fromto", list(ends[0] - ends[1]))), ends.mean(axis=0))
 
 
-def _masses(body: Element, reading: Reading, around: str | None) -> float:
+def _masses(world: Element, reading: Reading) -> float:
     """Mass of everything inside."""
-    total = 0.0
-    for child, kind, _ in _children(body, reading, around, IDENTITY):
-        if child.tag == "body":
-            of = child.attributes.get("childclass", kind)
-            inside = list(_children(child, reading, of, IDENTITY))
-            total += _mass_of(child, inside, reading)[0] + _masses(child, reading, of)
+    total, waiting = 0.0, _bodies(list(_children(world, reading, None, IDENTITY)))
+    while waiting:
+        body, _, kind = waiting.pop()
+        inside = list(_children(body, reading, kind, IDENTITY))
+        total += _mass_of(body, inside, reading)[0]
+        waiting += _bodies(inside)
     return total

@@ -1,6 +1,7 @@
 """Models as MJCF: hinges, slides, balls, free bodies; springs, gears and loops of points.
 
-Bodies have one joint each, at their origin. A loop joint that is a ball is a ``connect`` between
+Bodies have their joint at their origin; those without mass, which MuJoCo refuses, leave it to their
+only child. A loop joint that is a ball is a ``connect`` between
 two sites, a hinge two of them along its axis, a weld a ``weld``; springs between points are spatial
 tendons. MuJoCo's equalities are springs where ours are exact.
 """
@@ -11,12 +12,23 @@ import numpy as np
 
 from ...algebra.plucker import Plucker
 from ...algebra.quaternions import from_matrix
+from ...algebra.se3 import Pose
 from ...checks import Array
 from ...joints import Fixed, Free, Prismatic, Revolute, Spherical
 from ...model import Body, Loop, Model, PointSpring, Solid
 from ...model.rules import STOP_DAMPING, STOP_STIFFNESS
-from ..shared.markup import Node, central_of, gear_of, names_of, note_losses, signed_axis, stops
+from ..shared.markup import (
+    Node,
+    central_of,
+    gear_of,
+    names_of,
+    note_losses,
+    numbers,
+    signed_axis,
+    stops,
+)
 from ..shared.report import Report
+from .drives import write_elements
 
 __all__ = ["write_mjcf"]
 
@@ -32,13 +44,26 @@ def write_mjcf(model: Model, report: Report) -> str:
     root.add("option", gravity=model.gravity)
     assets = root.add("asset")
     world = root.add("worldbody")
-    nodes = [world]
+    nodes, joints = [world], list(names)
+    between, waiting = _between(model), dict[int, list[tuple[int, Pose]]]()
     for i, body in enumerate(model.bodies, 1):
-        nodes.append(_body(nodes[body.parent], body, names[i], report))
+        own = waiting.pop(body.parent, [])
+        if i in between:  # its joint goes to its only child; the frame of that is not known yet
+            waiting[i] = [*((k, at) for k, at in _moved(own, body)), (i, Pose.identity())]
+            nodes.append(nodes[body.parent])
+            end = between[i]
+            while end in between:
+                end = between[end]
+            joints[i] = _joint_name(names[i], names[end], joints)
+            continue
+        nodes.append(
+            _body(nodes[body.parent], body, names[i], _moved(own, body), model, joints, report)
+        )
     for number, solid in enumerate(model.solids):
         _geom(nodes[solid.body], solid, f"mesh{number}", assets, names[solid.body], report)
-    note_losses(model, report, {"contacts": "contact", "elements": "element"})
+    note_losses(model, report, {"contacts": "contact"})
     equalities, tendons = root.add("equality"), root.add("tendon")
+    write_elements(model, root, tendons, nodes, joints, report)
     for loop in model.loops:
         _loop(equalities, nodes, loop, report)
     for spring in model.springs:
@@ -50,7 +75,7 @@ def write_mjcf(model: Model, report: Report) -> str:
             continue
         driven, driver, ratio, offset = gear
         equalities.add(
-            "joint", name=constraint.name, joint1=names[driven], joint2=names[driver],
+            "joint", name=constraint.name, joint1=joints[driven], joint2=joints[driver],
             polycoef=(offset, ratio, 0.0, 0.0, 0.0),
         )  # fmt: skip
     root.children = [node for node in root.children if node.children or node.attributes]
@@ -67,7 +92,41 @@ def _pose(X: Plucker) -> dict[str, Array]:
     return found
 
 
-def _body(parent: Node, body: Body, name: str, report: Report) -> Node:
+def _between(model: Model) -> dict[int, int]:
+    """Bodies that are only there for their joint, which their one child may have as well."""
+    children: dict[int, list[int]] = {}
+    for i, body in enumerate(model.bodies, 1):
+        children.setdefault(body.parent, []).append(i)
+    used = {solid.body for solid in model.solids}
+    used |= {end for loop in model.loops for end in (loop.predecessor, loop.successor)}
+    used |= {end for spring in model.springs for end in (spring.body_a, spring.body_b)}
+    named = {getattr(element.element, "body", None) for element in model.elements}
+    found = {}
+    for i, body in enumerate(model.bodies, 1):
+        below = children.get(i, [])
+        alone = len(below) == 1 and TYPES.get(type(model.bodies[below[0] - 1].joint))
+        hinge = isinstance(body.joint, Revolute | Prismatic) and alone not in (None, "", "free")
+        if hinge and not np.any(body.inertia.array) and i not in used and body.name not in named:
+            found[i] = below[0]
+    return found
+
+
+def _moved(waiting: list[tuple[int, Pose]], body: Body) -> list[tuple[int, Pose]]:
+    """Joints before that of a body, seen from its frame."""
+    back = Pose.from_featherstone(body.placement.E, body.placement.r).inverse()
+    return [(k, back.compose(at)) for k, at in waiting]
+
+
+def _joint_name(name: str, child: str, taken: list[str]) -> str:
+    """A joint that was read from a file gets the name that it had there."""
+    own = name.removeprefix(f"{child}(").removesuffix(")")
+    return own if name == f"{child}({own})" and own not in taken else name
+
+
+def _body(
+    parent: Node, body: Body, name: str, before: list[tuple[int, Pose]], model: Model,
+    joints: list[str], report: Report,
+) -> Node:  # fmt: skip
     kind = TYPES.get(type(body.joint))
     if kind is None or (body.reverse and kind in ("ball", "free")):
         turned = " reversed" if body.reverse else ""
@@ -75,7 +134,16 @@ def _body(parent: Node, body: Body, name: str, report: Report) -> Node:
             f"body {body.name!r}: MJCF has no{turned} joint like {body.joint!r}; save the model as "
             "TOML, or build it from hinges, slides, balls and free bodies"
         )
-    node = parent.add("body", name=name, **_pose(body.placement))
+    place = Pose.from_featherstone(body.placement.E, body.placement.r)
+    for k, at in before[:1]:  # from the frame of the first body of the row to this one
+        first = model.bodies[k - 1].placement
+        place = Pose.from_featherstone(first.E, first.r).compose(at.inverse())
+    node = parent.add("body", name=name, **_pose(place.to_plucker()))
+    for k, at in before:
+        own = model.bodies[k - 1]
+        joint = node.add("joint", name=joints[k], type=TYPES[type(own.joint)], pos=at.p)
+        joint.attributes["axis"] = numbers(at.R @ signed_axis(own))
+        _forces(joint, own, TYPES[type(own.joint)], report)
     if kind == "free":
         if parent.tag != "worldbody" or _pose(body.placement):
             raise ValueError(
@@ -87,7 +155,7 @@ def _body(parent: Node, body: Body, name: str, report: Report) -> Node:
     elif kind:
         joint = node.add("joint", name=name, type=kind)
         if kind != "ball":
-            joint.attributes["axis"] = " ".join(repr(float(x)) for x in signed_axis(body))
+            joint.attributes["axis"] = numbers(signed_axis(body))
         _forces(joint, body, kind, report)
     if np.any(body.inertia.array):
         mass, centre, I = central_of(body)

@@ -1,4 +1,4 @@
-"""XML as text, and what both formats share: numbers, names, gears, losses."""
+"""XML as text, and what the formats share: numbers, names, gears, losses."""
 
 from __future__ import annotations
 
@@ -33,6 +33,10 @@ ESCAPES = {
 }  # fmt: skip
 
 
+#: Lines are indented up to here: of a chain of bodies most would be blanks.
+DEEPEST = 40
+
+
 def numbers(values: Any) -> str:
     """Numbers with as many digits as it takes to find the same doubles again."""
     return " ".join(repr(float(x)) for x in np.ravel(values))
@@ -45,16 +49,19 @@ class Node:
     tag: str
     attributes: dict[str, str] = field(default_factory=dict)
     children: list[Node] = field(default_factory=list)
+    content: str = ""
 
-    def add(self, tag: str, **attributes: Any) -> Node:
+    def add(self, tag: str, content: Any = "", **attributes: Any) -> Node:
         """Add a child and return it; arrays and numbers become text, None is left out."""
         given = {
-            key.rstrip("_"): value if isinstance(value, str) else numbers(value)
-            for key, value in attributes.items()
-            if value is not None
+            key.rstrip("_"): _said(value) for key, value in attributes.items() if value is not None
         }
-        self.children.append(Node(tag, given))
+        self.children.append(Node(tag, given, content=_said(content)))
         return self.children[-1]
+
+    def first(self, tag: str) -> Node | None:
+        """A child with a tag, if there is one."""
+        return next((child for child in self.children if child.tag == tag), None)
 
     def text(self) -> str:
         """The document, by a stack: chains of bodies may be deeper than Python's frames."""
@@ -62,13 +69,15 @@ class Node:
         waiting: list[tuple[Node | str, int]] = [(self, 0)]
         while waiting:
             node, depth = waiting.pop()
+            depth = min(depth, DEEPEST)
             if isinstance(node, str):
                 lines.append("  " * depth + node)
                 continue
-            told = "".join(
-                f' {key}="{"".join(ESCAPES.get(c, c) for c in value)}"'
-                for key, value in node.attributes.items()
-            )
+            told = "".join(f' {key}="{_escaped(x)}"' for key, x in node.attributes.items())
+            if node.content:
+                inside = _escaped(node.content)
+                lines.append(f"{'  ' * depth}<{node.tag}{told}>{inside}</{node.tag}>")
+                continue
             if not node.children:
                 lines.append(f"{'  ' * depth}<{node.tag}{told}/>")
                 continue
@@ -76,6 +85,14 @@ class Node:
             waiting.append((f"</{node.tag}>", depth))
             waiting += [(child, depth + 1) for child in reversed(node.children)]
         return "\n".join(lines) + "\n"
+
+
+def _said(value: Any) -> str:
+    return value if isinstance(value, str) else numbers(value)
+
+
+def _escaped(text: str) -> str:
+    return "".join(ESCAPES.get(c, c) for c in text)
 
 
 def names_of(model: Model, taken: set[str], report: Report) -> list[str]:

@@ -83,8 +83,8 @@ class Element:
         return values
 
 
-def parse_xml(text: str, file: str) -> Element:
-    """Return the root element of a document."""
+def parse_xml(text: str, file: str, deepest: int = DEEPEST) -> Element:
+    """Return the root element of a document, nested no deeper than given."""
     shown = text.lstrip("\ufeff \t\r\n")  # blanks before a declaration are common, if wrong
     before = text[: len(text) - len(shown)].count("\n")
     parser = expat.ParserCreate("utf-8")
@@ -99,8 +99,8 @@ def parse_xml(text: str, file: str) -> Element:
         element = Element(tag, attributes, before + parser.CurrentLineNumber, file)
         if total > MOST_ELEMENTS:
             raise element.error(f"more than {MOST_ELEMENTS:,} elements; is it a model?")
-        if len(stack) >= DEEPEST:
-            raise element.error(f"elements are nested deeper than {DEEPEST}; no model is")
+        if len(stack) >= deepest:
+            raise element.error(f"elements are nested deeper than {deepest}; no model is")
         (stack[-1].children if stack else roots).append(element)
         stack.append(element)
         texts.append([])

@@ -241,3 +241,19 @@ def test_included_files(tmp_path):
     (tmp_path / "arm.xml").write_text("<mujocoinclude><include file='arm.xml'/></mujocoinclude>")
     with pytest.raises(ModelFileError, match="includes itself"):
         mb.load_model(tmp_path / "main.xml", report=Report(), includes=tmp_path)
+
+
+@pytest.mark.parametrize("closing", ["", "</body>"])
+def test_thousands_of_bodies_in_a_chain_or_side_by_side(closing):
+    count = 3000
+    one = f'<body pos="0.1 0 0"><joint/><geom size="0.1"/>{closing}'
+    text = one * count
+    text += "" if closing else "</body>" * count
+    model = loads(f"<mujoco><worldbody>{text}</worldbody></mujoco>", report=Report())
+    assert model.n_bodies == count
+
+
+def test_frames_in_frames_are_bounded():
+    text = "<frame>" * 100 + "</frame>" * 100
+    with pytest.raises(ModelFileError, match="frames are nested deeper"):
+        loads(f"<mujoco><worldbody>{text}</worldbody></mujoco>", report=Report())

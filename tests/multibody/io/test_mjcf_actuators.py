@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import multibody as mb
+from multibody.dynamics.acting import acting
 from multibody.io import ModelFileError, Report, dumps, load_start, loads
 
 mujoco = pytest.importorskip("mujoco")
@@ -100,7 +101,7 @@ def test_forces_and_rates_are_those_of_mujoco(seed):
     at[:9] = q
     for name, value in zip(STATES, act):
         at[9 + own[f"{name}.activation"]] = value
-    acted = mb.dynamics.acting.acting(ours, 0.0, at, data.qvel.copy())
+    acted = acting(ours, 0.0, at, data.qvel.copy())
     mass, bias = mb.crba(ours, at), mb.gravity_forces(ours, at)
     bias = bias + mb.coriolis_forces(ours, at, data.qvel.copy())
     assert abs(bias - data.qfrc_bias).max() < CLOSE * 100
@@ -135,6 +136,25 @@ def test_they_run_are_saved_and_pickled(tmp_path):
         assert np.array_equal(mb.simulate(twin, start.q, start.v, T=0.2).y, run.y)
     with pytest.raises(ValueError, match="no keyframe 'away'"):
         load_start(file, "away")
+
+
+def test_they_come_back_from_mjcf():
+    """Written and read again: the same forces and rates at random states."""
+    rng = np.random.default_rng(9)
+    model = loads(DRIVEN.replace('gravcomp="0.7"', ""), report=Report())
+    text = dumps(model, "mjcf", report=(told := Report()))
+    assert not told
+    again = loads(text, report=Report())
+    mujoco.MjModel.from_xml_string(text)
+    assert again.q_names[:9] == model.q_names[:9]
+    for _ in range(3):
+        q, v = model.random(rng), rng.standard_normal(model.nv)
+        there = again.neutral()
+        there[:9] = q[:9]
+        there[9:] = [q[model.q_names.index(name)] for name in again.q_names[9:]]
+        ours, theirs = (acting(m, 0.0, x, v) for m, x in ((model, q), (again, there)))
+        assert abs(ours.joint_forces() - theirs.joint_forces()).max() < CLOSE
+        assert abs(ours.wrenches() - theirs.wrenches()).max() < CLOSE
 
 
 def test_coupled_tendons_and_joints_can_be_pickled_and_move_together():

@@ -52,6 +52,14 @@ TREES = {
         lambda rng: mb.Fixed(),
         lambda rng: mb.Spherical(),
     ],
+    "sdf": [
+        lambda rng: mb.Revolute(axis(rng)),
+        lambda rng: mb.Prismatic(axis(rng)),
+        lambda rng: mb.Fixed(),
+        lambda rng: mb.Spherical(),
+        lambda rng: mb.Helical(rng.normal(), axis(rng)),
+        lambda rng: mb.AngleSequence(("xy", "zx", "yz")[rng.integers(3)]),
+    ],
 }
 
 
@@ -75,7 +83,7 @@ def assert_same_dynamics(model, again, rng):
 @pytest.mark.parametrize("seed", range(12))
 def test_trees_come_back_with_the_same_dynamics(format, seed):
     rng = np.random.default_rng(seed)
-    builder = random_model(rng, TREES[format], free=format == "mjcf" and seed % 2 == 0)
+    builder = random_model(rng, TREES[format], free=format != "urdf" and seed % 2 == 0)
     model = builder.build()
     told = Report()
     text = dumps(model, format, report=told)
@@ -129,6 +137,52 @@ def test_gears_and_stops_come_back_from_urdf(tmp_path):
     assert_same_dynamics(model, again, np.random.default_rng(0))
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_loops_gears_springs_and_stops_come_back_from_sdf(seed):
+    """A ring that is closed where all positions are zero, under gravity of its own or not."""
+    rng = np.random.default_rng(seed)
+    earth = (0, 0, -9.81)
+    b = mb.ModelBuilder(gravity=earth if seed % 2 else (0.1, -1.5, 2), name="ring")
+    inertia = mb.Inertia(1.0, (0.1, 0, -0.3), np.diag([0.3, 0.25, 0.2]))
+    places = [mb.Pose(mb.rotations.exp(rng.normal(size=3)), rng.normal(size=3)) for _ in range(4)]
+    whole, parent = mb.Pose.identity(), 0
+    for k, place in enumerate(places):
+        joint = mb.Revolute(axis(rng)) if k % 2 else mb.Helical(0.1, axis(rng))
+        limits = {"limits": (-1.0, 2.0)} if k == 1 else {}
+        b.add_body(f"b{k}", parent, joint, place, inertia, damping=0.1 * k, stiffness=2.0 * k,
+                   rest=0.2, **limits)  # fmt: skip
+        whole, parent = whole.compose(place), f"b{k}"
+    end = mb.Pose(mb.rotations.exp(rng.normal(size=3)), rng.normal(size=3))
+    closing = (mb.Revolute(axis(rng)), mb.Spherical(), mb.Prismatic(axis(rng)))[seed % 3]
+    b.add_loop("closing", 0, "b3", closing, whole.compose(end), end)
+    b.add_gear("teeth", "b3", {"b1": -2.5}, offset=0.1)
+    model = b.build()
+    text = dumps(model, "sdf", report=(told := Report()))
+    assert not told, told
+    again = loads(text, limits=True, report=(read := Report()))
+    assert not read, read
+    prefix = "" if seed % 2 else "ring::"
+    assert [body.name for body in again.bodies] == [prefix + body.name for body in model.bodies]
+    np.testing.assert_array_equal(again.bodies[1].limits, model.bodies[1].limits)
+    recipe = {"driven": f"{prefix}b3", "ratios": {f"{prefix}b1": -2.5}, "offset": 0.1}
+    assert again.constraints[0].recipe == recipe
+    q, v, a = model.random(rng), *rng.normal(size=(2, model.nv))
+    force = mb.ID(model, q, v, a)
+    np.testing.assert_allclose(mb.ID(again, q, v, a), force, rtol=0, atol=SAME * abs(force).max())
+    q = np.zeros(model.nq)
+    ours, theirs = mb.constraints(model, q, v), mb.constraints(again, q, v)
+    assert abs(ours.delta[:-1]).max() < SAME * 10
+    assert abs(theirs.delta[:-1]).max() < SAME * 10
+    spans = [np.linalg.svd(c.K)[2][np.linalg.matrix_rank(c.K) :] for c in (ours, theirs)]
+    assert np.linalg.matrix_rank(np.vstack(spans), tol=1e-10) == len(spans[0]) == len(spans[1])
+
+
+def test_a_loop_that_sdf_would_close_elsewhere_is_lost():
+    told = Report()
+    dumps(four_bar()[0], "sdf", report=told)
+    assert "open in the neutral position" in str(told)
+
+
 def test_what_is_lost_is_listed():
     model, _ = four_bar()
     with pytest.warns(UserWarning, match="cannot be expressed"):
@@ -167,6 +221,8 @@ def test_what_is_lost_is_listed():
         ("urdf", mb.Universal(), None),
         ("mjcf", mb.Planar(), None),
         ("mjcf", mb.Free(), (1, 0, 0)),
+        ("sdf", mb.Planar(), None),
+        ("sdf", mb.AngleSequence("zyx"), None),
     ],
 )
 def test_joints_that_a_format_lacks_are_refused(format, joint, place):
@@ -175,7 +231,7 @@ def test_joints_that_a_format_lacks_are_refused(format, joint, place):
     with pytest.raises(ValueError, match="'odd'"):
         dumps(b.build(), format)
     with pytest.raises(ValueError, match="can be written"):
-        dumps(b.build(), "sdf")
+        dumps(b.build(), "xacro")
     with pytest.raises(TypeError, match="expected a Model"):
         dumps(b, format)
 
@@ -193,7 +249,8 @@ def test_looks_come_back():
     b.add_solid(
         "a", "mesh", vertices=tetrahedron, faces=[[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]
     )
-    for format, built, options in (("urdf", model, {}), ("mjcf", b.build(), {"meshes": True})):
+    for format, built, options in (("urdf", model, {}), ("sdf", model, {}),
+                                   ("mjcf", b.build(), {"meshes": True})):  # fmt: skip
         again = loads(dumps(built, format), report=Report(), **options)
         assert len(again.solids) == len(built.solids)
         for one, other in zip(again.solids, built.solids):
