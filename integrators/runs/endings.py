@@ -20,7 +20,6 @@ USUAL_RTOL, USUAL_ATOL = 1e-6, 1e-9  # the defaults of solve
 FEW = 20  # numbers up to which Python is quicker than NumPy
 LARGE = 1e6  # states below this have digits enough
 OFTEN_SET_BACK = 0.1  # part of the steps after which a multistep method loses its past
-OFF_INSIDE = 10.0  # tolerances: more between the steps than at them is told
 MOSTLY, FEW_STIFF = 0.5, 50  # part and number of steps that make a run a stiff one
 MATTERS = 1e3  # a motion by so many atol is one that the user wants to see
 
@@ -115,13 +114,6 @@ def remarks(
         yield caution
     if stiff := _about_stiffness(engine):
         yield stiff
-    inside = float(getattr(getattr(engine, "state", None), "inside_error", 0.0))
-    if inside > OFF_INSIDE and not options.fixed:
-        yield (
-            "stiff components are followed at the steps, but between them they are off, by "
-            f"{inside:.1g} tolerances where that was looked at; for output or events there take "
-            "RADAU5, RadauIIA5 or BDF, or a smaller max_step"
-        )
     end = float(max(map(abs, y_end.tolist()))) if y_end.size < FEW else float(abs(y_end).max())
     if end > LARGE:
         start = float(abs(ivp.y0).max())

@@ -137,7 +137,7 @@ class State(Record):
     inside_block: int  # which one solves for the defect inside a step …
     inside_node: float  # … and where that is looked at, as a fraction of the step …
     inside_weight: float  # … with such a weight; 0: not at all
-    inside_error: float  # largest one that dense output was found to have, in tolerances
+    inside_filters: int  # how often all but its stiff part is taken away
 
 
 ESTIMATE_NONE, ESTIMATE_EMBEDDED, ESTIMATE_TWO, ESTIMATE_DOUBLING = range(4)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from functools import cache, cached_property
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +20,10 @@ from .coloured import ColouredTree, Family
 from .exact import DIGITS, Number, to_decimal
 from .extension import Extension
 from .growing import GrowingExtension
+from .implicit_extension import LARGEST_WEIGHTS, InnerCheck, settled, through
 from .tableau import Tableau
 
-__all__ = ["Additive", "additive_extension"]
+__all__ = ["Additive", "additive_check", "additive_extension", "plain_extension"]
 
 Array = NDArray[np.float64]
 Numbers = list[Decimal]
@@ -29,6 +31,7 @@ Numbers = list[Decimal]
 E, I = 0, 1
 TREES = Family([1, 1])
 HIGHEST_ORDER = 6
+APART = 0.05  # nodes of stages that lie nearer than this say the same
 
 
 class Additive:
@@ -178,9 +181,51 @@ def additive_extension(method: Additive, order: int) -> Extension:
     >>> from integrators import catalogue
     >>> found = additive_extension(catalogue.entry("ARK324IMEX").method, 3)
     >>> found.order, len(found.nodes)
-    (3, 0)
+    (3, 2)
+
+    Slopes of f_I say little of stiff components (that at the start magnifies any error), states
+    say all: the polynomial goes through those of further stages, :func:`.settled`.
     """
-    return _Search(method, order).grow()
+    search = _Search(method, order)
+    found = search.grow()
+    return settled(found, method.gamma, search._implicit_part(np.ones(len(found.weights))))
+
+
+@cache
+def plain_extension(method: Additive) -> Extension:
+    """Dense output without further stages."""
+    return _Search(method, method.order).grow(further=False)
+
+
+@cache
+def additive_check(method: Additive) -> InnerCheck:
+    """Return what stages tell of stiff components: a polynomial through their states.
+
+    Of the stages between the ends, those are taken that magnify errors least, as many as the order
+    of the method asks for.
+
+    Examples
+    --------
+    >>> from integrators import catalogue
+    >>> additive_check(catalogue.entry("ARK436IMEX").method).order
+    4
+    """
+    (A, b, c), (A_implicit, b_implicit, _) = method.explicit.arrays, method.implicit.arrays
+    states = np.vstack([np.hstack([A, A_implicit]), np.hstack([b, b_implicit])])
+    nodes = np.append(c, 1.0)
+    between = [i for i, x in enumerate(c) if APART < x < 1 - APART]
+    chosen, smallest = [method.stages], LARGEST_WEIGHTS
+    for size in range(1, min(method.order - 1, len(between)) + 1):
+        for some in combinations(between, size):
+            used = [*some, method.stages]
+            if np.diff(np.sort(nodes[used])).min() > APART:
+                sum_of_weights = np.abs(through(nodes[used])).sum(axis=0).max()
+                if len(used) > len(chosen) or sum_of_weights < smallest:
+                    chosen, smallest = used, sum_of_weights
+    weights = states[chosen].T @ through(nodes[chosen])
+    next_power = nodes[chosen] ** (len(chosen) + 1)
+    follows = np.linalg.lstsq(states[chosen], next_power, rcond=None)[0]
+    return InnerCheck.worst(len(chosen), weights, follows)
 
 
 class _Search(GrowingExtension):

@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 SOLVED = 1e-10  # residual of conditions that hold, with coefficients of 16 digits
 USEFUL = 1e3 * SOLVED  # what a further stage must take from the residual
 NEW = 1e-8  # part of a row's weights that is not the other rows' already
-SAME = 1 - 1e-6  # of several stages that gain as much, the one is best that needs small weights
+SAME = 0.9  # of stages that gain about as much, the one is best that needs small weights
 
 
 class GrowingExtension(ABC):
@@ -71,20 +71,20 @@ class GrowingExtension(ABC):
         """Weights that make the stage, ``points`` and ``slopes`` of the :class:`Extension`."""
         return u, du
 
-    def grow(self) -> Extension:
-        """Add stages until the order is reached, or nothing more helps."""
+    def grow(self, further: bool = True) -> Extension:
+        """Add stages, if ``further`` ones are allowed, until the order is reached or none helps."""
         reached, g = 1, np.zeros((len(self.rows), 0))
         nodes: list[float] = []
         made: list[tuple[Array, Array]] = []
         while True:
-            while reached < self.order and (found := self._solve(reached + 1)) is not None:
+            while reached < self.order and (found := self._upto(reached + 1)) is not None:
                 reached, g = reached + 1, found
-            if reached == self.order or len(nodes) == MOST_FURTHER:
+            if reached == self.order or len(nodes) == MOST_FURTHER or not further:
                 break
             c = np.setdiff1d(CANDIDATES, nodes)
             u, du = self._at(g, c)
             new = self.further(u, du)
-            best = self._most_useful(new, reached + 1)
+            best = self._most_useful(new, self.orders <= reached + 1)
             if best is None:
                 break
             nodes.append(float(c[best]))
@@ -97,9 +97,9 @@ class GrowingExtension(ABC):
         weights = np.ascontiguousarray(self._expanded(g))
         return Extension(reached, np.array(nodes), points, slopes, weights)
 
-    def _equations(self, order: int) -> tuple[Array, Array]:
-        """Conditions Σ bᵢ(θ) rowᵢ(τ) = e(τ) θⁿ for g, a row for each tree."""
-        wanted = self.orders <= order
+    def _equations(self, wanted: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """Conditions Σ bᵢ(θ) rowᵢ(τ) = e(τ) θⁿ for g, a row for each tree that is wanted."""
+        order = int(self.orders[wanted].max())
         theta = Polynomial([0.0, 1.0])
         right = np.zeros((order + 1, order - 1))
         for n in range(2, order + 1):
@@ -114,22 +114,25 @@ class GrowingExtension(ABC):
         scaled: Array = rows[..., wanted] / np.where(exact == 0.0, 1.0, exact)
         return scaled
 
-    def _solve(self, order: int) -> Array | None:
-        equations, right = self._equations(order)
-        g: NDArray[Any] = np.linalg.lstsq(equations, right, rcond=DEPENDENT)[0]
-        return g if np.max(np.abs(equations @ g - right)) < SOLVED else None
+    def _upto(self, order: int) -> Array | None:
+        return self._solve(self.orders <= order)
 
-    def _most_useful(self, new: Array, order: int) -> int | None:
+    def _solve(self, wanted: NDArray[np.bool_]) -> Array | None:
+        equations, right = self._equations(wanted)
+        g: NDArray[Any] = np.linalg.lstsq(equations, right, rcond=DEPENDENT)[0]
+        return g if np.max(np.abs(equations @ g - right), initial=0.0) < SOLVED else None
+
+    def _most_useful(self, new: Array, wanted: NDArray[np.bool_]) -> int | None:
         """Which stage, with all of its rows, brings the conditions nearest to a solution.
 
         The last one that is needed is often any: then that whose rows differ most from the others.
         """
-        equations, right = self._equations(order)
+        equations, right = self._equations(wanted)
         U, sizes, _ = np.linalg.svd(equations, full_matrices=False)
         U = U[:, sizes > DEPENDENT * sizes[0]]
         right = right - U @ (U.T @ right)
         gain, clear = np.zeros(len(new)), np.zeros(len(new))
-        for i, rows in enumerate(self._scaled(new, self.orders <= order)):
+        for i, rows in enumerate(self._scaled(new, wanted)):
             directions, sizes, _ = np.linalg.svd(rows.T - U @ (U.T @ rows.T), full_matrices=False)
             gain[i] = np.linalg.norm(directions[:, sizes > NEW].T @ right)
             clear[i] = sizes[-1]

@@ -25,7 +25,14 @@ from .extension import (
 )
 from .tableau import Tableau
 
-__all__ = ["InnerCheck", "implicit_extension", "implicit_order", "inner_check"]
+__all__ = [
+    "InnerCheck",
+    "implicit_extension",
+    "implicit_order",
+    "inner_check",
+    "settled",
+    "through",
+]
 
 Array = NDArray[np.float64]
 
@@ -81,17 +88,18 @@ def implicit_extension(
     found = Search(trees, rows, s, (), gamma).grow(order, further)
     if not further:
         return found
-    settled = _settled(found, gamma)
+    better = settled(found, gamma)
     # Many stages with an explicit one leave so poor a u for stiff components that once is too few.
-    return _settled(settled, gamma) if explicit_stage else settled
+    return settled(better, gamma) if explicit_stage else better
 
 
-def _settled(found: Extension, gamma: float) -> Extension:
+def settled(found: Extension, gamma: float, implicit_rows: Array | None = None) -> Extension:
     """Add stages whose states take the place of u inside the step.
 
     The state u(c) + γh(k − u'(c)) of a further stage has the order of u, and however poor u is for
     stiff components, z = G(t, y) in it. The new polynomial goes through as many of them, between
-    the ends, as its degree allows.
+    the ends, as its degree allows. Of an additive method, k and u' are those of the implicit part:
+    ``implicit_rows`` has ones where a row belongs to it, as the second one of a further stage does.
     """
     degree = max(found.order, found.weights.shape[1])
     # Lobatto's points: interpolation there magnifies errors by little more than 1.
@@ -101,16 +109,14 @@ def _settled(found: Extension, gamma: float) -> Extension:
     nodes: Array = (np.sort(np.real(roots)) + 1) / 2
     old = np.pad(found.weights, ((0, 0), (0, degree - found.weights.shape[1])))
     u, du = values_and_slopes(old, nodes)
-    through = np.concatenate([[0.0], nodes, [1.0]])
-    moves = np.empty((len(nodes), len(POINTS)))  # Lagrange's polynomials, over θ
-    for j, c in enumerate(nodes, start=1):
-        others = np.delete(through, j)
-        moves[j - 1] = np.prod((POINTS - others[1:, None]) / (c - others[1:, None]), axis=0) / c
-    moved = gamma * in_legendre(moves, degree)
-    weights = np.vstack([old - du.T @ moved, moved])
+    stage = [1.0] if implicit_rows is None else [0.0, 1.0]
+    if implicit_rows is not None:
+        du = du * implicit_rows
+    moved = gamma * through(np.append(nodes, 1.0))[:-1]
+    weights = np.vstack([old - du.T @ moved, np.kron(moved, np.array(stage)[:, None])])
 
     def wider(table: Array) -> Array:
-        return np.ascontiguousarray(np.pad(table, ((0, 0), (0, len(nodes)))))
+        return np.ascontiguousarray(np.pad(table, ((0, 0), (0, len(nodes) * len(stage)))))
 
     return Extension(
         found.order,
@@ -119,6 +125,15 @@ def _settled(found: Extension, gamma: float) -> Extension:
         wider(np.vstack([found.slopes, du])),
         np.ascontiguousarray(weights),
     )
+
+
+def through(nodes: Array) -> Array:
+    """Lagrange's polynomials of these nodes and 0, over θ, in Legendre's."""
+    values = np.empty((len(nodes), len(POINTS)))
+    for j, c in enumerate(nodes):
+        others = np.delete(nodes, j)[:, None]
+        values[j] = np.prod((POINTS - others) / (c - others), axis=0) / c
+    return in_legendre(values, len(nodes))
 
 
 @dataclass(frozen=True)
@@ -139,6 +154,25 @@ class InnerCheck:
     node: float
     value: Array
     slope: Array
+
+    @classmethod
+    def worst(cls, order: int, weights: Array, follows: Array) -> InnerCheck:
+        """Return the check where z = tᵏ, which has these rows, is worst for k = order + 1."""
+        theta = np.arange(1, 100) / 100
+        u, du = values_and_slopes(weights, theta)
+        at = int(np.argmax(np.abs(theta ** (order + 1) - u @ follows)))
+        return cls(order, float(theta[at]), u[at].copy(), du[at].copy())
+
+    def weight(self, dense_order: int, asked: float, used: float) -> float:
+        """Weight of a defect for the rtol that was asked for and the one that is used.
+
+        Dense output may be of higher order than the polynomial that is looked at, so that more of a
+        defect is allowed than of an error (as RADAU5 allows more of its estimate).
+        """
+        if asked <= 0.0:
+            return 1.0
+        power = (self.order + 1) / (max(self.order, dense_order) + 1)
+        return float(used / max(asked, asked**power))
 
 
 @cache
@@ -171,10 +205,5 @@ def inner_check(tableau: Tableau) -> InnerCheck | None:
         found = Search(trees, rows, s, (), stiff=stiff).grow(order, False)
         if np.abs(found.weights).sum(axis=0).max() < LARGEST_WEIGHTS:
             break
-    theta = np.arange(1, 100) / 100
-    u, _ = values_and_slopes(found.weights, theta)
-    next_power = found.order + 1
-    error = np.abs(theta**next_power - u @ stiff[:, of_time[next_power]])
-    node = theta[[int(np.argmax(error))]]
-    value, slope = (x[0, :s] + x[0, s] * b for x in values_and_slopes(found.weights, node))
-    return InnerCheck(found.order, float(node[0]), value, slope)
+    weights = found.weights[:s] + np.outer(b, found.weights[s])  # Δ is Σ bᵢ rowᵢ
+    return InnerCheck.worst(found.order, weights, stiff[:s, of_time[found.order + 1]])

@@ -9,8 +9,9 @@ is the best polynomial so far,
 
 so that of the defect of u only what the matrix does not damp is left. The conditions are those of
 equations of index 1 (:data:`integrators.tableau.rosenbrock.CONSTRAINED`), which is also the limit
-of infinite stiffness: of the order of the method for y, one less for z, as the step has them.
-For methods that keep their order with any matrix, the conditions for that are imposed as well.
+of infinite stiffness: of the order of the method for y, one less for z, as the step has them, but
+the full order where z follows the time alone, z = G(t). For methods that keep their order with any
+matrix, the conditions for that are imposed as well.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from .coefficients import _floats
 from .coloured import ColouredTree, Family
 from .extension import Extension
 from .growing import GrowingExtension
+from .implicit_extension import LARGEST_WEIGHTS, InnerCheck
 from .rosenbrock import CONSTRAINED, MATRIX, WITH_MATRIX, F, G, Rosenbrock, exact_weight
 
-__all__ = ["rosenbrock_extension"]
+__all__ = ["rosenbrock_check", "rosenbrock_extension"]
 
 Array = NDArray[np.float64]
 
@@ -40,9 +42,30 @@ def rosenbrock_extension(method: Rosenbrock, order: int) -> Extension:
     >>> from integrators import catalogue
     >>> found = rosenbrock_extension(catalogue.entry("Rodas4P").method, 4)
     >>> found.order, len(found.nodes)
-    (4, 4)
+    (4, 5)
     """
     return _Search(method, order).grow()
+
+
+def of_time(power: int) -> ColouredTree:
+    """Return the tree of z = tᵏ: a vertex of the constraint with leaves alone."""
+    return (G, ((F, ()),) * power)
+
+
+@cache
+def rosenbrock_check(method: Rosenbrock) -> InnerCheck | None:
+    """Return what the stages alone tell of stiff components inside a step.
+
+    The polynomial has order 2, if that is possible, follows z = tᵏ for k as large as possible, up
+    to the order of the method, and has the highest order that is left for other components.
+
+    Examples
+    --------
+    >>> from integrators import catalogue
+    >>> rosenbrock_check(catalogue.entry("Rodas5P").method).order
+    5
+    """
+    return _Search(method, method.order).inner_check()
 
 
 class _Trees:
@@ -55,6 +78,8 @@ class _Trees:
             for root in (F, G):
                 if family is WITH_MATRIX or root == F or n < order:
                     trees += family.trees(n, root)
+        if family is CONSTRAINED:
+            trees.append(of_time(order))
         self.trees = trees
         self.place = {tree: i for i, tree in enumerate(trees)}
         self.orders = np.array([family.order(tree) for tree in trees])
@@ -86,7 +111,7 @@ class _Search(GrowingExtension):
     """The rows are the u = Γk of the step, and one more for each further stage."""
 
     def __init__(self, method: Rosenbrock, order: int) -> None:
-        self.order = order
+        self.method, self.order = method, order
         self.step = method.computed["m"]
         families = [CONSTRAINED]
         if method.w_order >= order:
@@ -104,3 +129,19 @@ class _Search(GrowingExtension):
             parts.append(group.of_stage(u @ known, du @ known))
             first += len(group.trees)
         return np.hstack(parts)[:, None]
+
+    def inner_check(self) -> InnerCheck | None:
+        """Tables for a look inside a step."""
+        place = self.groups[0].place
+        pairs = [(p, k) for k in range(1, self.order + 1) for p in range(1, k + 1)]
+        pairs.sort(key=lambda pair: (min(2, pair[0]), pair[1], pair[0]))
+        for order, power in reversed(pairs):
+            wanted = self.orders <= order
+            wanted[[place[of_time(k)] for k in range(1, power + 1)]] = True
+            g = self._solve(wanted)
+            if g is None or np.abs(self._expanded(g)).sum(axis=0).max() > LARGEST_WEIGHTS:
+                continue
+            stages, _ = self.method._stage(CONSTRAINED, of_time(power + 1))
+            follows = _floats(self.method.gamma) @ _floats(stages)
+            return InnerCheck.worst(power, self._expanded(g), follows)
+        return None

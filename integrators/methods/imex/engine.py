@@ -13,11 +13,11 @@ from ...stepping import state as at
 from ...stepping.control import Controller, Predictive
 from ...stepping.engine import Engine, Options, checked_slope
 from ...stepping.workspace import TwoParts, empty_fields
-from ...tableau.additive import Additive, additive_extension
+from ...tableau.additive import Additive, additive_check, additive_extension, plain_extension
 from ...tableau.extension import Extension, in_powers
 from ..runge_kutta.algebra import LARGEST_OWN_LU, JacobianSource, LinearAlgebra
+from ..runge_kutta.inside import implicit_refine
 from ..runge_kutta.predictor import extrapolation_weights, stage_predictor
-from ..user.step import nothing
 from .split import Split
 from .step import imex_accept, imex_dense, imex_step
 
@@ -123,6 +123,11 @@ class AdditiveEngine(Engine):
             state.max_newton = MAX_NEWTON_ADAPTIVE
             rounding = 10 * np.finfo(float).eps / max(float(state.rtol), 1e-14)
             state.newton_tolerance = max(rounding, STAGE_TOLERANCE)
+            check = additive_check(method)
+            # States of stages are of order 1 or 2: each filter takes an order more of what is not
+            # stiff away.
+            state.inside_node, state.inside_filters = check.node, max(1, method.order - 1)
+            state.inside_weight = check.weight(method.order, state.rtol, state.rtol)
         self.extension: Extension | None = None
         self.dense_order, self.degree = self.order, 1
         if self.options.want_dense:
@@ -137,7 +142,7 @@ class AdditiveEngine(Engine):
         return "dense LU" if self.algebra is None else self.algebra.description
 
     def _kernels(self) -> tuple[Any, ...]:
-        return TwoParts, imex_step, imex_accept, imex_dense, nothing
+        return TwoParts, imex_step, imex_accept, imex_dense, implicit_refine
 
     def _workspace(self, shared: dict[str, Any]) -> TwoParts:
         n, s, method = self.n, self.method.stages, self.method
@@ -180,6 +185,9 @@ class AdditiveEngine(Engine):
             real_pivots=np.zeros((1, n), dtype=np.int64),
             real_rhs=np.zeros(n),
         )
+        if not self.options.fixed:
+            check = additive_check(method)
+            arrays.update(inside_value=check.value, inside_slope=check.slope)
         rows = 2 * s
         if self.extension is not None:
             found = self.extension
@@ -207,9 +215,7 @@ class AdditiveEngine(Engine):
 
     def _plain_weights(self, found: Extension) -> Array:
         """Weights without further stages, padded to the same number of rows and columns."""
-        order = found.order
-        while len((plain := additive_extension(self.method, order)).nodes):
-            order -= 1
+        plain = plain_extension(self.method).weights
         weights = np.zeros(found.weights.shape)
-        weights[: plain.weights.shape[0], : plain.weights.shape[1]] = plain.weights
+        weights[: plain.shape[0], : plain.shape[1]] = plain
         return weights

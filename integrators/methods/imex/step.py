@@ -30,7 +30,6 @@ from ..runge_kutta.implicit import (
     recall_rate,
     solve_real,
 )
-from ..runge_kutta.inside import note_defect, point_of_dense
 
 DENSE_ITERATIONS = 15
 DENSE_RATE = 0.9  # an increment that shrinks by less will not become small
@@ -61,6 +60,7 @@ def implicit_part(w, t):
 @kernel
 def imex_step(w, t, h):
     """y_new and the error estimate of one step of length h from (t, y)."""
+    w.norm_known = 0
     status = begin_step(w, t)
     for trial in range(2):
         if trial == 1:
@@ -251,15 +251,7 @@ def imex_dense(w, t, h):
             return OK
     polynomial(w.P, w.K, 1.0, w.Q)
     to_powers(w.basis, w.Q)
-    look_at = point_of_dense(w)
-    if explicit_part(w, t + look_at * h) != OK:
-        return FUNCTION_RAISED
-    copy(w.dx, w.base)
-    if implicit_part(w, t + look_at * h) != OK:
-        return FUNCTION_RAISED
-    for m in range(w.base.shape[0]):
-        w.base[m] += w.dx[m]
-    return note_defect(w, w.base, h)
+    return OK
 
 
 @kernel

@@ -12,11 +12,12 @@ from ...stepping.control import Controller, Predictive
 from ...stepping.engine import Engine, Options
 from ...stepping.workspace import LinearlyImplicit, empty_fields
 from ...tableau.extension import Extension, in_powers
+from ...tableau.implicit_extension import InnerCheck
 from ...tableau.rosenbrock import Rosenbrock
-from ...tableau.rosenbrock_extension import rosenbrock_extension
+from ...tableau.rosenbrock_extension import rosenbrock_check, rosenbrock_extension
 from ..runge_kutta.algebra import LARGEST_OWN_LU, JacobianSource, LinearAlgebra
 from ..runge_kutta.divided import is_regular
-from ..user.step import nothing
+from ..runge_kutta.inside import implicit_refine
 from .step import (
     AUTONOMOUS,
     BY_CODE,
@@ -56,7 +57,10 @@ def engine_for(method: Rosenbrock, problem: IVP, options: Options) -> Engine:
         )
     parts = (id(problem.jac), id(problem.mass), id(problem.jac_sparsity), options.linear)
     return RosenbrockEngine.reused(
-        (method, *parts), problem, options, lambda: RosenbrockEngine(method, problem, options)
+        (method, options.rtol, *parts),
+        problem,
+        options,
+        lambda: RosenbrockEngine(method, problem, options),
     )
 
 
@@ -79,6 +83,7 @@ class RosenbrockEngine(Engine):
         state.fsal = int(_ends_with_slope(method))
         independent = method.w_order >= method.order and state.fsal == 1
         state.keeps_matrix = int(independent and not self.options.fixed)
+        self.inner: InnerCheck | None = None
         state.max_newton, state.newton_last = 1, 1  # for Gustafsson's controller: no iterations
         if self.options.fixed:
             state.estimate_kind = at.ESTIMATE_NONE
@@ -89,6 +94,7 @@ class RosenbrockEngine(Engine):
             state.estimate_kind = at.ESTIMATE_EMBEDDED
             self.estimate_order = min(method.order, method.embedded_order)
             self.estimate = "embedded method"
+            self._look_inside()
         self.extension: Extension | None = None
         self.dense_order, self.degree = self.order, 1
         if self.options.want_dense:
@@ -97,13 +103,27 @@ class RosenbrockEngine(Engine):
             self.dense_order = self.extension.order
             self.degree = self.extension.weights.shape[1]
 
+    def _look_inside(self) -> None:
+        """Have the defect inside steps looked at."""
+        found, state = rosenbrock_check(self.method), self.state
+        if found is not None:
+            self.inner = found
+            state.inside_node, state.inside_filters = found.node, max(1, self.order - 1)
+            state.inside_weight = found.weight(self.order, state.rtol, state.rtol)
+
     @property
     def linear_solver(self) -> str:  # type: ignore[override]
         """How linear systems are solved, in words."""
         return "dense LU" if self.algebra is None else self.algebra.description
 
     def _kernels(self) -> tuple[Any, ...]:
-        return LinearlyImplicit, rosenbrock_step, rosenbrock_accept, rosenbrock_dense, nothing
+        return (
+            LinearlyImplicit,
+            rosenbrock_step,
+            rosenbrock_accept,
+            rosenbrock_dense,
+            implicit_refine,
+        )
 
     def _workspace(self, shared: dict[str, Any]) -> LinearlyImplicit:
         n, table = self.n, self.method.computed
@@ -121,6 +141,7 @@ class RosenbrockEngine(Engine):
             e=table["e"],
             repeats=_repeated_stages(self.method),
             slope=np.zeros(n),
+            residual=np.zeros((1, n)),
             f_t=np.zeros(n),
             J=np.zeros((own, own)),
             M=np.zeros((own, own)),
@@ -130,6 +151,8 @@ class RosenbrockEngine(Engine):
             real_pivots=np.zeros((1, n), dtype=np.int64),
             real_rhs=np.zeros(n),
         )
+        if self.inner is not None:
+            arrays.update(inside_value=self.inner.value, inside_slope=self.inner.slope)
         if self.extension is not None:
             found = self.extension
             shared["P"], shared["basis"] = found.weights, in_powers(self.degree)

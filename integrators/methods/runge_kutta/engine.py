@@ -512,20 +512,13 @@ class ImplicitEngine(Engine):
             return
         state.inside_block, state.inside_node = self._filter_block(), found.node
         state.inside_weight = self.inside_weight(self.options.rtol, state.rtol)
+        state.inside_filters = 1
 
     def inside_weight(self, asked: float, used: float) -> float:
-        """Weight of a defect for the rtol that was asked for and the one that is used.
-
-        Dense output is of higher order than the polynomial that is looked at, so that more of a
-        defect is allowed than of an error (as RADAU5 allows more of its estimate).
-        """
+        """Weight of a defect for the rtol that was asked for and the one that is used."""
         if self.inner is None:
             return 0.0
-        if asked <= 0.0:
-            return 1.0
-        order = self.inner.order
-        power = (order + 1) / (max(order, implicit_order(self.tableau)) + 1)
-        return float(used / max(asked, asked**power))
+        return self.inner.weight(implicit_order(self.tableau), asked, used)
 
     def _kernels(self) -> tuple[Any, ...]:
         diagonal = self.state.coupling == at.COUPLING_DIAGONAL

@@ -9,17 +9,14 @@ is looked at in one point c inside it. One iteration of Newton's,
 
 leads from u(c) to a state that fits f, and of that the stiff part δ − (M − hγJ)⁻¹ M δ counts;
 the rest is what the estimate at the end is for. (Defects as errors: W. H. Enright, ACM Trans. Math.
-Software 12 (1986).) The point and the polynomial are tables, ``tableau.inner_check``.
-
-Rosenbrock and additive methods have no polynomial of their order before dense output is asked for.
-They look at that, and the run tells at its end what was found (:func:`note_defect`).
+Software 12 (1986).) The point and the polynomial are tables, :class:`.InnerCheck`, of the stages
+(:func:`.inner_check`), of those of a Rosenbrock method, or of both halves of an additive one.
 """
 
 from __future__ import annotations
 
 from ...kernels import kernel
 from ...stepping.dense import combine, copy, evaluate
-from ...stepping.norms import error_norm
 from ...stepping.state import ESTIMATE_EMBEDDED, FUNCTION_RAISED, OK
 from .implicit import (
     ROUNDING_SAFETY,
@@ -30,9 +27,7 @@ from .implicit import (
     times_mass,
 )
 
-__all__ = ["implicit_refine", "look_inside", "note_defect", "point_of_dense"]
-
-LOOK_AT = 0.8  # where dense output is looked at: errors often change their sign in the middle
+__all__ = ["implicit_refine", "look_inside"]
 
 
 @kernel
@@ -92,8 +87,9 @@ def state_inside(w, t, h):
     After two half steps, the second one is looked at.
     """
     length = w.h_factored
-    combine(w.b, w.K, w.stages, w.real_rhs)
-    combine(w.inside_value, w.K, w.stages, w.x)
+    rows = w.b.shape[0]
+    combine(w.b, w.K, rows, w.real_rhs)
+    combine(w.inside_value, w.K, rows, w.x)
     for m in range(w.y.shape[0]):
         w.x[m] += w.y_new[m] - w.real_rhs[m]
     return t + (h - length) + w.inside_node * length
@@ -116,65 +112,37 @@ def second_estimate_is_due(w):
 @kernel
 def look_inside(w, t, h):
     """Norm of the stiff part of the defect; negative if f raised an exception."""
-    n = w.y.shape[0]
     length = w.h_factored
     if length == 0.0:
         return 0.0
     if evaluate(w, state_inside(w, t, h)) != OK:
         return -1.0
-    slope = w.increment[0]
-    combine(w.inside_slope, w.K, w.stages, slope)
     copy(w.dx, w.residual[0])  # external algebra writes to dx
-    if times_mass(w, slope, w.real_rhs) != OK:
+    combine(w.inside_slope, w.K, w.b.shape[0], w.big)
+    if stiff_part(w, w.residual[0], length, w.inside_block) != OK:
         return 0.0
-    for m in range(n):
-        w.real_rhs[m] = length * w.residual[0, m] - w.real_rhs[m]
-    if solve_real(w, w.inside_block) != OK:
-        return 0.0
-    defect = slope
-    gamma = w.real_shift[w.inside_block]
-    for m in range(n):
-        defect[m] = gamma * w.real_rhs[m]
-    if times_mass(w, defect, w.real_rhs) != OK or solve_real(w, w.inside_block) != OK:
-        return 0.0
-    for m in range(n):
-        defect[m] -= w.real_rhs[m]
-    return w.inside_weight * implicit_norm(w, defect, length)
+    return w.inside_weight * implicit_norm(w, w.big, length)
 
 
 @kernel
-def point_of_dense(w):
-    """x = u(θ) and big = h u'(θ) of dense output; returns θ."""
-    for m in range(w.y.shape[0]):
-        value = 0.0
-        slope = 0.0
-        for j in range(w.Q.shape[0] - 1, -1, -1):
-            value = value * LOOK_AT + w.Q[j, m]
-            slope = slope * LOOK_AT + (j + 1) * w.Q[j, m]
-        w.x[m] = w.y_old[m] + LOOK_AT * value
-        w.big[m] = slope
-    return LOOK_AT
-
-
-@kernel
-def note_defect(w, slope, h):
-    """Remember the largest stiff part of the defect of dense output; `slope` is f there."""
+def stiff_part(w, slope, h, block):
+    """big, which is h u', becomes the stiff part of Newton's δ above; `slope` is f(u)."""
     n = w.y.shape[0]
     status = times_mass(w, w.big, w.saved)
     if status != OK:
         return status
     for m in range(n):
-        w.real_rhs[m] = w.real_shift[0] * (h * slope[m] - w.saved[m])
-    status = solve_real(w, 0)
+        w.real_rhs[m] = w.real_shift[block] * (h * slope[m] - w.saved[m])
+    status = solve_real(w, block)
     if status != OK:
         return status
     copy(w.real_rhs, w.big)
-    status = times_mass(w, w.big, w.real_rhs)
-    if status == OK:
-        status = solve_real(w, 0)
-    if status != OK:
-        return status
-    for m in range(n):
-        w.big[m] -= w.real_rhs[m]
-    w.inside_error = max(w.inside_error, error_norm(w, w.big, h))
+    for _ in range(w.inside_filters):
+        status = times_mass(w, w.big, w.real_rhs)
+        if status == OK:
+            status = solve_real(w, block)
+        if status != OK:
+            return status
+        for m in range(n):
+            w.big[m] -= w.real_rhs[m]
     return OK

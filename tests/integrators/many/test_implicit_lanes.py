@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from integrators import IVP, Event, Status, problems, solve, solve_many, traced
-from integrators.catalogue import further
+from integrators import IVP, Event, Status, catalogue, problems, solve, solve_many, traced
 from integrators.many import Integral, Largest
 from integrators.many.lanes.small_inverse import inverse
 
@@ -77,7 +76,7 @@ def test_what_is_too_large_or_of_another_kind_says_so():
         assert many.success.all()
 
 
-@pytest.mark.parametrize("method", [e.name for e in further.entries() if e.kind == "Rosenbrock"])
+@pytest.mark.parametrize("method", catalogue.names("Rosenbrock"))
 def test_rosenbrock_steps_are_those_of_solve(method):
     """Also with time in f, with runs that fail beside them, backwards and in any partition.
 
