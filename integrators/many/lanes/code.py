@@ -197,7 +197,7 @@ def lane_code(
         if inside:
             return f"dense output of {method.name} is looked at step by step"
         f = traced(ivp.f, n=n, params=k or None)
-        step = linear_step_function(f, method, k, max_norm)
+        step = linear_step_function(f, method, k, max_norm, fixed)
         if step is None:
             return f"a step of {method.name} with {n} states is too long for machine code"
         step, chosen = step.machine_code(LANES), controller or engine.default_controller

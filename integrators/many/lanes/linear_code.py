@@ -15,7 +15,9 @@ import numpy as np
 
 from ...methods.runge_kutta.fused import inputs_size, outputs_size
 from ...stepping.norms import norm_of_estimate
+from ...tableau.implicit_extension import InnerCheck
 from ...tableau.rosenbrock import Rosenbrock
+from ...tableau.rosenbrock_extension import rosenbrock_check
 from .newton_code import LARGEST_INLINED, combined
 from .small_inverse import inverse
 
@@ -24,7 +26,9 @@ __all__ = ["linear_step_function"]
 LARGEST_STATES = 10  # whose matrices are inverted by straight-line code
 
 
-def linear_step_function(f: Any, method: Rosenbrock, k: int, max_norm: bool) -> Any:
+def linear_step_function(
+    f: Any, method: Rosenbrock, k: int, max_norm: bool, fixed: bool = False
+) -> Any:
     """Trace one step with the traced function f of k parameters.
 
     Returns a function of (t, y, q) as ``fused_step_function``, or None where it would be too large.
@@ -32,15 +36,31 @@ def linear_step_function(f: Any, method: Rosenbrock, k: int, max_norm: bool) -> 
     sizes = (g.operations()["total"] for g in (f, f.jacobian(), f.time_derivative()))
     if f.n > LARGEST_STATES or max(sizes) > LARGEST_INLINED:
         return None
-    key = ("linear step", method, k, max_norm)
-    return f._derive(key, lambda: _trace_step(f, method, k, max_norm))
+    key = ("linear step", method, k, max_norm, fixed)
+    inner = None if fixed else rosenbrock_check(method)
+    return f._derive(key, lambda: _trace_step(f, method, k, max_norm, inner))
 
 
-def _trace_step(f: Any, method: Rosenbrock, k: int, max_norm: bool) -> Any:
+def _trace_step(
+    f: Any, method: Rosenbrock, k: int, max_norm: bool, inner: InnerCheck | None
+) -> Any:
     from ...tracing import traced, where
 
     n, table = f.n, method.computed
     gamma = float(table["gamma"][0])
+
+    def inside(w: Any, t: Any, h: Any, p: Any, K: Any, R: Any) -> Any:
+        """Norm of the stiff part of the defect, as ``runge_kutta.inside.look_inside``."""
+        assert inner is not None
+        slope = np.asarray(f(t + inner.node * h, w.y + combined(inner.value, K), *p))
+        w.error = R @ (h * slope - combined(inner.slope, K))
+        for _ in range(max(1, method.order - 1)):
+            w.error = w.error - (R @ w.error) / gamma
+        # `InnerCheck.weight` of rtol, which differs from lane to lane
+        spared = (method.order - inner.order) / (method.order + 1)
+        known = w.rtol > 0.0
+        weight = np.minimum(np.exp(spared * np.log(where(known, w.rtol, 1.0))), 1.0)
+        return weight * norm_of_estimate(w, h)
 
     def step(t: Any, y: Any, q: Any) -> Any:
         h, p = q[k + 2 + 2 * n], (q[:k],) if k else ()
@@ -55,6 +75,9 @@ def _trace_step(f: Any, method: Rosenbrock, k: int, max_norm: bool) -> Any:
         w = SimpleNamespace(estimate_kind=0, pairs=0, index=np.zeros(0), max_norm=int(max_norm))
         w.y, w.rtol, w.atol = y, q[k], q[k + 2 : k + 2 + n]
         w.y_new, w.error = y + combined(table["m"], K), combined(table["e"], K)
-        return np.array([where(sound, norm_of_estimate(w, h), np.inf), *w.y_new])
+        norm = norm_of_estimate(w, h)
+        if inner is not None:
+            norm = where(norm < 1.0, np.maximum(norm, inside(w, t, h, p, K, R)), norm)
+        return np.array([where(sound, norm, np.inf), *w.y_new])
 
     return traced(step, n=n, params=inputs_size(n, k), outputs=outputs_size(n, 0))

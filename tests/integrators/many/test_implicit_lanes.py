@@ -220,3 +220,18 @@ def test_inverses_with_pivots(n):
     exact = np.linalg.inv(a + 1j * b)
     assert np.array(re, dtype=float) == pytest.approx(exact.real, rel=1e-9, abs=1e-12)
     assert np.array(im, dtype=float) == pytest.approx(exact.imag, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("method", ["ROS3P", "Rodas4P", "Rodas5P"])
+def test_rosenbrock_steps_are_judged_inside_as_those_of_solve(method):
+    """A stiff component alone, which steps of any length end on; tolerances of each run."""
+    f = traced(lambda t, y, p: -p * (y - np.cos(2 * t)) - 2 * np.sin(2 * t), n=1, params=1)
+    rates, rtols = np.repeat([1e4, 1e6], 4)[:, None], np.tile([1e-3, 1e-4, 1e-5, 1e-6], 2)
+    tolerances = {"rtol": rtols, "atol": rtols[:, None]}
+    many = solve_many(f, (0, 3), np.ones((8, 1)), params=rates, method=method, **tolerances)
+    assert many.engine.startswith("8 lanes")
+    for k, rtol in enumerate(rtols):
+        options = {"method": method, "rtol": float(rtol), "atol": float(rtol)}
+        alone = solve(f, (0, 3), [1.0], params=rates[k], **options)
+        assert many.nsteps[k] == alone.nsteps
+        assert many.y[k] == pytest.approx(alone.y[:, -1], abs=1e-10)
