@@ -1,0 +1,95 @@
+"""What an engine keeps from run to run and from step to step: engines, machine code, slopes."""
+
+import gc
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from integrators import solve, traced
+from integrators.kernels.tiers.tiers import compiled_first
+from integrators.stepping import engine as engines
+from integrators.stepping.stiffness import watch_implicit
+
+
+def test_engines_that_wait_are_few_however_many_functions_were_solved(monkeypatch):
+    monkeypatch.setattr(engines, "MOST_ENGINES", 3)
+    gc.collect()
+    functions = [traced(lambda t, y, k=k: -k * y, n=1) for k in range(1, 7)]
+    for f in functions:
+        solve(f, (0, 1), [1.0], method="DOPRI5")
+    waiting = [
+        len(kept)
+        for f in functions
+        for key, kept in f._derived.items()
+        if isinstance(key, tuple) and key[0] == "engines"
+    ]
+    assert sum(waiting) == 3
+    assert waiting[-3:] == [1, 1, 1]  # the latest
+
+
+def test_a_kept_engine_goes_over_to_machine_code_that_came_after_its_first_run():
+    f = traced(lambda t, y: np.array([y[1], -y[0]]), n=2)
+    with compiled_first():
+        first = solve(f, (0, 3), [1.0, 0.0], method="DOPRI5")
+    (waiting,) = (
+        kept for key, kept in f._derived.items() if isinstance(key, tuple) and key[0] == "engines"
+    )
+    loop = waiting[0].loop
+    assert loop.is_compiled
+    code = loop.advance
+    loop.is_compiled, loop.advance = False, loop._advance  # as if it had begun interpreted
+    again = solve(f, (0, 3), [1.0, 0.0], method="DOPRI5")
+    assert waiting[0].loop is loop
+    assert loop.is_compiled
+    assert loop.advance is not code
+    assert loop.advance != loop._advance
+    assert np.array_equal(first.y, again.y)
+    kept = loop.advance
+    solve(f, (0, 3), [1.0, 0.0], method="DOPRI5")
+    assert loop.advance is kept  # and does not look again
+
+
+@pytest.mark.parametrize("n", [1, 3, 6])
+def test_power_iteration_of_an_implicit_method_finds_the_spectral_radius(n):
+    """The vector is normalised at every step; it stays zero where J has no effect, and begins."""
+    rng = np.random.default_rng(n)
+    Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    J = Q @ np.diag(-np.linspace(1.0, 50.0, n)) @ Q.T
+    w = SimpleNamespace(
+        watch_stiffness=2, external_algebra=0, y=np.zeros(n), x=np.zeros(n), J=J, mild_steps=0,
+        eigenvector=np.zeros(n), spectral_radius=0.0, stability_boundary=3.0, stiff_patience=5,
+        family_wish=0,
+    )  # fmt: skip
+    radius = np.abs(np.linalg.eigvalsh(J)).max()
+    for _ in range(200):
+        watch_implicit(w, 1.0)
+    assert w.spectral_radius == pytest.approx(radius, rel=1e-6)
+    assert np.linalg.norm(w.eigenvector) == pytest.approx(1.0, rel=1e-12)
+    assert (w.family_wish, w.mild_steps) == ((0, 0) if radius > 3.0 else (-1, 200))
+    w.mild_steps = w.family_wish = 0
+    for k in range(1, 6):
+        watch_implicit(w, 2.9 / radius)
+        assert (w.mild_steps, w.family_wish) == (k, -1 if k == 5 else 0)
+    watch_implicit(w, 3.1 / radius)
+    assert w.mild_steps == 0
+    w.J = np.zeros((n, n))
+    watch_implicit(w, 1.0)
+    assert w.spectral_radius == 0.0
+    assert not w.eigenvector.any()
+    w.J = J  # a vector that vanished begins anew
+    watch_implicit(w, 1.0)
+    assert 0.0 < w.spectral_radius <= radius * (1 + 1e-12)
+
+
+def test_dense_output_asks_for_a_slope_that_the_method_had_no_use_for():
+    """A method that never asks for f(t, y): its cubics have the slopes."""
+    h, at = 0.1, np.linspace(0, 2, 77)
+
+    def exact(f, t, y, h):
+        return y * np.exp(-h)
+
+    run = solve(lambda t, y: -y, (0, 2), [1.0], method=exact, step=h, dense_output=True)
+    assert run.success
+    off = np.abs(run.sol(at)[0] - np.exp(-at)).max()
+    assert off < 1.01 * h**4 / 384  # Hermite's cubic, whose error has the fourth derivative, ≤ 1
