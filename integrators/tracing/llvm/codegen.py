@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 #: Raise this when the code generator changes.
-CODE_VERSION = 5
+CODE_VERSION = 6
 
 #: The same for what concerns code in lanes only.
 LANES_VERSION = 1
@@ -74,7 +74,6 @@ _lock = threading.Lock()
 def emit_nodes(e: Emitter, program: Program, n: int) -> list[str]:
     """Write all nodes of a program; returns the value of each."""
     values = [""] * len(program)
-    given: dict[int, str] = {}
     levels = _levels(program) if e.lanes == 1 else [0] * len(program)
     together: dict[int, list[int]] = {}  # elementary functions whose arguments are ready by then
     if e.lanes == 1:
@@ -82,38 +81,41 @@ def emit_nodes(e: Emitter, program: Program, n: int) -> list[str]:
             if op in vectormath.FUNCTIONS:
                 together.setdefault(levels[j], []).append(j)
     order = sorted(range(len(program)), key=lambda j: levels[j])  # stable: the program's otherwise
+
+    def value(i: int) -> str:
+        """Value of a node; an input is read where it is first used, and holds no register before."""
+        if not values[i]:
+            k = program.args[i][0]
+            if k == 0:
+                values[i] = e.time()
+            else:
+                values[i] = e.load("%y", k - 1) if k <= n else e.load("%p", k - 1 - n)
+        return values[i]
+
     for j in order:
         op, a = program.ops[j], program.args[j]
         if levels[j] in together:
             group = together.pop(levels[j])
-            wanted = [(program.ops[i], values[program.args[i][0]]) for i in group]
-            for i, value in zip(group, vectormath.call_together(e, wanted, native_lanes())):
-                values[i] = value
-        if values[j]:
+            wanted = [(program.ops[i], value(program.args[i][0])) for i in group]
+            for i, found in zip(group, vectormath.call_together(e, wanted, native_lanes())):
+                values[i] = found
+        if values[j] or op == "input":
             continue
         if op == "const":
             values[j] = e.const(a[0])
-        elif op == "input":
-            k = a[0]
-            if k not in given:
-                if k == 0:
-                    given[k] = e.time()
-                elif k <= n:
-                    given[k] = e.load("%y", k - 1)
-                else:
-                    given[k] = e.load("%p", k - 1 - n)
-            values[j] = given[k]
         elif op.startswith(CALL):
-            values[j] = e.call_address(int(op.split()[1]), *(values[i] for i in a))
+            values[j] = e.call_address(int(op.split()[1]), *(value(i) for i in a))
         elif op.startswith(RESULT):
             values[j] = e.load(values[a[0]], int(op.split()[1]))
         else:
-            args = [values[i] for i in a]
+            args = [value(i) for i in a]
             if op in ("and", "or", "not") or op == "select":
                 for m in range(len(a) if op != "select" else 1):
                     if program.ops[a[m]] not in CONDITIONS:  # a constant that was folded
                         args[m] = e.compare("une", args[m], e.const(0.0))
             values[j] = e.node(op, args)
+    for o in program.outputs:
+        value(o)
     return values
 
 
