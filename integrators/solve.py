@@ -405,6 +405,10 @@ def _for_many_digits(
     min_step: float,
 ) -> tuple[IVP, dict[str, Any]]:
     """The problem of a run with many digits, and its numbers that doubles do not hold."""
+    if isinstance(problem, Hybrid):
+        raise TypeError(
+            "runs with many digits take no modes, transitions or contacts; leave out precision"
+        )
     names = [
         name
         for name, value in refused.items()

@@ -121,6 +121,11 @@ def entry(name: str) -> Entry:
         return found
     if (match := _GENERATED.fullmatch(key)) is not None:
         return _generated(_FAMILY_KEYS[match[1]], int(match[2]))
+    if key == _key("MoreauJean"):
+        raise ValueError(
+            "MoreauJean steps models with rigid contacts (multibody.as_ivp of a model with "
+            "add_contact), and this problem has none; name another method"
+        )
     near = difflib.get_close_matches(key, _index(), n=6, cutoff=0.55)
     suggestions = list(dict.fromkeys(_index()[k].name for k in near))[:3]
     hint = f"did you mean {' or '.join(suggestions)}? " if suggestions else ""
