@@ -44,6 +44,10 @@ def for_many_digits(
     """The problem of a run with many digits, and its numbers that doubles do not hold."""
     from .methods.precise import exact_numbers
 
+    if isinstance(problem, Hybrid):
+        raise TypeError(
+            "runs with many digits take no modes, transitions or contacts; leave out precision"
+        )
     names = [name for name in how.named() if name not in TAKEN_WITH_MANY_DIGITS]
     names += [name for name, value in others.items() if name != "params" and _is_given(value)]
     asked: dict[str, Any] = {}

@@ -135,6 +135,11 @@ def named_method(name: str) -> Any:
         from .mechanical.names import constrained_method
 
         return constrained_method(name)
+    if plain == "moreaujean":
+        raise ValueError(
+            "MoreauJean steps models with rigid contacts (multibody.as_ivp of a model with "
+            "add_contact), and this problem has none; name another method"
+        )
     if plain.startswith("scipy:"):
         return _scipy_solver(name.split(":", 1)[1].strip())
     if plain != "bdf1":  # that is the catalogue's implicit Euler method, which controls its steps

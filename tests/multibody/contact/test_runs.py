@@ -413,3 +413,10 @@ def test_names_of_modes_do_not_depend_on_earlier_runs():
     names = [[stay.mode for stay in run.modes] for run in runs]
     assert names[0] == names[1]
     assert names[0][-2:] == ["floor rests, after the last bounces that can be seen", "floor rests"]
+
+
+def test_what_goes_with_one_kind_of_problem_only_is_said():
+    with pytest.raises(ValueError, match="models with rigid contacts"):
+        solve(lambda t, y: -y, (0, 1), [1.0], method="MoreauJean", step=0.1)
+    with pytest.raises(TypeError, match="many digits take no modes"):
+        solve(mechanisms.entry("bouncing_ball").problem(), precision=20)
