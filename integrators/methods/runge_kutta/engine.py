@@ -512,6 +512,9 @@ class ImplicitEngine(Engine):
             return
         state.inside_block, state.inside_node = self._filter_block(), found.node
         state.inside_weight = self.inside_weight(self.options.rtol, state.rtol)
+        state.inside_strict = state.rtol / self.options.rtol if self.options.rtol > 0 else 0.0
+        state.inside_power = found.order + 1.0
+        state.inside_now = -1.0
 
     def inside_weight(self, asked: float, used: float) -> float:
         """Weight of a defect for the rtol that was asked for and the one that is used.

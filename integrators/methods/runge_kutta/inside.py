@@ -11,6 +11,11 @@ leads from u(c) to a state that fits f, and of that the stiff part δ − (M −
 the rest is what the estimate at the end is for. (Defects as errors: W. H. Enright, ACM Trans. Math.
 Software 12 (1986).) The point and the polynomial are tables, ``tableau.inner_check``.
 
+More of a defect is allowed than of an error, because dense output is of higher order than u. That
+holds where the solution is smooth, and there the defect grows from step to step as a power of h. One
+that grows by far more was announced by nothing (a component that was constant and begins to move):
+it must be as small as an error.
+
 Rosenbrock and additive methods have no polynomial of their order before dense output is asked for.
 They look at that, and the run tells at its end what was found (:func:`note_defect`).
 """
@@ -32,6 +37,10 @@ from .implicit import (
 
 __all__ = ["implicit_refine", "look_inside", "note_defect", "point_of_dense"]
 
+SUDDEN = 100.0  # growth of a defect, beyond that with a power of h, which nothing announced
+FADING = (
+    0.1  # what is left of earlier defects after a step: one of them may have vanished by chance
+)
 LOOK_AT = 0.8  # where dense output is looked at: errors often change their sign in the middle
 
 
@@ -81,7 +90,7 @@ def is_rounding(w, t, h, inside):
         w.real_rhs[m] = length * w.real_shift[w.inside_block] * (w.dx[m] - w.residual[0, m])
     if solve_real(w, w.inside_block) != OK:
         return False
-    limit = w.inside_weight * implicit_norm(w, w.real_rhs, length)
+    limit = w.inside_used * implicit_norm(w, w.real_rhs, length)
     return inside <= ROUNDING_SAFETY * limit
 
 
@@ -139,7 +148,24 @@ def look_inside(w, t, h):
         return 0.0
     for m in range(n):
         defect[m] -= w.real_rhs[m]
-    return w.inside_weight * implicit_norm(w, defect, length)
+    return weighted(w, implicit_norm(w, defect, length), length)
+
+
+@kernel
+def weighted(w, defect, h):
+    """Return a defect in what is allowed of it; one that is sudden counts as an error."""
+    if w.last_rejected == 0:  # the last attempt was a step
+        faded = FADING * w.inside_before if w.inside_now >= 0.0 else -1.0
+        w.inside_before = max(w.inside_now, faded)
+        w.inside_length = w.inside_last_length
+    w.inside_now = defect
+    w.inside_last_length = abs(h)
+    w.inside_used = w.inside_weight
+    if w.inside_before >= 0.0 and w.inside_strict * defect > 1.0:
+        announced = w.inside_before * (abs(h) / w.inside_length) ** w.inside_power
+        if defect > SUDDEN * announced:
+            w.inside_used = w.inside_strict
+    return w.inside_used * defect
 
 
 @kernel
