@@ -12,9 +12,9 @@ the rest is what the estimate at the end is for. (Defects as errors: W. H. Enrig
 Software 12 (1986).) The point and the polynomial are tables, ``tableau.inner_check``.
 
 More of a defect is allowed than of an error, because dense output is of higher order than u. That
-holds where the solution is smooth, and there the defect grows from step to step as a power of h. One
-that grows by far more was announced by nothing (a component that was constant and begins to move):
-it must be as small as an error.
+holds where the solution is smooth, and there the defect grows from step to step as a power of h.
+One that grows by far more was announced by nothing (a component that was constant and begins to
+move): it must be as small as an error.
 
 Rosenbrock and additive methods have no polynomial of their order before dense output is asked for.
 They look at that, and the run tells at its end what was found (:func:`note_defect`).
