@@ -70,6 +70,7 @@ class Run:
         self.keep_dense = keep_dense
         self.callback = callback
         self.project, self.refine = projections(ivp, engine.options)
+        self.settled: tuple[float, NDArray[Any]] | None = None  # the last projected state
         self.progress = progress
         self.output_times = output_times
         self.next_output = 0
@@ -333,6 +334,7 @@ class Run:
         if jumped is not None and jumped(before, projected):
             self.engine.forget()  # what is known of the past belongs to another state
         self.engine.renew()
+        self.settled = t, projected
         return self.engine.to_real(projected)
 
     def _call_back(self, t: float, y: NDArray[Any]) -> Status | None:
@@ -447,6 +449,13 @@ class Run:
             move=engine.move,
         )
 
+    def _reached(self) -> tuple[float, NDArray[Any]]:
+        """Time and state at the end; the engine may go on from another state than is shown."""
+        settled, t = self.settled, self.engine.t
+        shown = self.refine is not None and settled is not None and settled[0] == t
+        jumped = self.after_jump is not None and self.after_jump[0] == t
+        return settled if settled and shown and not jumped else (t, self.engine.y)
+
     def _solution(self, status: Status) -> Solution:
         engine = self.engine
         y = _joined(self.ys).T if self.ys else np.zeros((self.ivp.n, 0))
@@ -463,7 +472,7 @@ class Run:
             y_events=[np.array(y) for y in tracker.y] if tracker else [],
             status=status,
             message=self._message(status, y),
-            reached=(engine.t, engine.y),
+            reached=self._reached(),
             ended_by=self.ended_by,
             zeno=self.zeno,
             error_estimate=engine.estimate,

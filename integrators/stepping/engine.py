@@ -443,7 +443,7 @@ class Engine(Stepper):
         """Use nothing that was learnt from earlier steps but the step length."""
         state = self.state
         state.have_start = state.have_jacobian = state.last_rejected = state.steps_at_order = 0
-        state.newton_memory, state.h_factored = 1.0, 0.0
+        state.newton_memory, state.h_factored, state.inside_now = 1.0, 0.0, -1.0
 
     def statistics(self) -> dict[str, int]:
         """Counters under their public names."""

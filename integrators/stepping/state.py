@@ -138,6 +138,13 @@ class State(Record):
     inside_node: float  # … and where that is looked at, as a fraction of the step …
     inside_weight: float  # … with such a weight; 0: not at all
     inside_filters: int  # how often all but its stiff part is taken away
+    inside_strict: float  # … and the weight of one that nothing before it announced
+    inside_used: float  # which of the two weights was used last
+    inside_power: float  # power of h with which it grows where the solution is smooth
+    inside_now: float  # what was found in the last attempt, in tolerances; -1: nothing yet …
+    inside_before: float  # … and in steps before that, of the length …
+    inside_length: float  # … of the last of them
+    inside_last_length: float  # length of the last attempt
 
 
 ESTIMATE_NONE, ESTIMATE_EMBEDDED, ESTIMATE_TWO, ESTIMATE_DOUBLING = range(4)

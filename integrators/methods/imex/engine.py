@@ -16,7 +16,7 @@ from ...stepping.workspace import TwoParts, empty_fields
 from ...tableau.additive import Additive, additive_check, additive_extension, plain_extension
 from ...tableau.extension import Extension, in_powers
 from ..runge_kutta.algebra import LARGEST_OWN_LU, JacobianSource, LinearAlgebra
-from ..runge_kutta.inside import implicit_refine
+from ..runge_kutta.inside import implicit_refine, watch_inside
 from ..runge_kutta.predictor import extrapolation_weights, stage_predictor
 from .split import Split
 from .step import imex_accept, imex_dense, imex_step
@@ -126,7 +126,7 @@ class AdditiveEngine(Engine):
             check = additive_check(method)
             # States of stages are of order 1 or 2: each filter takes an order more of what is not
             # stiff away.
-            state.inside_node, state.inside_filters = check.node, max(1, method.order - 1)
+            watch_inside(state, check, state.rtol, filters=max(1, method.order - 1))
             state.inside_weight = check.weight(method.order, state.rtol, state.rtol)
         self.extension: Extension | None = None
         self.dense_order, self.degree = self.order, 1

@@ -17,7 +17,7 @@ from ...tableau.rosenbrock import Rosenbrock
 from ...tableau.rosenbrock_extension import rosenbrock_check, rosenbrock_extension
 from ..runge_kutta.algebra import LARGEST_OWN_LU, JacobianSource, LinearAlgebra
 from ..runge_kutta.divided import is_regular
-from ..runge_kutta.inside import implicit_refine
+from ..runge_kutta.inside import implicit_refine, watch_inside
 from .step import (
     AUTONOMOUS,
     BY_CODE,
@@ -108,7 +108,7 @@ class RosenbrockEngine(Engine):
         found, state = rosenbrock_check(self.method), self.state
         if found is not None:
             self.inner = found
-            state.inside_node, state.inside_filters = found.node, max(1, self.order - 1)
+            watch_inside(state, found, state.rtol, filters=max(1, self.order - 1))
             state.inside_weight = found.weight(self.order, state.rtol, state.rtol)
 
     @property

@@ -32,7 +32,7 @@ from .explicit import explicit_accept, explicit_dense, explicit_step
 from .extra_stages import implicit_dense
 from .fused import LARGEST_AROUND, fused_step, fused_step_function, inputs_size
 from .implicit import implicit_step
-from .inside import implicit_refine
+from .inside import implicit_refine, watch_inside
 from .predictor import extrapolation_weights, stage_predictor
 from .stability_limit import end_stage, real_boundary
 from .surprise import checked_accept, checked_step
@@ -510,9 +510,9 @@ class ImplicitEngine(Engine):
         state.inside_weight = 0.0
         if found is None:
             return
-        state.inside_block, state.inside_node = self._filter_block(), found.node
+        state.inside_block = self._filter_block()
         state.inside_weight = self.inside_weight(self.options.rtol, state.rtol)
-        state.inside_filters = 1
+        watch_inside(state, found, self.options.rtol)
 
     def inside_weight(self, asked: float, used: float) -> float:
         """Weight of a defect for the rtol that was asked for and the one that is used."""

@@ -11,13 +11,19 @@ leads from u(c) to a state that fits f, and of that the stiff part δ − (M −
 the rest is what the estimate at the end is for. (Defects as errors: W. H. Enright, ACM Trans. Math.
 Software 12 (1986).) The point and the polynomial are tables, :class:`.InnerCheck`, of the stages
 (:func:`.inner_check`), of those of a Rosenbrock method, or of both halves of an additive one.
+
+More of a defect is allowed than of an error, because dense output is of higher order than u. That
+holds where the solution is smooth, and there the defect grows from step to step as a power of h.
+One that grows by far more was announced by nothing (a component that was constant and begins to
+move): it must be as small as an error.
 """
 
 from __future__ import annotations
 
 from ...kernels import kernel
 from ...stepping.dense import combine, copy, evaluate
-from ...stepping.state import ESTIMATE_EMBEDDED, FUNCTION_RAISED, OK
+from ...stepping.state import ESTIMATE_EMBEDDED, FUNCTION_RAISED, OK, State
+from ...tableau.implicit_extension import InnerCheck
 from .implicit import (
     ROUNDING_SAFETY,
     UNIT,
@@ -27,7 +33,17 @@ from .implicit import (
     times_mass,
 )
 
-__all__ = ["implicit_refine", "look_inside"]
+__all__ = ["implicit_refine", "look_inside", "watch_inside"]
+
+SUDDEN = 100.0  # growth of a defect, beyond that with a power of h, which nothing announced
+FADING = 0.1  # what is left of earlier defects after a step: one may have vanished by chance
+
+
+def watch_inside(state: State, found: InnerCheck, asked: float, filters: int = 1) -> None:
+    """Enter what is looked at inside steps, for an rtol that was asked for; the weight apart."""
+    state.inside_node, state.inside_filters = found.node, filters
+    state.inside_strict = state.rtol / asked if asked > 0 else 0.0
+    state.inside_power, state.inside_now = found.order + 1.0, -1.0
 
 
 @kernel
@@ -76,7 +92,7 @@ def is_rounding(w, t, h, inside):
         w.real_rhs[m] = length * w.real_shift[w.inside_block] * (w.dx[m] - w.residual[0, m])
     if solve_real(w, w.inside_block) != OK:
         return False
-    limit = w.inside_weight * implicit_norm(w, w.real_rhs, length)
+    limit = w.inside_used * implicit_norm(w, w.real_rhs, length)
     return inside <= ROUNDING_SAFETY * limit
 
 
@@ -121,7 +137,24 @@ def look_inside(w, t, h):
     combine(w.inside_slope, w.K, w.b.shape[0], w.big)
     if stiff_part(w, w.residual[0], length, w.inside_block) != OK:
         return 0.0
-    return w.inside_weight * implicit_norm(w, w.big, length)
+    return weighted(w, implicit_norm(w, w.big, length), length)
+
+
+@kernel
+def weighted(w, defect, h):
+    """Return a defect in what is allowed of it; one that is sudden counts as an error."""
+    if w.last_rejected == 0:  # the last attempt was a step
+        faded = FADING * w.inside_before if w.inside_now >= 0.0 else -1.0
+        w.inside_before = max(w.inside_now, faded)
+        w.inside_length = w.inside_last_length
+    w.inside_now = defect
+    w.inside_last_length = abs(h)
+    w.inside_used = w.inside_weight
+    if w.inside_before >= 0.0 and w.inside_strict * defect > 1.0:
+        announced = w.inside_before * (abs(h) / w.inside_length) ** w.inside_power
+        if defect > SUDDEN * announced:
+            w.inside_used = w.inside_strict
+    return w.inside_used * defect
 
 
 @kernel

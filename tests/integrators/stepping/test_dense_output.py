@@ -206,6 +206,26 @@ def test_algebraic_functions_of_time_are_followed_inside_the_steps(name):
     assert np.allclose(run.t_events[0], (np.arange(6) + 0.5) * np.pi / 2, atol=ALLOWED * 1e-7)
 
 
+@pytest.mark.parametrize("name", ["RADAU5", "RadauIIA5", "RadauVariable", "SDIRK4", "LobattoIIIC5"])
+def test_what_begins_inside_a_step_is_followed(name):
+    """z = 0 up to some time, then sin⁴: for most stages of the step nothing has happened yet."""
+    times, options = np.linspace(0, 2, 400), dict(method=name, rtol=1e-7, atol=1e-7)
+    for onset in np.linspace(0.6, 1.4, 9):
+
+        def z(t, onset=onset):
+            return np.sin(2 * np.maximum(t - onset, 0.0)) ** 4
+
+        run = solve(
+            lambda t, y, z=z: np.array([y[0] - z(t), -y[1]]),
+            (0, 2),
+            [0.0, 0.0],
+            mass=np.diag([0.0, 1.0]),
+            t_eval=times,
+            **options,
+        )
+        assert np.abs(run.y[0] - z(times)).max() <= 3 * ALLOWED * 1e-7
+
+
 def regular(name):
     """Whether A is regular; with an explicit stage, a mass matrix is refused."""
     tableau = catalogue.get(name)

@@ -186,6 +186,7 @@ def test_unknowns_of_index_3_are_put_right_as_given(method, tmp_path):
     assert np.abs(sol.y - high(sol.t)).max() < ALLOWED
     assert np.abs(sol.sol(times) - high(times)).max() < ALLOWED
     assert np.array_equal(Solution.load(sol.save(tmp_path / "run.npz")).sol(times), sol.sol(times))
+    assert sol.reached[1] == pytest.approx(high(3.0), abs=ALLOWED)
     truth = [np.pi / 3 * k + s * np.pi / 18 for k, s in ((1, 1), (2, -1))]
     assert sol.t_events[0] == pytest.approx(truth, abs=1e-8)
     output = solve(problem, method=method, rtol=TOLERANCE, atol=TOLERANCE, t_eval=times)
