@@ -16,6 +16,7 @@ import numpy as np
 import multibody as mb
 from integrators import solve, solve_many
 from multibody.dynamics.acting import acting
+from multibody.dynamics.book.floating import floating_forward_dynamics
 from multibody.dynamics.book.handles import handle_dynamics
 from multibody.dynamics.book.maximal import forward_dynamics_maximal, forward_dynamics_projected
 from multibody.dynamics.loops.independent import independent_accelerations
@@ -47,7 +48,18 @@ def close(what, found, expected, tolerance=ROUNDING):
 
 
 #: Groups of checks beyond those that every draw goes through.
-PARTS = ("roads", "hybrid", "handle", "derivatives", "state", "form", "ledger", "interpreted")
+PARTS = (
+    "roads",
+    "hybrid",
+    "handle",
+    "derivatives",
+    "state",
+    "form",
+    "ledger",
+    "interpreted",
+    "prescribed",
+    "floating",
+)
 
 
 def check(seed, parts=PARTS, traced=False):
@@ -102,6 +114,10 @@ def check(seed, parts=PARTS, traced=False):
             _form(c, form, seed)
     if "ledger" in parts:
         _ledger(c)
+    if "prescribed" in parts:
+        _prescribed(c)
+    if "floating" in parts and isinstance(model.bodies[0].joint, mb.Free):
+        _floating(c, a)
     return model
 
 
@@ -148,6 +164,45 @@ def _hybrid(c, a):
     close("hybrid", found.a, a, 1e-6)
     again = mb.FD(c.model, c.q, c.v, found.tau, c.f_ext, t=c.t)
     close("FD of hybrid", again, a, 1e-6)
+
+
+def _prescribed(c):
+    """A run in which freedoms have given accelerations: what FD does under the forces they take.
+
+    In a mechanism with constraints those that it has anyway, for others may not be possible.
+    """
+    model, rng = c.model, np.random.default_rng(c.model.nv)
+    a, _ = _acted(c)
+    wanted = a if model.bonds else a + rng.uniform(-1.0, 1.0, model.nv)
+    held = [k for k in range(model.nv) if rng.random() < 0.4] or [0]
+    laws = {k: lambda t, q, v, value=float(wanted[k]): value for k in held}
+    still = {"stabilise": "none"} if model.bonds else {}
+    given = (model, c.q, c.v, (c.t, c.t + 0.01), c.tau, c.f_ext)
+    try:
+        problem = mb.as_ivp(*given, traced=False, prescribed=laws, **still)
+        found = problem.f(c.t, problem.y0, problem.params)[model.nq :]
+    except ValueError as error:
+        if NOT_DETERMINED not in str(error):
+            raise
+        return
+    close("prescribed", found[held], wanted[held], 1e-6)
+    acted = acting(model, c.t, c.q, c.v)
+    tau, forces = c.tau + acted.joint_forces(), c.f_ext + acted.wrenches()
+    taken = mb.hybrid_dynamics(
+        model, c.q, c.v, tau, {k: float(wanted[k]) for k in held}, None, forces, t=c.t
+    ).tau
+    close("as prescribed", mb.FD(model, c.q, c.v, taken, forces, t=c.t), found, 1e-6)
+
+
+def _floating(c, a):
+    """Chapter 9's equations of a floating base, on which forces at its own joint are external."""
+    pose, pushed = mb.kinematics(c.model, c.q, t=c.t).poses[1], c.f_ext.copy()
+    couple, force = pose.R @ c.tau[:3], pose.R @ c.tau[3:6]
+    pushed[0] += [*(couple + np.cross(pose.p, force)), *force]
+    for form in ("aba", "crba"):
+        given = (c.model, c.q, c.v, c.tau[6:], pushed)
+        found = floating_forward_dynamics(*given, t=c.t, form=form)
+        close(f"floating {form}", found.array, a)
 
 
 def _handle(c, forward, seed):
