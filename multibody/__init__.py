@@ -150,6 +150,7 @@ from .model.contacts import HuntCrossley, SpringDamper
 from .model.shapes import Inertia, box, cylinder, point_mass, rod, sphere
 from .model.surfaces import Ball, Bowl, BoxCorners, Capsule, Disc, HalfSpace, Vertex
 from .runs.dae import as_dae, as_mechanical
+from .runs.derivatives import traced_derivatives
 from .runs.ivp import FD_derivatives, FD_x, ID_derivatives, as_ivp, quaternion_drift
 from .runs.simulate import energies, positions, simulate
 
@@ -424,6 +425,7 @@ __all__ = [
     "stick_slip",
     "subspaces",
     "subtree_dynamics",
+    "traced_derivatives",
     "velocity",
     "with_gears",
     "xlt",

@@ -140,3 +140,18 @@ def test_springs_do_not_feel_how_far_away_they_are():
         np.testing.assert_array_equal(mb.ID(model, far, v, a), mb.ID(model, q, v, a))
         for near, away in zip(mb.FD_derivatives(model, q, v), mb.FD_derivatives(model, far, v)):
             np.testing.assert_allclose(away, near, rtol=0, atol=1e-12 * np.abs(near).max())
+
+
+@pytest.mark.parametrize(("bars", "free"), [((1.2, 1.2, 1.2), 1), ((0, 0, 0.7), 2), ((0, 0, 0), 3)])
+def test_mobility_changes_with_the_position(bars, free):
+    """Fig 8.2(a): two parallelograms in a row; where one or both are flat, more can move."""
+    first, second, third = bars
+    model = mechanisms.n_four_bar(2)
+    # Couplers are level, but for one that lies on the third bar while the second one is flat.
+    coupler = third if third != second else 0.0
+    q = [first, second, third, -first, coupler - second]
+    np.testing.assert_allclose(mb.constraints(model, q).delta, 0.0, atol=1e-12)
+    found = mb.mobility(model, q)
+    assert (found.mobility, found.rank, found.freedoms) == (free, 5 - free, 5)
+    rank = np.linalg.matrix_rank(mb.constraints(model, q).K, tol=1e-9)
+    assert rank == found.rank
