@@ -11,14 +11,18 @@ from ..files import replacing
 if TYPE_CHECKING:
     from .solution import Solution
 
-__all__ = ["WRITERS", "as_dataframe", "as_xarray", "export", "names_of", "units_of"]
+__all__ = ["WRITERS", "as_dataframe", "as_xarray", "export", "known_names", "names_of", "units_of"]
 
 
 def names_of(solution: Solution) -> list[str]:
     """Names of the components: those of the problem's states, else y0, y1, …"""
-    n = solution.y.shape[0]
-    named = getattr(solution.problem, "state_names", ())
-    return list(named) if len(named) == n else [f"y{i}" for i in range(n)]
+    return list(known_names(solution) or (f"y{i}" for i in range(len(solution.y))))
+
+
+def known_names(solution: Solution) -> tuple[str, ...]:
+    """Names of the components, those that a file has kept among them; empty where none are."""
+    named = tuple(getattr(solution.problem, "state_names", ()) or solution.kept_names)
+    return named if len(named) == len(solution.y) else ()
 
 
 def units_of(solution: Solution) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from ..manifold import kept, lost
 from ..notebook_html import solution_table
 from ..stepping.state import Status
 from . import solution_file
-from .exported import as_dataframe, as_xarray, export, names_of
+from .exported import as_dataframe, as_xarray, export, known_names, names_of
 from .hybrid.modes import ModeInterval, key_of, stays, totals, written, written_key
 from .phases import Phase, named, phases_of, written_phases
 from .quality import Quality
@@ -190,6 +190,7 @@ class Solution:
         h: NDArray[np.float64] | None = None,
         error_estimate: str = "",
         linear_solver: str = "",
+        state_names: Sequence[str] = (),
         method: str = "",
         dense_order: int = 0,
         problem: Any = None,
@@ -219,6 +220,7 @@ class Solution:
         self.error_estimate, self.method, self.dense_order = error_estimate, method, dense_order
         self.problem, self.exception = problem, exception
         self.linear_solver = linear_solver
+        self.kept_names = tuple(state_names)  # of a solution whose problem is lost
         if reached is None and t.size:
             reached = float(t[-1]), y[:, -1]
         self.reached = reached
@@ -340,7 +342,7 @@ class Solution:
         """Leave out what often cannot be pickled: the problem's functions and tracebacks."""
         name = getattr(self.problem, "name", self.problem)
         said = {"_message": self.message, "_asked": None, "problem": name, "exception": None}
-        said["parts"] = []
+        said["parts"], said["kept_names"] = [], known_names(self)
         state = {**self.__dict__, **said}
         for made in ("observed", "quality"):  # they hold on to the problem
             state.pop(made, None)
@@ -432,6 +434,8 @@ class Solution:
             header["event_names"] = [list(map(written_key, name)) for name in self.event_names]
         if self.linear_solver:
             header["linear_solver"] = self.linear_solver
+        if names := known_names(self):
+            header["state_names"] = list(names)
         if self.phases:
             header["phases"] = written_phases(self.phases)
         solution_file.write(path, arrays, header)

@@ -43,7 +43,7 @@ _ARRAYS = re.compile(
 _HEADER_KEYS = {"format", "status", "problem", "dense_order", "events", *COUNTERS, *TEXTS}
 #: What only some solutions have.
 _OPTIONAL: dict[str, Any] = {"manifold": False, "ended_by": None, "modes": [], "event_names": []}
-_OPTIONAL |= {"phases": [], "linear_solver": ""}
+_OPTIONAL |= {"phases": [], "linear_solver": "", "state_names": []}
 #: What zipfile, zlib, NumPy and json raise for files that somebody spoiled.
 _DAMAGE = (
     EOFError,
@@ -197,6 +197,9 @@ def _header(arrays: dict[str, Any], path: str | PathLike[str]) -> dict[str, Any]
         raise ValueError(f"a header whose event_names are {names!r:.60}")
     if any(not isinstance(name, list) or len(name) != 2 for name in names):
         raise ValueError(f"a header whose event_names are {names!r:.60}")
+    states = further["state_names"]
+    if not (isinstance(states, list) and all(isinstance(name, str) for name in states)):
+        raise ValueError(f"a header whose state_names are {states!r:.60}")
     return {**header, **further}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,9 @@ from ...contact.accelerations import CLOSED_GAP, CLOSED_SPEED
 from ...contact.impacts import Impact, impact
 from ...contact.kinematics import kinematics_at
 from ...contact.workspace import contacts_of
+from ...dynamics.loops.reactions import JointReactions
 from .modes import FREE, SETTLE
+from .reacting import loaded_reactions, with_contacts
 
 if TYPE_CHECKING:
     from ...model import Model
@@ -38,6 +41,8 @@ class ContactObservation(NamedTuple):
         (m, n, 3): where they act.
     q, v
         Positions and velocities.
+    loads
+        What acted at each time: joint forces, and wrenches on the bodies with those of contacts.
     """
 
     t: Array
@@ -49,6 +54,13 @@ class ContactObservation(NamedTuple):
     point: Array
     q: Array
     v: Array
+    model: Any
+    loads: Any
+
+    @property
+    def reactions(self) -> JointReactions:
+        """Wrenches in all joints, (6, n_t) each, under all forces, those of contacts among them."""
+        return loaded_reactions(self)
 
 
 class ImpactEvent(NamedTuple):
@@ -92,21 +104,24 @@ def contact_forces(model: Model, solution: Any, shown: Any = None) -> ContactObs
     m = len(times)
     gap, force = np.zeros((contacts.n, m)), np.zeros((m, contacts.n, 3))
     parts, point = np.zeros((m, contacts.n, 3)), np.zeros((m, contacts.n, 3))
-    params = solution.problem.params
+    p = modes.free.params if solution.problem.params is None else solution.problem.params
     keys = _keys_at(solution, times)
+    loads = []
     for j, (t, key) in enumerate(zip(times, keys)):
         y = np.ascontiguousarray(states[:, j])
         if key not in (FREE, SETTLE):
-            p = modes.free.params if params is None else params
             parts[j] = modes.watch.forces(modes.held[key], float(t), y, p).forces
         k = kinematics_at(model, y[:nq], y[nq:], float(t))
         frames = np.concatenate([k.normal[:, None], k.tangents], axis=1)
         force[j] = np.einsum("nk,nkx->nx", parts[j], frames)
         gap[:, j], point[j] = k.gap, k.point
+        given = modes.given_forces(float(t), y[:nq], y[nq:], p)
+        loads.append(with_contacts(model, k, parts[j], *given))
     normal, friction = parts[:, :, 0].T, np.hypot(parts[:, :, 1], parts[:, :, 2]).T
     names = tuple(contacts.names)
     return ContactObservation(
-        times, names, gap, force, normal, friction, point, states[:nq], states[nq:]
+        *(times, names, gap, force, normal, friction, point, states[:nq], states[nq:]),
+        *(replace(model, contacts=()), loads),
     )
 
 

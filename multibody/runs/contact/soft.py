@@ -18,7 +18,9 @@ from ...contact.held import Held, held_motion
 from ...contact.kinematics import kinematics_at
 from ...contact.soft import soft_contacts
 from ...dynamics.functions import rate_along
+from ...dynamics.loops.reactions import JointReactions
 from ..forces import force_laws
+from .reacting import loaded_reactions, with_contacts
 
 if TYPE_CHECKING:
     from ...model import Model
@@ -30,7 +32,7 @@ class SoftObservation(NamedTuple):
     """Compliant contacts along a solution.
 
     q, v and the states of the surfaces; `gap` (n, m) and `force` (m, n, 3), force on body b in
-    base coordinates, at `point`.
+    base coordinates, at `point`. `loads`: joint forces and wrenches on the bodies at each time.
     """
 
     q: Array
@@ -39,6 +41,14 @@ class SoftObservation(NamedTuple):
     gap: Array
     force: Array
     point: Array
+    t: Array
+    model: Any
+    loads: Any
+
+    @property
+    def reactions(self) -> JointReactions:
+        """Wrenches in all joints, (6, n_t) each, under all forces, those of contacts among them."""
+        return loaded_reactions(self)
 
 
 def only_projection(model: Model, options: dict[str, Any]) -> None:
@@ -93,7 +103,8 @@ def soft_problem(
 
     def observe(solution: Any) -> SoftObservation:
         t, y = np.asarray(solution.t), np.asarray(solution.y)
-        gap, force, point = [], [], []
+        gap, force, point, loads = [], [], [], []
+        p = solution.problem.params
         for j in range(len(t)):
             x = np.ascontiguousarray(y[:, j])
             k = kinematics_at(model, x[:nq], x[nq:n], float(t[j]))
@@ -102,8 +113,12 @@ def soft_problem(
             gap.append(k.gap)
             force.append(np.einsum("nk,nkx->nx", parts, frames))
             point.append(k.point)
+            at = (float(t[j]), x[:nq], x[nq:n], p)
+            given = (None if law is None else law(*at) for law in (tau_law, force_law))
+            loads.append(with_contacts(model, k, parts, *given))
         return SoftObservation(
-            y[:nq], y[nq:n], y[n:], np.array(gap).T, np.array(force), np.array(point)
+            *(y[:nq], y[nq:n], y[n:], np.array(gap).T, np.array(force), np.array(point)),
+            *(t, bare, loads),
         )
 
     start = soft.start(kinematics_at(model, q0, v0, t_span[0]))

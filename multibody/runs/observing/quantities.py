@@ -46,8 +46,8 @@ class Seen:
         Forces that acted on it.
     parameters
         Values of the study's parameters.
-    forces_of_problem
-        Whether the problem is asked which forces acted, in place of `tau` and `f_ext`.
+    run
+        A solution that is asked which forces acted, in place of `tau` and `f_ext`.
     fast
         Quantities as traced functions of (t, y, p), where there are such.
     """
@@ -58,7 +58,7 @@ class Seen:
     f_ext: Any = None
     parameters: Any = None
     fast: Mapping[Any, Any] = field(default_factory=dict, repr=False)
-    forces_of_problem: bool = False
+    run: Any = None
     kept: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -77,8 +77,8 @@ class Seen:
 
     def reactions(self, t: Array, y: Array) -> Any:
         """Wrenches in all joints: under the forces that are known here, or to the problem."""
-        if self.forces_of_problem:
-            return Solution(t, y, problem=self.problem).observed.reactions
+        if self.run is not None:
+            return self.run.observed.reactions
         return reactions_along(self.model, self.motion(t, y), self.tau, self.f_ext)
 
     def once(self, what: str, t: Array, y: Array, compute: Callable[[], Any]) -> Any:

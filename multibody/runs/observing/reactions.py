@@ -16,7 +16,7 @@ from .states import states_of
 if TYPE_CHECKING:
     from ...model import Model
 
-__all__ = ["reactions_along"]
+__all__ = ["reactions_along", "together"]
 
 
 def reactions_along(
@@ -68,6 +68,13 @@ def reactions_along(
                 coordinates=coordinates, elements=elements, t=time,
             )
         )  # fmt: skip
+    return together(model, found, coordinates)
+
+
+def together(
+    model: Model, found: Sequence[JointReactions], coordinates: str = "joint"
+) -> JointReactions:
+    """Wrenches at several times as one: arrays (6, n_t)."""
     return JointReactions(
         {b.name: _rows([r.bodies[b.name] for r in found]) for b in model.bodies},
         {c.name: _rows([r.loops[c.name] for r in found]) for c in model.loops},

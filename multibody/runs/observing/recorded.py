@@ -99,7 +99,7 @@ def record(model: Model, solution: Any, what: Mapping[str, Any]) -> Record:
             "that the forces are not known; record before saving, or solve again"
         )
     t, y = np.atleast_1d(solution.t), np.asarray(solution.y, dtype=float)
-    seen = Seen(problem, model, forces_of_problem=True)
+    seen = Seen(problem, model, run=solution)
     chosen = {name: quantity_of(given) for name, given in what.items()}
     for name, quantity in chosen.items():
         try:

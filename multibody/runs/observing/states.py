@@ -30,7 +30,10 @@ def states_of(model: Model, solution: Any) -> tuple[Array, Array]:
     if is_plain(model, solution):
         return t, y
     problem: Any = getattr(solution, "problem", None)
-    if hasattr(problem, "split"):  # a formulation of closed loops
+    own = (*model.q_names, *model.v_names)
+    if tuple(getattr(solution, "kept_names", ()))[:n] == own:  # multipliers follow, of a lost form
+        return t, y[:n]
+    if hasattr(problem, "mechanical"):  # a formulation of closed loops
         parts = [np.concatenate(problem.split(float(s), x)) for s, x in zip(t, y.T)]
         states = np.array(parts).reshape(len(t), -1).T
         if len(states) == n or not len(t):
@@ -48,6 +51,7 @@ def states_of(model: Model, solution: Any) -> tuple[Array, Array]:
 def is_plain(model: Model, solution: Any) -> bool:
     """Whether the states of a solution are [q; v] as they stand."""
     names = getattr(getattr(solution, "problem", None), "state_names", None) or ()
+    names = names or getattr(solution, "kept_names", ())
     shape = (model.nq + model.nv, len(np.atleast_1d(solution.t)))
     own = tuple(names)[: shape[0]]
     return np.shape(solution.y) == shape and own in ((), (*model.q_names, *model.v_names))
