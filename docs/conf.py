@@ -46,7 +46,7 @@ napoleon_use_ivar = True
 
 html_theme = "furo"
 html_title = f"featherstep {release}"
-html_static_path = []
+html_static_path = html_css_files = ["site.css"]
 html_extra_path = [os.environ["FEATHERSTEP_SITE_EXTRA"]]  # animations of the gallery
 html_copy_source = False
 html_show_sourcelink = False

@@ -108,6 +108,15 @@ def labs(folder: Path) -> list[str]:
 # -------------------------------------------------------------------- the gallery
 
 
+#: Browsers draw a dozen scenes at most: what is out of sight is put away.
+IN_SIGHT = """
+const watch = new IntersectionObserver(entries => entries.forEach(({target, isIntersecting}) => {
+  if (isIntersecting) target.src = target.dataset.page; else target.removeAttribute("src");
+}));
+document.querySelectorAll("iframe.moving").forEach(frame => watch.observe(frame));
+"""
+
+
 def gallery(folder: Path, extra: Path, animate: bool) -> None:
     """Write the gallery of mechanisms; with ``animate`` each moves on a page of its own."""
     from multibody import mechanisms
@@ -119,14 +128,12 @@ def gallery(folder: Path, extra: Path, animate: bool) -> None:
         lines += [f"## {entry.name}", "", summary(entry.build), ""]
         if animate:
             _moving(entry, extra / "gallery" / f"{entry.name}.html")
-            lines += [
-                "```{raw} html",
-                f'<iframe src="gallery/{entry.name}.html" title="{entry.name}" loading="lazy" '
-                'style="width:100%;height:26rem;border:1px solid #ddd"></iframe>',
-                "```",
-                "",
-            ]
+            page = f"gallery/{entry.name}.html"
+            frame = f'<iframe class="moving" data-page="{page}" title="{entry.name}"></iframe>'
+            alone = f'<a href="{page}">on a page of its own</a>'
+            lines += ["```{raw} html", frame, alone, "```", ""]
         lines += [f"*Source: {entry.source}*", ""] if entry.source else []
+    lines += ["```{raw} html", f"<script>{IN_SIGHT}</script>", "```"] if animate else []
     (folder / "gallery.md").write_text("\n".join(lines), encoding="utf-8")
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sysconfig
+import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +26,17 @@ LARGE = 1e6  # states below this have digits enough
 OFTEN_SET_BACK = 0.1  # part of the steps after which a multistep method loses its past
 MOSTLY, FEW_STIFF = 0.5, 50  # part and number of steps that make a run a stiff one
 MATTERS = 1e3  # a motion by so many atol is one that the user wants to see
+
+
+_HERE = Path(__file__).parents[2]  # our packages, and others beside them where we are installed
+LIBRARIES = tuple(
+    f"{folder}{os.sep}"
+    for folder in (
+        *(_HERE / name for name in ("integrators", "multibody", "featherstep")),
+        *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
+        Path(np.__file__).parents[1],
+    )
+)
 
 
 def ending(status: Status, engine: Any, exception: BaseException | None = None) -> str:
@@ -54,7 +69,9 @@ def ending(status: Status, engine: Any, exception: BaseException | None = None) 
             f"a component that must not be negative becomes so after {where}, however short the "
             "step; check f there, and nonnegative"
         ),
-        Status.FUNCTION_RAISED: f"a function of the problem raised {exception!r} after {where}",
+        Status.FUNCTION_RAISED: (
+            f"a function of the problem raised {exception!r} after {where}{_line(exception)}"
+        ),
         Status.INTERRUPTED: f"interrupted at {where}",
         Status.EXTERNAL_FAILED: f"the solver gave up at {where}: {engine.failure}",
     }
@@ -69,6 +86,16 @@ def ending(status: Status, engine: Any, exception: BaseException | None = None) 
     if isinstance(exception, RecursionError):
         text += "; it calls itself without end (does it call its own name, or solve?)"
     return text
+
+
+def _line(exception: BaseException | None) -> str:
+    """The line of the user's own code in which it happened; nothing if it was in a library."""
+    frames = traceback.extract_tb(exception.__traceback__ if exception else None)
+    for frame in reversed(frames):
+        if not frame.filename.startswith(LIBRARIES):
+            code = f": {frame.line}" if frame.line else ""
+            return f" (line {frame.lineno} of {Path(frame.filename).name}{code})"
+    return ""
 
 
 def _too_small(engine: Any, where: str) -> str:

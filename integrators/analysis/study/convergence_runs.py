@@ -194,7 +194,8 @@ class StudyRuns:
         if steps is None and _calls_for_digits(estimate, expected):
             rows, finer = self._finer(label, method, rows, expected)
             estimate = self._estimate(method, rows)
-        curve = Curve(label, tuple(rows), _doubted(estimate, expected), expected, finer=len(finer))
+        estimate = _doubted(estimate, expected, bool(finer))
+        curve = Curve(label, tuple(rows), estimate, expected, finer=len(finer))
         if why:
             curve = replace(curve, findings=self._findings(curve, method))
         self._done += 1
@@ -298,9 +299,8 @@ class StudyRuns:
                 if row.error is None or row.error < self._stop(method, row):
                     break
                 many = len(finer) >= MANY_FINER
-                if len(finer) >= FEWEST_FINER and self._settled(
-                    method, kept + finer, expected, many
-                ):
+                enough = len(finer) >= FEWEST_FINER and _whole(self._estimate(method, kept + finer))
+                if enough and self._settled(method, kept + finer, expected, many):
                     break
         except NotAvailable:
             pass
@@ -352,11 +352,13 @@ def _calls_for_digits(estimate: OrderEstimate, expected: int | None) -> bool:
     Orders are integers unless the solution is not smooth, and where a leading error term is small
     the next one may rule down to round-off.
     """
-    if np.isfinite(estimate.stalled_at) or not {ROUNDING, REFERENCE} & set(estimate.marks):
+    whole = _whole(estimate)
+    if np.isfinite(estimate.stalled_at):
         return False  # something else than the arithmetic keeps the order from being seen
+    if not {ROUNDING, REFERENCE} & set(estimate.marks):
+        return bool(estimate.found and not whole)
     if not estimate.found:
         return True
-    whole = np.floor(estimate.high) >= np.ceil(estimate.low)
     if not whole or expected is None:
         return not whole
     return bool(estimate.low > expected or (estimate.high < expected and _detour(estimate)))
@@ -374,14 +376,25 @@ def _detour(estimate: OrderEstimate) -> bool:
     return steep and len(used) <= SHORT
 
 
-def _doubted(estimate: OrderEstimate, expected: int | None) -> OrderEstimate:
-    """Take back an order that is on its way: down, as long as it is no integer; or up."""
+def _whole(estimate: OrderEstimate) -> bool:
+    """Whether there is an integer in the interval."""
+    return bool(np.floor(estimate.high) >= np.ceil(estimate.low))
+
+
+def _doubted(estimate: OrderEstimate, expected: int | None, smooth: bool = False) -> OrderEstimate:
+    """Take back an order that is on its way: down, as long as it is no integer; or up.
+
+    Below the order a fraction may be what a rough solution leaves of it, unless f is ``smooth``.
+    """
     if expected is None or not estimate.found:
         return estimate
-    between = np.floor(estimate.high) < np.ceil(estimate.low)
+    between = not _whole(estimate)
     if estimate.low > expected and between:
         seen = f"{estimate.order:.2f} so far, which is no integer"
         reason = f"the slope is still on its way down ({seen}); take shorter steps"
+    elif estimate.high < expected and between and smooth:
+        seen = f"{estimate.order:.2f} so far, which is no integer"
+        reason = f"the slope is still on its way up ({seen}); take shorter steps"
     elif estimate.high < expected and _detour(estimate):
         seen = f"{estimate.order:.2f} so far, after steeper ones"
         reason = f"the slope is still on its way up ({seen}): the error has just changed its sign"

@@ -1,6 +1,7 @@
 """A plain function is a method: steps (f, t, y, h), loops (f, t0, y0, h, N), no order declared."""
 
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -117,6 +118,8 @@ def test_an_error_inside_shows_the_students_line():
     while last.tb_next is not None:
         last = last.tb_next
     assert last.tb_frame.f_code.co_name == "broken"
+    line = broken.__code__.co_firstlineno + 2
+    assert f"(line {line} of {Path(__file__).name}: return y + h * slopes[7])" in sol.message
 
 
 def test_wrong_arguments_are_still_refused():
