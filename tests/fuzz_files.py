@@ -89,8 +89,14 @@ MJCF = """<mujoco model="m"><compiler angle="degree" eulerseq="xyz"/>
   <equality><joint joint1="j2" joint2="j4" polycoef="0 2 0 0 0"/>
     <connect site1="s" site2="k"/>
     <weld body1="leg" body2="fore" relpose="0 0 0 1 0 0 0"/></equality>
-  <tendon><spatial stiffness="10" damping="1"><site site="s"/><site site="k"/></spatial></tendon>
-  <keyframe><key name="k" qpos="0 0 1 1 0 0 0 1 0 0 0 0 0 0"/></keyframe>
+  <tendon><spatial stiffness="10" damping="1"><site site="s"/><site site="k"/></spatial>
+    <fixed name="f" stiffness="2" range="-1 1" springlength="0 1"><joint joint="j2" coef="0.5"/>
+      <joint joint="j4" coef="-1"/></fixed></tendon>
+  <actuator><motor name="m" joint="j4" gear="3" ctrlrange="-1 1"/>
+    <position joint="j3" kp="5" kv="1" forcerange="-2 2"/><motor site="s" gear="0 0 1 0 0 0.1"/>
+    <general tendon="f" dyntype="filter" dynprm="0.1" gaintype="affine" gainprm="1 2 3"
+      biastype="affine" biasprm="0 -1 -1"/><motor joint="j1" gear="1 2 3"/></actuator>
+  <keyframe><key name="k" qpos="0 0 1 1 0 0 0 1 0 0 0 0 0 0" act="1" ctrl="1 0 0 1 0"/></keyframe>
 </mujoco>
 """
 
@@ -101,7 +107,7 @@ def corpus(folder: str | None) -> list[tuple[str, str]]:
     told = Report()
     for name in ("double_pendulum", "four_bar", "bicycle", "box_stack", "puma560", "servo_arm"):
         model = mechanisms.get(name)
-        for format in ("toml", "json", "mjcf", "urdf"):
+        for format in ("toml", "json", "mjcf", "urdf", "sdf"):
             try:
                 found.append((format, dumps(model, format, report=told)))
             except ValueError:

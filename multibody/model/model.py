@@ -52,6 +52,10 @@ if TYPE_CHECKING:
 __all__ = ["Body", "Constraint", "Contact", "Loop", "Model", "PointSpring", "Solid"]
 
 
+#: Characters before a body in the tree as text: a chain of thousands moves no further right.
+WIDEST = 120
+
+
 @dataclass(frozen=True, eq=False)
 class Body:
     """A body and the joint that connects it to its parent.
@@ -465,7 +469,7 @@ class Model:
                 f"{indent}{'└─' if last else '├─'} {i} {body.name}: {body.joint!r}{turned}, "
                 f"{mass:g} kg"
             )
-            inner = indent + ("   " if last else "│  ")
+            inner = (indent + ("   " if last else "│  "))[-WIDEST:]
             waiting += [(child, inner) for child in reversed(children.get(i, []))]
 
 
