@@ -45,11 +45,15 @@ class Divided:
     Where M is singular, the slope is NaN: steps that lead there are rejected.
     """
 
-    def __init__(self, f: Callable[..., Any], mass: Callable[..., Any], regular: Array) -> None:
-        from .problem import accepts_params
-
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        mass: Callable[..., Any],
+        regular: Array,
+        takes: tuple[bool, bool],
+    ) -> None:
         self.f, self.mass, self.regular = f, mass, regular
-        self.f_takes, self.mass_takes = accepts_params(f), accepts_params(mass)
+        self.f_takes, self.mass_takes = takes
 
     def __call__(self, t: float, y: Array, *p: Any) -> Any:
         """Return the slope, and the residual of algebraic rows."""
@@ -78,19 +82,25 @@ class Divided:
 
 
 def divided(
-    f: Callable[..., Any], mass: Callable[..., Any], t: float, y: Array, params: Array
+    f: Callable[..., Any],
+    mass: Callable[..., Any],
+    t: float,
+    y: Array,
+    params: Array,
+    takes: tuple[bool, bool],
 ) -> tuple[Callable[..., Any], Array | None]:
     """Return the divided f, and the constant mass matrix that is left: None, or ones and zeros.
 
+    ``takes`` tells whether f and mass take parameters.
+
     Examples
     --------
-    >>> f, left = divided(lambda t, y: 2 * y, lambda t, y: np.diag(1 + y), 0.0, np.ones(2), ())
+    >>> M = lambda t, y: np.diag(1 + y)
+    >>> f, left = divided(lambda t, y: 2 * y, M, 0.0, np.ones(2), np.zeros(0), (False, False))
     >>> f(0.0, np.array([1.0, 3.0])), left
     (array([1. , 1.5]), None)
     """
-    from .problem import accepts_params
-
-    M = dense(mass(t, y.copy(), *((params,) if accepts_params(mass) else ())))
+    M = dense(mass(t, y.copy(), *((params,) if takes[1] else ())))
     check_mass(M, y)
     if not np.all(np.isfinite(M)):
         raise ValueError(f"mass(t, y) is not finite at the start, t = {t:g}")
@@ -103,7 +113,7 @@ def divided(
             "mass(t, y) is singular at the start, and not because rows and the columns of the "
             f"same numbers are zero; {REMEDY}"
         )
-    function: Any = Divided(f, mass, regular)
+    function: Any = Divided(f, mass, regular, takes)
     if hasattr(f, "_derive") and y.dtype.kind != "c":
         f(t, y, *((params,) if params.size else ()))  # tells it n, if it did not know
         function = _traced(f, function, block, params.size)

@@ -315,7 +315,8 @@ class IVP:
                     "jac and jac_sparsity speak of f, but with mass(t, y) the slope is M⁻¹ f: "
                     "leave them out (exact ones are found if f is traced, others by differences)"
                 )
-            f, left = divided(self.f, self.mass, span[0], y0, params)
+            takes = (accepts_params(self.f), accepts_params(self.mass))
+            f, left = divided(self.f, self.mass, span[0], y0, params, takes)
             set_field(self, "f", f)
             set_field(self, "mass", left)
         elif self.mass is not None:
