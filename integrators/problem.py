@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .manifold import Manifold
+from .mass import check_mass, divided
 
 __all__ = ["IVP", "Event", "Schedule"]
 
@@ -187,7 +188,9 @@ class IVP:
     jac_sparsity
         Pattern of ∂f/∂y; finite differences then group columns.
     mass
-        Constant matrix M, possibly singular (a differential-algebraic equation), or None.
+        Constant matrix M, possibly singular (a differential-algebraic equation), or a function
+        M(t, y) or M(t, y, p), regular but for rows and columns that are always zero; f is then
+        divided by it (:mod:`integrators.mass`). None: y' = f.
     index
         For a singular M: differentiation index (1, 2 or 3) of each component; higher-index
         components are scaled in the error test as in RADAU5.
@@ -306,8 +309,18 @@ class IVP:
             )
         if self.index is not None:
             set_field(self, "index", _index_array(self.index, y0.size))
-        if self.mass is not None:
-            _check_mass(self.mass, y0)
+        if callable(self.mass):
+            if self.jac is not None or self.jac_sparsity is not None:
+                raise ValueError(
+                    "jac and jac_sparsity speak of f, but with mass(t, y) the slope is M⁻¹ f: "
+                    "leave them out (exact ones are found if f is traced, others by differences)"
+                )
+            takes = (accepts_params(self.f), accepts_params(self.mass))
+            f, left = divided(self.f, self.mass, span[0], y0, params, takes)
+            set_field(self, "f", f)
+            set_field(self, "mass", left)
+        elif self.mass is not None:
+            check_mass(self.mass, y0)
 
     @property
     def n(self) -> int:
@@ -514,13 +527,3 @@ def _component_numbers(nonnegative: Any, y0: NDArray[Any]) -> NDArray[np.int64]:
         if y0[i] < 0:
             raise ValueError(f"y0[{i}] = {y0[i]:g} is negative, but component {i} must never be")
     return numbers
-
-
-def _check_mass(mass: Any, y0: NDArray[Any]) -> None:
-    n, shape = y0.size, getattr(mass, "shape", None) or np.shape(mass)
-    if shape != (n, n):
-        raise ValueError(f"mass must be a {n}×{n} matrix to match y0, got shape {shape}")
-    if np.iscomplexobj(mass) and not np.iscomplexobj(y0):
-        raise ValueError("a complex mass matrix needs complex states; give y0 as complex numbers")
-    if np.iscomplexobj(y0) and hasattr(mass, "toarray"):
-        raise ValueError("a sparse mass matrix serves real states only; give mass.toarray()")

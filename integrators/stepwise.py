@@ -31,7 +31,7 @@ CUT = 1e-9  # relative: a fixed step shorter by more than this was cut short by 
 
 def stepper(
     problem: Any,
-    t_span: Sequence[float] | None = None,
+    t_span: Sequence[float] | str | None = None,
     y0: ArrayLike | None = None,
     *,
     method: Any = "auto",
@@ -55,7 +55,7 @@ def stepper(
     ----------
     problem, t_span, y0
         As in :func:`solve`. Events and projections belong to a run as a whole: problems that have
-        them are refused.
+        them are refused. A name in place of t_span is the method: ``stepper(problem, "RADAU5")``.
     method, step, rtol, atol, first_step, max_step, min_step, max_steps, norm, controller, \
     linear_solver, preconditioner, bandwidth
         As in :func:`solve`.
@@ -74,6 +74,8 @@ def stepper(
     >>> print(f"{run.interpolate(0.9)[0]:.4f}")
     0.4066
     """
+    if isinstance(t_span, str):  # stepper(problem, "RADAU5")
+        t_span, method = None, t_span
     ivp = as_problem(problem, t_span, y0, fields).for_run()
     if ivp.schedule is not None and len(np.ravel(ivp.schedule.times(*ivp.t_span))):
         raise ValueError(

@@ -115,7 +115,20 @@ def _too_small(engine: Any, where: str) -> str:
         "the solution may have a singularity there, or the tolerance cannot be met; loosen "
         "rtol/atol, or use an implicit method if the problem is stiff"
     )
-    return text + _about_jumps(engine)
+    return text + _about_signs(engine) + _about_jumps(engine)
+
+
+def _about_signs(engine: Any) -> str:
+    """What helps if concentrations, say, became negative: atol allows that, f may not."""
+    y0, y = engine.problem.y0, getattr(engine, "y", np.zeros(0))  # a lane has none
+    if y0.shape != y.shape or y0.dtype.kind == "c" or np.any(y0 < 0.0) or not np.any(y < 0.0):
+        return ""
+    which = np.flatnonzero(y < 0.0)
+    named = f"nonnegative={which.tolist()}" if which.size <= FEW else "nonnegative=…"
+    return (
+        f"; {which.size} of the components, none of which began below zero, have become negative: "
+        f"if they cannot be, give {named}, or an atol far below their sizes"
+    )
 
 
 def _about_jumps(engine: Any) -> str:

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...methods.runge_kutta.coupled import ROUNDING_SAFETY, UNIT
-from ...methods.runge_kutta.engine import ImplicitEngine
+from ...methods.runge_kutta.coupled import NOTICED, ROUNDING_SAFETY, UNIT
 from ...methods.runge_kutta.extra_stages import HOPELESS, SLOW
 from ...methods.runge_kutta.implicit import CREDIT, MAX_RATE
+from ...methods.runge_kutta.implicit_engine import ImplicitEngine
 from ...stepping.state import COUPLING_TRANSFORMED, ESTIMATE_EMBEDDED, NEWTON_FAILED, STEP_TOO_SMALL
 from ...tableau.extension import Extension, in_powers
 from ...tableau.implicit_extension import implicit_extension, implicit_order
@@ -327,7 +327,11 @@ class _Pieces:
             diverges = ~first & ~(theta < MAX_RATE)
             slow = ~diverges & (expected >= tolerance)
             small = memory * norm <= tolerance
-            verdict: Any = where(small & ~(first & (norm > CREDIT)), CONVERGED, GOES_ON)
+            outweighs: Any = norm > CREDIT  # or as coupled.outweighs has it
+            last = np.abs(combined(self.A[-1], change))
+            for size, own, weight in zip(last, np.abs(y), x[rows.weights]):
+                outweighs = outweighs | ((size > own) & (size * weight > NOTICED))
+            verdict: Any = where(small & ~(first & outweighs), CONVERGED, GOES_ON)
             verdict = where(diverges | slow, HOPELESSLY, verdict)
             verdict = where(norm == 0.0, CONVERGED, verdict)
             verdict = where((verdict == GOES_ON) & (left < 0.5), HOPELESSLY, verdict)

@@ -16,7 +16,7 @@ from ..linear.projected import Directional, KrylovSolver
 from .implicit import TASK_FACTOR, TASK_JACOBIAN, TASK_MASS, TASK_SOLVE_COMPLEX, TASK_SOLVE_REAL
 
 if TYPE_CHECKING:
-    from .engine import ImplicitEngine
+    from .implicit_engine import ImplicitEngine
 
 __all__ = ["LARGEST_OWN_LU", "JacobianSource", "LinearAlgebra", "column_groups"]
 

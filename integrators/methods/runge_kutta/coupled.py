@@ -35,6 +35,7 @@ RAISE_RATE = 0.005
 LOWER_RATE = 0.8
 STEPS_BEFORE_CHANGE = 10
 
+NOTICED = 1e-6  # tolerances: what components that are zero, but for rounding errors, do is not
 EXTRAPOLATED_STAGES = 8  # polynomials of higher degree are useless beyond their interval
 
 
@@ -69,11 +70,27 @@ def newton_coupled(w, t, h):
                 w.K[i, m] += w.increment[i, m]
         norm = coupled_norm(w, h)
         verdict = converged(w, norm, iteration, remembered)
+        if verdict == 1 and iteration == 0 and w.fixed == 0 and outweighs(w):
+            verdict = 0
         if verdict == 1:
             return OK
         if verdict == -1:
             break
     return stagnated(w, t, h, norm)
+
+
+@kernel
+def outweighs(w):
+    """Whether a first increment, now in `error`, is larger than a component itself.
+
+    Where atol is far above a concentration, say, all increments are small in tolerances: one
+    iteration of Newton's then makes it negative, and what follows from that may grow without limit.
+    """
+    for m in range(w.y.shape[0]):
+        size = abs(w.error[m])
+        if size > abs(w.y[m]) and size > NOTICED * (w.atol[m] + w.rtol * abs(w.y[m])):
+            return True
+    return False
 
 
 @kernel

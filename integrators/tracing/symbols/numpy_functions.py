@@ -29,7 +29,7 @@ def _objects(x: Any) -> np.ndarray:
 # --- elimination --------------------------------------------------------------------------------
 
 
-def _constant(x: Any) -> float | None:
+def known_value(x: Any) -> float | None:
     """Return the value of an element that is known while tracing."""
     if isinstance(x, Symbol):
         return x.graph.values[x.index]
@@ -57,7 +57,7 @@ def _bring_pivot(rows: list[list[Any]], k: int, candidates: list[int], sign: Any
 
 def _candidates(rows: list[list[Any]], k: int) -> list[int]:
     """Return the rows whose entry in column k can be different from zero."""
-    candidates = [r for r in range(k, len(rows)) if _constant(rows[r][k]) != 0.0]
+    candidates = [r for r in range(k, len(rows)) if known_value(rows[r][k]) != 0.0]
     if not candidates:
         raise tracing_error(
             f"the matrix is singular by its structure: no pivot in column {k}",
@@ -71,14 +71,14 @@ def _eliminate(a: Any, b: Any) -> tuple[list[list[Any]], Any]:
     n = len(a)
     rows = [[*a[i], *b[i]] for i in range(n)]
     sign: Any = 1.0
-    by_value = n <= LARGEST_PIVOTED or all(_constant(x) is not None for x in np.ravel(a))
+    by_value = n <= LARGEST_PIVOTED or all(known_value(x) is not None for x in np.ravel(a))
     for k in range(n):
         candidates = _candidates(rows, k)
         by_value = by_value or candidates[0] != k
         if by_value:
             sign = _bring_pivot(rows, k, candidates, sign)
         for r in range(k + 1, n):
-            if _constant(rows[r][k]) == 0.0:
+            if known_value(rows[r][k]) == 0.0:
                 continue
             factor = rows[r][k] / rows[k][k]
             rows[r][k] = 0.0
