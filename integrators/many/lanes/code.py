@@ -190,6 +190,7 @@ def lane_code(
 
     n, k = ivp.n, ivp.params.size
     dense, degree, kept, fsal = None, 0, 0, False
+    decide: Any
     if not isinstance(method, (Tableau, Rosenbrock)):
         return f"lanes are for {KINDS}"
     if isinstance(method, Rosenbrock):
