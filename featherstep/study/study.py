@@ -182,11 +182,12 @@ class Study:
     @property
     def _runnable(self) -> Plan:
         if "plan" not in self.__dict__:
-            subject = self._plain["subject"]
-            what = subject.get("factory") or subject.get("ivp") or "the model"
+            subject, others = self._plain["subject"], self._plain.get("functions", {})
+            what = subject.get("factory") or subject.get("ivp") or ", ".join(others) or "an option"
+            given = "" if others else "give it: Study.open(path, function), or "
             raise ValueError(
-                f"the study was made with code ({what}) that its folder does not hold; give it: "
-                "Study.open(path, function), or say again Study(...).run(path)"
+                f"the study was made with code ({what}) that its folder does not hold; {given}say "
+                "again Study(...).run(path), which does nothing twice"
             )
         return self.plan
 
@@ -280,6 +281,10 @@ class Study:
         )
 
     def _open_or_create(self, path: str | Path | None, source: Source, part: int) -> Store:
+        if path is None and self._store is None:
+            raise ValueError(
+                'path: expected a folder to keep the runs in, received none; study.run("my.study")'
+            )
         if path is None:
             return self._kept(None)
         if Store.exists(path):

@@ -190,6 +190,7 @@ def lane_code(
 
     n, k = ivp.n, ivp.params.size
     f: Any
+    decide: Any
     dense, degree, kept, fsal = None, 0, 0, False
     if not isinstance(method, (Tableau, Rosenbrock)):
         return f"lanes are for {KINDS}"
@@ -208,8 +209,7 @@ def lane_code(
         reason = why_not(engine, n)
         if reason:
             return reason
-        f = engine.problem.f if ivp.mass is None else ivp.f
-        f = traced(f, n=n, params=k or None)
+        f = traced(engine.problem.f if ivp.mass is None else ivp.f, n=n, params=k or None)
         pieces = newton_code(f, engine, k, max_norm, inside, LANES)
         chosen = controller or engine.default_controller
         decide = judge(n, k, 0, False, pieces.max_newton, chosen.predictive)

@@ -105,8 +105,8 @@ def judge(
             known = row["H_LAST"] != 0.0
             stretch = where(known, np.abs(h / where(known, row["H_LAST"], 1.0)), NO_LIMIT)
             errors = (log_error, row["LOG_LAST"])
-            most, taken = (newton, row["NEWTON_COUNT"]) if newton else (1, 1)
-            further = predicted_factor(control, factor, *errors, most, taken, stretch)
+            iterations: tuple[Any, Any] = (newton, row["NEWTON_COUNT"]) if newton else (1, 1)
+            further = predicted_factor(control, factor, *errors, *iterations, stretch)
             factor = where(accepted, further, factor)
         most = where(accepted & (row["REJECTED"] == 0.0), control.max_factor, 1.0)
         factor = within_limits(control, factor, most)

@@ -83,7 +83,7 @@ def emit_nodes(e: Emitter, program: Program, n: int) -> list[str]:
     order = sorted(range(len(program)), key=lambda j: levels[j])  # stable: the program's otherwise
 
     def value(i: int) -> str:
-        """Value of a node; an input is read at its first use, and holds no register before."""
+        """Value of a node; an input is read where it is first used: no register waits with it."""
         if not values[i]:
             k = program.args[i][0]
             if k == 0:

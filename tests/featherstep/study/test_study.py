@@ -354,6 +354,22 @@ def test_refusals_say_what_to_do(what, options, words):
         Study(what, **options)
 
 
+def test_code_that_a_folder_does_not_hold_is_named(tmp_path):
+    study = Study(
+        "pendulum", {"length": [1.0, 2.0]}, t_span=1, record={"top": Max(lambda t, y: y[0])}
+    )
+    with pytest.raises(ValueError, match="expected a folder to keep the runs in"):
+        study.run()
+    study.run(tmp_path / "a.study", workers=1)
+    with pytest.raises(ValueError, match=r"code \(top\) that its folder does not hold; say again"):
+        Study.open(tmp_path / "a.study").rerun(1)
+
+
+def test_contacts_are_followed_for_each_model(tmp_path):
+    study = Study("bouncing_ball", {"mass": [1.0, 2.0]}, t_span=0.1)
+    assert study.engine.endswith("modes of contacts are followed for each model")
+
+
 def test_one_way_of_closing_a_loop():
     """Assembly from a guess beyond the other branch is told, not taken."""
     study = Study(

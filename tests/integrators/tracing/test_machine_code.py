@@ -330,3 +330,26 @@ def test_many_constant_results_come_from_a_table(lanes):
         found = out.T.reshape(lanes, n, n)
     for l in range(lanes):
         np.testing.assert_allclose(found[l], A - np.diag(3.0 * y[:, l] ** 2), rtol=0, atol=1e-14)
+
+
+def test_inputs_are_read_where_they_are_first_used():
+    """Loads in front of everything would keep a hundred parameters in sixteen registers."""
+
+    def chain(t, y, p):
+        total = y[0]
+        for k in range(100):
+            total = np.sin(total) * p[k]
+        return np.array([total])
+
+    f = traced(chain, n=1, params=100)
+    lines = llvm.program_ir(f.graph, 1, 8, "f").splitlines()
+    loads = [k for k, line in enumerate(lines) if " = load " in line and "ptr %" in line]
+    products = [k for k, line in enumerate(lines) if "fmul" in line]
+    assert len(loads) >= 101
+    assert sum(load > products[len(products) // 2] for load in loads) >= 40
+    assert f(0.0, [0.3], np.linspace(0.5, 1.5, 100)) == pytest.approx(
+        f.machine_code(8)(
+            np.zeros(8), np.full((1, 8), 0.3), np.linspace(0.5, 1.5, 100)[:, None] * np.ones(8)
+        )[0, 0],
+        rel=1e-12,
+    )

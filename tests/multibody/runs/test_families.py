@@ -216,6 +216,8 @@ def test_other_structure_is_refused_with_what_differs():
         ModelFamily(driven, ["speed"])
     with pytest.raises(ValueError, match="no parameter 'crnk'"):
         ModelFamily("four_bar", {"crnk": 1.0})
+    with pytest.raises(ValueError, match="contacts, whose modes are followed for each model"):
+        ModelFamily("bouncing_ball", ["mass"]).problem()
 
 
 def test_placements_may_turn_through_right_angles():
