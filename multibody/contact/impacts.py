@@ -20,7 +20,7 @@ know nothing of waves of compression.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -170,10 +170,12 @@ def exchange(
     law: str,
     limit: float,
     names: Sequence[str],
+    quickly: Callable[[Array, Array], Array | None] | None = None,
 ) -> tuple[Array, Array, int]:
     """Impulses at closed points until none closes faster than `limit`; speeds then, and rounds.
 
-    `rows` (3n, m) and `spread` (m, 3n) are factors of their W, `u` (3n) their speeds.
+    `rows` (3n, m) and `spread` (m, 3n) are factors of their W, `u` (3n) their speeds. `quickly`, if
+    given, finds impulses (3n) at some points for Newton's law, or None.
     """
     r, rounds, first = np.zeros(len(u)), 0, u
     while True:
@@ -184,8 +186,13 @@ def exchange(
         one_by_one = law == "newton" and e[closing].any() and rounds < ROUNDS
         taking = np.repeat(closing if one_by_one else np.ones(len(mu), dtype=bool), 3)
         back = np.zeros_like(e) if law == "newton" and rounds > ROUNDS else e
-        W = rows[taking] @ spread[:, taking]
-        r[taking] += _impulses(W, u[taking], mu[taking[::3]], back[taking[::3]], law)
+        found = None
+        if quickly is not None and law == "newton":
+            found = quickly(taking[::3], _newton(u, back))
+        if found is None:
+            W, found = rows[taking] @ spread[:, taking], np.zeros(len(u))
+            found[taking] = _impulses(W, u[taking], mu[taking[::3]], back[taking[::3]], law)
+        r += found
         u = first + rows @ (spread @ r)
         if rounds > 2 * ROUNDS:
             worst = int(np.argmin(u[::3]))
@@ -219,13 +226,17 @@ def exchanged(
     return float(loss), float(kinetic[1] - kinetic[0] + loss)
 
 
+def _newton(u: Array, e: Array) -> Array:
+    """What impulses must undo: speeds before, and their parts e where gaps close."""
+    b = u.copy()
+    b[::3] += e * np.minimum(u[::3], 0.0)
+    return b
+
+
 def _impulses(W: Array, u: Array, mu: Array, e: Array, law: str) -> Array:
     """Impulses at the points that take part."""
     if law == "newton":
-        b = u.copy()
-        approaching = np.minimum(u[::3], 0.0)
-        b[::3] += e * approaching
-        return _coulomb(W, b, mu)
+        return _coulomb(W, _newton(u, e), mu)
     compression = _coulomb(W, u, mu)
     # Expansion: at least the part e of each normal impulse comes back, more only if needed.
     b = u + W @ compression

@@ -176,7 +176,8 @@ class TimeStepper:
             return np.zeros(3 * n)
         Y, mu = dense_rows(w), contacts.friction[taking]
         names = [contacts.names[c] for c in taking]
-        r, after, _ = exchange(Y, Y.T, u, mu, e, self.law, limit, names)
+        quickly = (lambda some, b: _some_impulses(w, n, some, b)) if mu.any() else None
+        r, after, _ = exchange(Y, Y.T, u, mu, e, self.law, limit, names, quickly)
         free += after - u
         free[::3] -= np.where(r[::3] > 0.0, np.maximum(after[::3], 0.0), 0.0)
         return r
@@ -206,3 +207,15 @@ class TimeStepper:
                 f"no impulses of Coulomb friction at the {n} contacts were found (the law lacks "
                 f"{lacks:.1e} of the largest speed); take a shorter step, or less friction"
             )
+
+
+def _some_impulses(w: StepWorkspace, n: int, some: Array, b: Array) -> Array | None:
+    """Impulses at some of the n points by sweeps, with speeds b; None if they end nowhere."""
+    own, free = w.own[:n].copy(), w.free_speed[: 3 * n].copy()
+    w.own[:n][~some] = 0.0  # a point that answers nothing is passed over
+    w.free_speed[: 3 * n], kept = b, w.impulse[: 3 * n].copy()
+    w.impulse[: 3 * n] = 0.0
+    found = _sweeps(w) <= (ACCURACY if n <= FEW else OF_MANY)
+    impulses = w.impulse[: 3 * n].copy() if found else None
+    w.own[:n], w.free_speed[: 3 * n], w.impulse[: 3 * n] = own, free, kept
+    return impulses
