@@ -10,7 +10,16 @@ from integrators.dae.general import DAE
 
 from .case import Case, register
 
-__all__ = ["cancelling_pair", "combined_chain", "free_multiplier", "hidden_constraint"]
+__all__ = [
+    "cancelling_pair",
+    "combined_chain",
+    "free_multiplier",
+    "hidden_constraint",
+    "vanishing_factor",
+]
+
+END = 3.0
+DERIVATIVES = dict(zip("abce", (np.sin(END), np.cos(END), -np.sin(END), -np.cos(END))))
 
 
 @register
@@ -45,17 +54,36 @@ def combined_chain() -> Case:
         plain = [a - np.sin(t), d(a) - b, d(b) - c, d(c) - e]
         return [sum(w * f for w, f in zip(row, plain)) for row in weights]
 
-    t_end = 3.0
     return Case(
         DAE(F, ["a", "b", "c", "e"], name="combined_chain"),
-        (0.0, t_end),
+        (0.0, END),
         4,
         0,
         "derivatives of a known function, and a regular matrix",
-        reference=(
-            t_end,
-            dict(zip("abce", (np.sin(t_end), np.cos(t_end), -np.sin(t_end), -np.cos(t_end)))),
-        ),
+        reference=(END, DERIVATIVES),
+        converted=True,
+    )
+
+
+@register
+def vanishing_factor() -> Case:
+    """The same chain, with cos e · (ȧ − b) in an equation: singular on solutions, yet solvable.
+
+    Everywhere else that term seems to determine e, and the structure to be one of index 3.
+    """
+
+    def F(t: Any, y: Any, d: Any) -> Any:
+        a, b, c, e = y
+        f = [a - np.sin(t), d(a) - b, d(b) - c, d(c) - e]
+        return [f[0] + f[2] + np.cos(e) * f[1], f[1], f[2] - f[1] - 2 * f[0], f[3]]
+
+    return Case(
+        DAE(F, ["a", "b", "c", "e"], name="vanishing_factor"),
+        (0.0, END),
+        4,
+        0,
+        "derivatives of a known function, and a term that vanishes on it",
+        reference=(END, DERIVATIVES),
         converted=True,
     )
 

@@ -30,17 +30,18 @@ from ....tracing.calculus.derivative import replay
 from ....tracing.graph import Graph, Program
 from ....tracing.simplify import add, div, mul, neg, sub
 from ..equations import Builder, Equations, Key
-from ..jacobian import Singularity, SystemJacobian, balanced, sample_points
+from ..jacobian import Singularity, SystemJacobian, sample_points
 from ..pattern.blocks import blocks_in_order
 from ..pattern.signature import Offsets, Signature, occurring, offsets, signature
 from .cancellation import cancelled, collected, pruned, simplified, single, with_nodes
 from .constant_combination import SIZES, constant_null_vector
+from .null_vector import NullVector, null_vector, orders_in
+from .vanishing import without_vanishing
 
 __all__ = ["Conversion", "converted"]
 
 Array = NDArray[np.float64]
 
-NEGLIGIBLE = 1e-9  # relative to the largest: an entry of a null vector
 MOST_CONVERSIONS = 30
 LARGEST = 300  # unknowns of a system that is converted
 
@@ -129,6 +130,14 @@ def converted(equations: Equations, parameters: Sequence[float] | None) -> Conve
         written[j] = max(written[j], order)
     done: list[Conversion] = []
     singular = None
+    used = without_vanishing(equations, parameters) if equations.n <= LARGEST else None
+    if used is not None:
+        equations, said = used
+        sigma = signature(equations)
+        found = offsets(sigma)
+        done.append(
+            Conversion("vanishing terms", f"terms that vanish were left out: {'; '.join(said)}")
+        )
     while found is not None and len(done) < MOST_CONVERSIONS:
         step, singular = _improved(equations, sigma, found, parameters)
         if step is None:
@@ -174,121 +183,6 @@ def _improved(
             if jacobian.singular(entries, blocks) is None:
                 return None, None
     return better, lost
-
-
-# ---------------------------------------------------------------- null vectors on the graph
-
-
-@dataclass
-class _NullVector:
-    """A null vector: nodes of a builder's graph by number of equation or unknown."""
-
-    nodes: dict[int, int]
-
-
-def _null_vector(builder: Builder, jacobian: SystemJacobian, numeric: Array) -> _NullVector | None:
-    """u with uᵀ J = 0 for J given numerically and as a program, supported on few rows.
-
-    Use the transpose (rows and columns of `jacobian` exchanged) for v with J v = 0.
-    """
-    from scipy.linalg import qr
-
-    A, _, _ = balanced(numeric)
-    _, R, order = qr(A.T, pivoting=True)
-    diagonal = np.abs(np.diag(R))
-    rank = int(np.sum(diagonal > NEGLIGIBLE * max(diagonal[0], 1e-300)))
-    if rank == len(A):
-        return None
-    independent, dependent = list(order[:rank]), int(order[rank])
-    weights = np.linalg.lstsq(A[independent].T, A[dependent], rcond=None)[0]
-    largest = np.abs(weights).max(initial=0.0)
-    rows = [int(i) for i, w in zip(independent, weights) if abs(w) > NEGLIGIBLE * largest]
-    nodes = _entries_on(builder, jacobian)
-    columns = _simplest_columns(builder, nodes, A[rows], rows, dependent)
-    zero = builder.graph.const(0.0)
-    M = [[nodes.get((i, j), zero) for i in rows] for j in columns]  # transposed
-    b = [nodes.get((dependent, j), zero) for j in columns]
-    pivots = A[np.ix_(rows, columns)].T
-    w = _eliminate(builder.graph, M, b, pivots)
-    result = {dependent: builder.graph.const(1.0)}
-    for i, x in zip(rows, w):
-        result[i] = neg(builder.graph, x)
-    return _NullVector(result)
-
-
-def _simplest_columns(
-    builder: Builder,
-    nodes: dict[tuple[int, int], int],
-    A: Array,
-    rows: Sequence[int],
-    dependent: int,
-) -> list[int]:
-    """As many independent columns as there are rows, with entries of low derivatives first."""
-
-    def height(j: int) -> int:
-        entries = [nodes[i, j] for i in (*rows, dependent) if (i, j) in nodes]
-        return max(_orders_in(builder, entries).values(), default=-1)
-
-    chosen: list[int] = []
-    for j in sorted(range(A.shape[1]), key=height):
-        trial = [*chosen, j]
-        if np.linalg.matrix_rank(A[:, trial], tol=NEGLIGIBLE) == len(trial):
-            chosen = trial
-        if len(chosen) == len(rows):
-            break
-    return chosen
-
-
-def _entries_on(builder: Builder, jacobian: SystemJacobian) -> dict[tuple[int, int], int]:
-    """Entries of J as nodes of a builder's graph."""
-    g, equations = builder.graph, jacobian.equations
-    own = [g.input(0), *(builder.input(j, k) for j, k in equations.symbols)]
-    own += [g.input(1 + i) for i in range(builder.k)]
-    copied = replay(g, jacobian.program, own)
-    return {
-        (int(i), int(j)): copied[o]
-        for i, j, o in zip(jacobian.rows, jacobian.columns, jacobian.program.outputs)
-    }
-
-
-def _eliminate(g: Graph, M: list[list[int]], b: list[int], numeric: Array) -> list[int]:
-    """Solve M x = b on the graph, with the pivots that suit the numeric values."""
-    n = len(b)
-    A = numeric.copy()
-    M, b = [list(row) for row in M], list(b)
-    for k in range(n):
-        pivot = k + int(np.argmax(np.abs(A[k:, k])))
-        M[k], M[pivot] = M[pivot], M[k]
-        b[k], b[pivot] = b[pivot], b[k]
-        A[[k, pivot]] = A[[pivot, k]]
-        for i in range(k + 1, n):
-            factor = div(g, M[i][k], M[k][k])
-            if g.values[factor] == 0.0:
-                continue
-            for j in range(k + 1, n):
-                M[i][j] = sub(g, M[i][j], mul(g, factor, M[k][j]))
-            b[i] = sub(g, b[i], mul(g, factor, b[k]))
-            A[i] -= A[i, k] / A[k, k] * A[k]
-    x = [0] * n
-    for k in range(n - 1, -1, -1):
-        total = b[k]
-        for j in range(k + 1, n):
-            total = sub(g, total, mul(g, M[k][j], x[j]))
-        x[k] = div(g, total, M[k][k])
-    return x
-
-
-def _orders_in(builder: Builder, nodes: Sequence[int]) -> dict[int, int]:
-    """Highest derivative of each unknown in some nodes."""
-    names = [""] * (1 + builder.k + len(builder.keys))
-    program = Program.from_graph(builder.graph, nodes, names)
-    highest: dict[int, int] = {}
-    for used in occurring(program, len(names) - 1):
-        for place in used:
-            if place >= builder.k:
-                j, order = builder.keys[place - builder.k]
-                highest[j] = max(order, highest.get(j, 0))
-    return highest
 
 
 # ---------------------------------------------------------------- the two conversions
@@ -362,16 +256,16 @@ def _combination_of(
     constant = constant_null_vector(values)
     if constant is not None:
         nodes = {i: builder.graph.const(x) for i, x in constant.items()}
-        u: _NullVector | None = _NullVector(nodes)
+        u: NullVector | None = NullVector(nodes)
     else:
-        u = _null_vector(builder, _part(jacobian, rows, columns), numeric[here])
+        u = null_vector(builder, _part(jacobian, rows, columns), numeric[here])
     if u is None:
         return None
     u.nodes = {rows[i]: node for i, node in u.nodes.items()}
     if constant is None:
         builder, u.nodes = simplified(builder, u.nodes, parameters)
     lowest = min(int(found.c[i]) for i in u.nodes)
-    for j, order in _orders_in(builder, list(u.nodes.values())).items():
+    for j, order in orders_in(builder, list(u.nodes.values())).items():
         if order >= found.d[j] - lowest:
             return None
     residuals = builder.load(equations)
@@ -401,9 +295,7 @@ def _combination_of(
     )
 
 
-def _combination(
-    equations: Equations, u: _NullVector, found: Offsets, lowest: int, g: Graph
-) -> str:
+def _combination(equations: Equations, u: NullVector, found: Offsets, lowest: int, g: Graph) -> str:
     """Σ u_i f_i^(c_i − c_min) in words."""
     parts = []
     numbers = [g.values[u.nodes[i]] for i in sorted(u.nodes)]
@@ -432,7 +324,7 @@ def _substituted(
     """Introduce unknowns for expressions, if the conditions hold."""
     flipped = _transposed(jacobian)
     builder = Builder(equations.n, equations.parameters)
-    v = _null_vector(builder, flipped, numeric.T.copy())
+    v = null_vector(builder, flipped, numeric.T.copy())
     if v is None or len(v.nodes) < 2:
         return None
     builder, v.nodes = simplified(builder, v.nodes, parameters)
@@ -443,7 +335,7 @@ def _substituted(
     C = max(int(found.c[i]) for i in touched)
     if any(found.d[j] - C < 0 for j in support):
         return None
-    for j, order in _orders_in(builder, list(v.nodes.values())).items():
+    for j, order in orders_in(builder, list(v.nodes.values())).items():
         if order > found.d[j] - C - (1 if j in v.nodes else 0):
             return None
     pivot = support[0]
@@ -496,7 +388,7 @@ def _transposed(jacobian: SystemJacobian) -> SystemJacobian:
 
 
 def _ratios(
-    builder: Builder, bigger: Builder, v: _NullVector, pivot: int, others: Sequence[int]
+    builder: Builder, bigger: Builder, v: NullVector, pivot: int, others: Sequence[int]
 ) -> dict[int, int]:
     """v_j/v_l as nodes of the bigger graph."""
     g = builder.graph

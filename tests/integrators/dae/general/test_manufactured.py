@@ -7,6 +7,7 @@ import pytest
 
 from integrators import DAE, Event, Solution, solve, solve_many
 from integrators.dae.general import ROADS, StructureError
+from integrators.problems.dae_systems import system as library
 
 TOLERANCE = 1e-8
 ALLOWED = 20 * TOLERANCE  # anywhere in a run
@@ -157,13 +158,23 @@ def test_combined_chains_keep_their_index():
         assert sol.y[1] == pytest.approx(np.cos(sol.t) + 0.1 * np.sin(sol.t) ** 2, abs=1e-9)
 
 
-def test_a_factor_that_vanishes_on_all_solutions_is_told():
-    """cos e · (ȧ − b) tells nothing of e where ȧ = b: another start would not help."""
+def test_a_factor_that_vanishes_on_all_solutions_is_left_out():
+    case = library("vanishing_factor")
+    assert "terms that vanish were left out: f1 = 0 in f0" in str(case.system.structure())
+    for road in ("dummy", "taylor"):
+        sol = solve(case.problem(road), method=METHODS[road][0], rtol=1e-9, atol=1e-9)
+        truth = [np.sin(sol.t), np.cos(sol.t), -np.sin(sol.t), -np.cos(sol.t)]
+        assert sol.y[:4] == pytest.approx(np.array(truth), abs=1e-7)
+
+
+def test_a_factor_that_vanishes_and_is_not_found_is_told():
+    """Multiplied out it is no factor any more; another start would not help."""
 
     def hidden(t, y, d):
         a, b, c, e = y
         f = [a - np.sin(t), d(a) - b, d(b) - c, d(c) - e]
-        return [f[0] + f[2] + np.cos(e) * f[1], f[1], f[2] - f[1] - 2 * f[0], f[3]]
+        product = np.cos(e) * d(a) - np.cos(e) * b
+        return [f[0] + f[2] + product, f[1], f[2] - f[1] - 2 * f[0], f[3]]
 
     with pytest.raises(StructureError, match=r"singular at the start.* f0 .*vanishes on all"):
         DAE(hidden, names="a b c e").consistent(0.3)
