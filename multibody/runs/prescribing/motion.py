@@ -27,6 +27,7 @@ from ...dynamics.hybrid.functions import freedoms_named, hybrid_along, hybrid_dy
 from ...dynamics.hybrid.selection import hybrid_tree
 from ...dynamics.loops.closed_loop import REGULARISATION
 from ...dynamics.loops.multipliers import EPSILON
+from ...joints.motions import time_slopes
 from ..forces import force_laws, table_law
 from ..traced import set_forces
 
@@ -320,7 +321,7 @@ def _shaped(found: Any, name: str, m: int) -> Any:
 
 
 def _of_function(function: Callable[[Any], Any], name: str, m: int) -> _Motion:
-    """A function of time, traced to be differentiated."""
+    """A function of time, traced to be differentiated where that can be done."""
 
     def position(t: Any, x: Any) -> Any:
         return _shaped(function(t), name, m)
@@ -329,14 +330,21 @@ def _of_function(function: Callable[[Any], Any], name: str, m: int) -> _Motion:
         q = traced(position, n=1, outputs=m)
         v = traced(lambda t, x: q.time_derivative()(t, x), n=1, outputs=m)
         a = v.time_derivative()
-    except TracingError as error:
-        raise ValueError(
-            f"{name}: the motion cannot be differentiated, because it cannot be traced ({error}); "
-            "write it with NumPy and without branches, or give a table (times, positions) or a "
-            "spline"
-        ) from error
+    except TracingError:
+        return _of_called(lambda t: np.asarray(position(t, None), dtype=float), name)
     none = np.zeros(1)
     return _Motion(lambda t: q(t, none), lambda t: v(t, none), lambda t, *_: a(t, none))
+
+
+def _of_called(position: Callable[[float], Array], name: str) -> _Motion:
+    """A function of time that cannot be traced: called, and differentiated by differences."""
+
+    def acceleration(t: Any, q: Any, v: Any) -> Any:
+        if isinstance(t, Symbol):
+            raise TracingError(f"{name}: the motion is a function that cannot be traced")
+        return time_slopes(position, float(t))[2]
+
+    return _Motion(position, lambda t: time_slopes(position, t)[1], acceleration)
 
 
 def _spline(times: ArrayLike, values: ArrayLike, name: str, m: int) -> Any:
