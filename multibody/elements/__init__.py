@@ -5,7 +5,7 @@ from .base import ELEMENTS, Element, ForceLaw, NamedElement, element_kind
 from .controllers import PID, FirstOrderFilter, Sampled, SampledLaw, SampledPID
 from .drives import DCMotor, HydraulicCylinder
 from .friction import BearingFriction, BristleFriction, Friction, RollingResistance
-from .signals import Table, Wave
+from .signals import Formula, Table, Wave
 from .springs import Bushing, JointSpring, PointForce, SpringLaw, Suspension
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Element",
     "FirstOrderFilter",
     "ForceLaw",
+    "Formula",
     "Friction",
     "HydraulicCylinder",
     "JointSpring",

@@ -6,8 +6,11 @@ with their interval, so that they need no branches and can be traced.
 
 from __future__ import annotations
 
+import ast
 import csv
+import operator
 from dataclasses import dataclass
+from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,9 @@ import numpy as np
 
 from ..checks import Array, number, one_of, real_array
 
-__all__ = ["Table", "Wave", "value_of"]
+__all__ = ["Formula", "Table", "Wave", "value_of"]
+
+LONGEST_FORMULA = 400  # characters
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,6 +180,79 @@ class Wave:
         """Its derivative."""
         omega = 2.0 * np.pi * self.frequency
         return self.amplitude * omega * np.cos(omega * t + self.phase)
+
+
+#: What a formula may consist of, besides numbers and t.
+FUNCTIONS: dict[str, Any] = {
+    f.__name__: f
+    for f in (np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan, np.sinh, np.cosh, np.tanh)
+} | {"exp": np.exp, "log": np.log, "sqrt": np.sqrt}
+OPERATIONS: dict[type, Any] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+}
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A function of time as text, which a model file can hold.
+
+    It may consist of numbers, t, pi, + − * / ** and sin, cos, tan, arcsin, arccos, arctan, sinh,
+    cosh, tanh, exp, log, sqrt; nothing else is executed.
+
+    Examples
+    --------
+    >>> float(Formula("0.5 * sin(2 * pi * t) + 1")(0.25))
+    1.5
+    """
+
+    text: str
+
+    def __post_init__(self) -> None:
+        try:
+            value = self(1.0)  # says what is wrong with it
+        except ArithmeticError as error:
+            raise ValueError(f"Formula: {self.text!r} at t = 1: {error}") from None
+        if isinstance(value, complex):
+            raise ValueError(f"Formula: {self.text!r} is not real at t = 1")
+
+    def __call__(self, t: Any) -> Any:
+        """Value at a time, of a number or a symbol."""
+        return _evaluated(_parsed(self.text), t, self.text)
+
+
+@cache
+def _parsed(text: str) -> ast.expr:
+    try:
+        if len(text) > LONGEST_FORMULA:
+            raise ValueError(f"of more than {LONGEST_FORMULA} characters")
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
+        raise ValueError(f"Formula: expected one such as '0.1 * sin(10 * t)'; {error}") from None
+
+
+def _evaluated(part: ast.expr, t: Any, text: str) -> Any:
+    match part:
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            return float(value)
+        case ast.Name(id="t"):
+            return t
+        case ast.Name(id="pi"):
+            return np.pi
+        case ast.UnaryOp() if type(part.op) in OPERATIONS:
+            return OPERATIONS[type(part.op)](_evaluated(part.operand, t, text))
+        case ast.BinOp() if type(part.op) in OPERATIONS:
+            sides = (_evaluated(side, t, text) for side in (part.left, part.right))
+            return OPERATIONS[type(part.op)](*sides)
+        case ast.Call(func=ast.Name(id=name), args=[inner], keywords=[]) if name in FUNCTIONS:
+            return FUNCTIONS[name](_evaluated(inner, t, text))
+    known = ", ".join(("t", "pi", *FUNCTIONS))
+    raise ValueError(f"Formula: {ast.unparse(part)!r} in {text!r} is not known; there are {known}")
 
 
 def _is_number(text: str) -> bool:

@@ -6,7 +6,7 @@ A format is an entry of :data:`FORMATS`; CONTRIBUTING has the recipe.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -18,6 +18,7 @@ from ..checks import one_of
 from ..model import Model
 from .mjcf import read_mjcf, write_mjcf
 from .own.reader import read_model
+from .own.start import ModelStart
 from .own.writer import write_model
 from .sdf import read_sdf, write_sdf
 from .shared.report import Report
@@ -206,6 +207,7 @@ def save_model(
     *,
     policy: str = "warn",
     report: Report | None = None,
+    start: Sequence[Any] | None = None,
 ) -> None:
     """Write a model to a TOML, JSON, URDF, SDF or MJCF (``.xml``) file, by its ending or `format`.
 
@@ -213,13 +215,14 @@ def save_model(
     ----------
     model, path, format
         What, where, and as what.
-    policy, report
-        As in `dumps`: what becomes of things that URDF, SDF or MJCF cannot express.
+    policy, report, start
+        As in `dumps`: what becomes of things that URDF, SDF or MJCF cannot express; and where a
+        first simulation starts.
 
     Raises
     ------
     ValueError
-        For joints made from Python functions (`UserJoint`, `Driven`), and joints that the
+        For joints made from Python functions (`UserJoint`, `Driven` by one), and joints that the
         format does not have: a file cannot hold them.
 
     Examples
@@ -233,12 +236,17 @@ def save_model(
     'format = 1'
     """
     file = Path(path)
-    text = dumps(model, _format_of(file, format), policy=policy, report=report)
+    text = dumps(model, _format_of(file, format), policy=policy, report=report, start=start)
     write_text(file, text)
 
 
 def dumps(
-    model: Model, format: str = "toml", *, policy: str = "warn", report: Report | None = None
+    model: Model,
+    format: str = "toml",
+    *,
+    policy: str = "warn",
+    report: Report | None = None,
+    start: Sequence[Any] | None = None,
 ) -> str:
     """Text of a model in "toml", "json", "urdf", "sdf" or "mjcf".
 
@@ -251,6 +259,9 @@ def dumps(
     report
         Receives remarks on what was lost (its own policy counts); without one, a warning says how
         much there is.
+    start
+        Position, velocity and end (s) of a first simulation, as ``load_start`` reads them; the last
+        may be left out. TOML and JSON only.
 
     Examples
     --------
@@ -267,7 +278,9 @@ def dumps(
     if not isinstance(model, Model):
         raise TypeError(f"model: expected a Model, received {type(model).__name__}; build it first")
     told = Report(policy=policy) if report is None else report
-    text = write(model, told)
+    if start is not None and kind not in ("toml", "json"):
+        raise ValueError(f"start: files in {kind!r} have none; write TOML or JSON, or leave it out")
+    text = write(model, told) if start is None else write_model(model, kind, ModelStart(*start))
     if told and report is None:
         warnings.warn(
             f"{kind}: {len(told.remarks)} things cannot be expressed, the first is "

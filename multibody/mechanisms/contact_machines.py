@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 import numpy as np
 
 from ..checks import Array
+from ..elements import Formula
 from ..joints import Driven, Prismatic, Revolute
 from ..model import Model
 from ..model.builder import ModelBuilder
@@ -138,11 +136,6 @@ def compass_walker(slope: float = 0.0525, stones: int = 12, hip: float = 10.0) -
     return b.build()
 
 
-def _running(speed: float, t: Any) -> list[Any]:
-    """Place of a belt; models are pickled, and functions inside functions cannot be."""
-    return [speed * t]
-
-
 @register(
     q0=[0.1, 0.0],
     t_end=1.0,
@@ -171,7 +164,7 @@ def stick_slip_oscillator(
     2
     """
     b = ModelBuilder(name="stick-slip oscillator")
-    b.add_body("belt", 0, Driven(Prismatic("x"), partial(_running, speed)))
+    b.add_body("belt", 0, Driven(Prismatic("x"), Formula(f"{float(speed)!r} * t")))
     b.add_body("block_x", 0, Prismatic("x"), stiffness=stiffness)
     b.add_body("block", "block_x", Prismatic("z"), inertia=point_mass(1.0))
     b.add_contact("belt", "belt", HalfSpace(), "block", Vertex(), friction=friction)

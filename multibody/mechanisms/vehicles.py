@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from ..algebra.plucker import Plucker
 from ..checks import Array
 from ..dynamics.loops.assembly import consistent_velocity
-from ..elements import Bushing, Suspension, Wave
+from ..elements import Bushing, Formula, Suspension, Wave
 from ..joints import Driven, Free, Prismatic, Revolute, RollingDisc
 from ..model import Model
 from ..model.builder import ModelBuilder
@@ -194,17 +193,6 @@ def half_car(
     return b.build()
 
 
-@dataclass(frozen=True)
-class _Tilt:
-    """Angle of a line, one end of which goes up and down."""
-
-    size: float
-    rate: float
-
-    def __call__(self, t: Any) -> list[Any]:
-        return [-np.arcsin(self.size * np.sin(self.rate * t))]
-
-
 @register(
     q0=[0.5, 0.0],
     v0=[0.0, 1.0],
@@ -243,8 +231,9 @@ def car_axis(
     ('left.shift', 'axle.angle')
     """
     b = ModelBuilder(gravity=(0, 0, -gravity), name="car axis")
-    tilt = _Tilt(bump / length, 2.0 * np.pi * frequency)
-    b.add_body("wheels", 0, Driven(Revolute("y"), tilt))
+    # The angle of a line, one end of which goes up and down.
+    tilt = f"-arcsin({float(bump / length)!r} * sin({float(2.0 * np.pi * frequency)!r} * t))"
+    b.add_body("wheels", 0, Driven(Revolute("y"), Formula(tilt)))
     half = point_mass(0.5 * mass)
     b.add_body("left", "wheels", Prismatic("z"), inertia=half, stiffness=stiffness, rest=strut)
     b.add_body("axle", "left", Revolute("y"), inertia=point_mass(0.5 * mass, (length, 0, 0)))

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ...elements import ELEMENTS, Element, NamedElement, Table, Wave
+from ...elements import ELEMENTS, Element, Formula, NamedElement, Table, Wave
 from ...model.builder import ModelBuilder
 from ..shared.source import KeyPath, Source
 from .table import Table as FileTable
 from .table import nearest, plain
 
-__all__ = ["add_element", "element_data"]
+__all__ = ["add_element", "element_data", "value_data", "value_from"]
 
 SIGNAL = ("times", "values", "kind")
 WAVE = ("amplitude", "frequency", "phase", "offset")
@@ -32,19 +32,23 @@ def add_element(source: Source, builder: ModelBuilder, path: KeyPath, data: Any)
     given = {}
     for name, field in known.items():
         if name in table:
-            given[name] = _value(source, (*path, name), table.take(name))
+            given[name] = value_from(source, (*path, name), table.take(name))
         elif field.default is MISSING and field.default_factory is MISSING:
             table.take(name)  # says that it is missing
     with source.at(path):
         builder.add_element(table.text("name"), cls(**given))
 
 
-def _value(source: Source, path: KeyPath, value: Any) -> Any:
-    """A number, text, flag or list; a table of times and values."""
+def value_from(source: Source, path: KeyPath, value: Any) -> Any:
+    """A number, text, flag or list; a table of times and values, a wave, a formula."""
     if isinstance(value, bool):
         return value
     if not isinstance(value, dict):
         return plain(source, path, value)
+    if "formula" in value:
+        text = FileTable(source, path, value, ("formula",)).text("formula")
+        with source.at(path):
+            return Formula(text)
     if "amplitude" in value:
         wave = FileTable(source, path, value, WAVE)
         given = [wave.numbers(key) for key in WAVE[:2]]
@@ -69,18 +73,22 @@ def element_data(named: NamedElement) -> dict[str, Any]:
         value = getattr(element, field.name)
         if value is None or (field.default is not MISSING and value is field.default):
             continue
-        data[field.name] = _written(value, f"element {named.name!r}: {field.name}")
+        data[field.name] = value_data(value, f"element {named.name!r}: {field.name}")
     return data
 
 
-def _written(value: Any, where: str) -> Any:
+def value_data(value: Any, where: str) -> Any:
+    """A value of an element or of a motion as data for a file."""
     if isinstance(value, Table):
         return {"times": value.times.tolist(), "values": value.values.tolist(), "kind": value.kind}
     if isinstance(value, Wave):
         return {key: float(getattr(value, key)) for key in WAVE}
+    if isinstance(value, Formula):
+        return {"formula": value.text}
     if callable(value):
         raise ValueError(
-            f"{where} is a Python function, which a file cannot hold; use a number or a Table"
+            f"{where} is a Python function, which a file cannot hold; use a number, a Table, a "
+            "Wave or a Formula"
         )
     if isinstance(value, np.generic):
         value = value.item()

@@ -13,10 +13,12 @@ from ...algebra import angles, quaternions, rotations
 from ...algebra.inertia import RigidInertia
 from ...algebra.se3 import Pose
 from ...checks import Array, check_unit
-from ...joints import REGISTRY, Joint, Revolute
+from ...elements import Table as Signal
+from ...joints import REGISTRY, Driven, Joint, Revolute
 from ...model import shapes
 from ...model.rules import FORCES as ELEMENTS
 from ..shared.source import KeyPath, Source
+from .elements import value_from
 from .table import Table, nearest, plain, said
 
 __all__ = ["FORCES", "forces_from", "inertia_from", "is_fileable", "joint_from", "placement_from"]
@@ -49,6 +51,8 @@ def joint_from(source: Source, path: KeyPath, value: Any) -> Joint:
         where = path if isinstance(value, str) else (*path, "kind")
         raise source.error(where, f"no joint is called {kind!r}; {nearest(kind, names)}")
     cls = REGISTRY[kind]
+    if cls is Driven:
+        return _driven(source, path, data)
     if not is_fileable(cls):
         raise source.error(
             path,
@@ -65,6 +69,17 @@ def joint_from(source: Source, path: KeyPath, value: Any) -> Joint:
     with source.at(path):
         joint = cls(**arguments)
     return joint
+
+
+def _driven(source: Source, path: KeyPath, data: Any) -> Joint:
+    """A joint that time drives: by a formula, a wave, or a table through which a spline is laid."""
+    table = Table(source, path, data, ("kind", "joint", "motion"))
+    inner = joint_from(source, (*path, "joint"), table.take("joint"))
+    motion = value_from(source, (*path, "motion"), table.take("motion"))
+    if isinstance(motion, Signal):
+        motion = motion.times, motion.values
+    with source.at(path):
+        return Driven(inner, motion)
 
 
 ROTATIONS = ("matrix", "quaternion", "axis", "sequence", "angle", "angles", "degrees")

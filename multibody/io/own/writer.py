@@ -15,22 +15,31 @@ import numpy as np
 from ...algebra.inertia import RigidInertia
 from ...algebra.plucker import Plucker
 from ...checks import Array
-from ...joints import REGISTRY, Joint
+from ...elements import Formula, Wave
+from ...joints import REGISTRY, Driven, Joint
 from ...model import Body, Constraint, Model, Solid
 from ...model.graph import BASE
 from .contacts import contact_data
-from .elements import element_data
+from .elements import element_data, value_data
 from .parts import is_fileable
 from .reader import FORMAT
+from .start import ModelStart
 
 __all__ = ["write_model"]
 
 
-def write_model(model: Model, format: str) -> str:
-    """Text of a model in "toml" or "json"."""
+def write_model(model: Model, format: str, start: ModelStart | None = None) -> str:
+    """Text of a model in "toml" or "json", with the start of a first simulation."""
     if not isinstance(model, Model):
         raise TypeError(f"model: expected a Model, received {type(model).__name__}; build it first")
     data = _data(model)
+    if start is not None:
+        q, v = (
+            None if x is None else model.check(kind, x).tolist()
+            for kind, x in (("q", start.q), ("v", start.v))
+        )
+        given = {"q": q, "v": v, "t_end": start.t_end}
+        data["start"] = {key: x for key, x in given.items() if x is not None}
     return _toml(data) if format == "toml" else _json(data)
 
 
@@ -156,11 +165,14 @@ def _joint(joint: Joint, where: str) -> dict[str, Any]:
             f"{where}: {cls.__name__} is not registered, so no file can name it; decorate the "
             "class with multibody.joints.register and give it a kind of its own"
         )
+    if isinstance(joint, Driven) and isinstance(joint.function, Formula | Wave):
+        motion = value_data(joint.function, where)
+        return {"kind": joint.kind, "joint": _joint(joint.joint, where), "motion": motion}
     if not is_fileable(cls):
         raise ValueError(
             f"{where}: {cls.__name__} is made from Python functions, which a file cannot hold; "
-            "pickle the model (functions must be defined at the top of a module), or keep the code "
-            "that builds it"
+            "drive it by a Formula or a Wave, pickle the model (functions must be defined at the "
+            "top of a module), or keep the code that builds it"
         )
     return {"kind": joint.kind, **joint.specification()}
 

@@ -456,7 +456,7 @@ MISTAKES = [
         UPPER + ".joint",
         "Python functions",
     ),
-    ('{ kind = "revolute", axis = "y" }', '"driven"', 7, UPPER + ".joint", "Python functions"),
+    ('{ kind = "revolute", axis = "y" }', '"driven"', 7, UPPER + ".joint", "'joint' is missing"),
     ("mass = 1.0, com", "mas = 1.0, com", 8, UPPER + ".inertia.mas", "did you mean 'mass'"),
     ("mass = 1.0, com", "com", 8, UPPER + ".inertia", "the key 'mass' is missing"),
     ("mass = 1.0, com", "mass = -1.0, com", 8, UPPER + ".inertia", "mass"),
