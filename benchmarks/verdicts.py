@@ -3,11 +3,12 @@
     python benchmarks/verdicts.py --out verdicts.tsv           # all pairs; goes on where it stopped
     python benchmarks/verdicts.py --problems kepler,pendulum --methods RK4,DOP853
     python benchmarks/verdicts.py --seed 1 --sample 50
+    python benchmarks/verdicts.py --out verdicts.tsv --table docs/verdicts.md    # what was found
 
 For each pair the order is estimated with steps chosen by the study, and what it says is held
 against what is known of the problem (:func:`judged`): "right" if the interval contains the order of
 the tableau; "explained" if it does not, or none is claimed, and the cause that is named can be the
-one; "wrong" otherwise. Pairs come in random order, so that any part of the table is a sample of it.
+one; "wrong" otherwise. Methods come in random order, so that any part of the table is a sample.
 All of them take hours; several processes may share one file.
 """
 
@@ -78,7 +79,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="a table to go on with")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so long")
     parser.add_argument("--seconds", type=float, default=60.0, help="CPU time of a pair")
+    parser.add_argument("--table", type=Path, help="write what is in the table as a page; run none")
     arguments = parser.parse_args()
+    if arguments.table:
+        arguments.table.write_text(page(arguments.out), encoding="utf-8")
+        return
     plain = [e.name for e in problems.entries() if not e.chaotic]
     chosen = arguments.problems.split(",") if arguments.problems else plain
     methods = arguments.methods.split(",") if arguments.methods else catalogue.names()
@@ -134,6 +139,31 @@ def row(problem: str, method: str, seconds: float) -> tuple[str, str, str, str, 
         signal.setitimer(signal.ITIMER_PROF, 0.0)
     spent = time.process_time() - start
     return judged(problem, curve), problem, method, f"{spent:.1f}", told(curve)
+
+
+def page(rows: Path) -> str:
+    """Count verdicts for each problem, and list those that are wrong."""
+    lines = [line.split("\t") for line in rows.read_text(encoding="utf-8").splitlines()]
+    said = [(line[1], "late" if line[0] == "late" else line[4].split(":")[0]) for line in lines]
+    kinds = [kind for kind, _ in Counter(kind for _, kind in said).most_common()]
+    counts = Counter(said)
+    judgements = Counter(line[0] for line in lines)
+    text = [
+        "# Verdicts of convergence studies", "",
+        "Problems that are not chaotic with the schemes of the catalogue, steps chosen by the "
+        f"study: {len(lines)} pairs were run. In {judgements['right']} the interval contains "
+        f"the order of the method; in {judgements['explained']} it does not, or none is claimed, "
+        f"and the cause that is named can be the one; {judgements['wrong']} are wrong, "
+        f"{judgements['late']} took too long. Written by `benchmarks/verdicts.py`, which says how "
+        "they are judged.", "",
+        f"| problem | {' | '.join(kinds)} |", f"|---|{'---:|' * len(kinds)}",
+    ]  # fmt: skip
+    for problem in sorted({problem for problem, _ in said}):
+        cells = [str(counts[problem, kind] or "") for kind in kinds]
+        text.append(f"| {problem} | {' | '.join(cells)} |")
+    wrong = [f"- {line[1]}, {line[2]}: {line[4]}" for line in lines if line[0] == "wrong"]
+    text += ["", "Wrong:", "", *wrong] if wrong else []
+    return "\n".join([*text, ""])
 
 
 def _there(path: Path | None) -> bool:

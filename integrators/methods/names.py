@@ -156,6 +156,8 @@ def named_method(name: str) -> Any:
             other = "; method='auto' does what LSODA is for, 'scipy:LSODA' is SciPy's"
         else:
             other = suggest(name, OTHERS)
+            if "did you mean" in str(error):
+                other = other.replace("did you mean", "or, of other families,")
         raise ValueError(f"{error}{other}") from None if other else error
 
 

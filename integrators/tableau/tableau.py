@@ -463,6 +463,9 @@ class Tableau:
     def _repr_html_(self) -> str:
         return tableau_table(self, _short)
 
+    def _repr_latex_(self) -> str:
+        return f"$\\displaystyle {tableau_text.latex(self)}$"
+
     def to_latex(self) -> str:
         """Return a LaTeX ``array`` of the tableau."""
         return tableau_text.latex(self)

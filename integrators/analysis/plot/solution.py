@@ -108,6 +108,7 @@ def _curve(run: Solution) -> tuple[Array, NDArray[Any]]:
     if run.sol is None or run.t.size < 2:
         return run.t, run.y
     t = np.union1d(np.linspace(run.t[0], run.t[-1], FINE), run.t)
+    t = t if run.t[-1] > run.t[0] else t[::-1]
     return t, run.sol(t)
 
 
@@ -230,8 +231,8 @@ def _draw_orbits(ax: Axes, ivp: IVP, x: Any, y: Any, components: tuple[int, int]
                 t0 = ivp.t_span[0]
                 part = ivp.with_(y0=state, t_span=(t0, t0 + way * length), exact=None, events=())
                 with np.errstate(all="ignore"):
-                    run = solve(part, rtol=1e-5, max_steps=2000)
-                values = np.real(run.y[list(components)])
+                    run = solve(part, rtol=1e-7, max_steps=2000, dense_output=True)
+                values = np.real(_curve(run)[1][list(components)])
                 inside = np.cumprod(_inside(values, x, y)) > 0
                 ax.plot(*np.where(inside, values, np.nan), color=COLOURS[0], lw=0.8, alpha=0.6)
 

@@ -88,3 +88,14 @@ def test_figures_for_papers(tmp_path):
         plot.save_figure(ax, tmp_path / "c.pdf", style="poster")
     with pytest.raises(ValueError, match="width must be"):
         plot.save_figure(ax, tmp_path / "c.pdf", style="paper", width="wall")
+
+
+def test_orbits_of_a_portrait_are_smooth_and_begin_at_their_start():
+    """No corner is sharper than a few degrees; both ways leave from the same point."""
+    ax = plot.phase_portrait(problems.get("pendulum"))
+    ahead, back = (np.array(line.get_xydata()) for line in ax.lines[14:16])
+    np.testing.assert_allclose(ahead[0], back[0])
+    for orbit in (ahead, back):
+        moves = np.diff(orbit, axis=0) / np.ptp(orbit, axis=0)
+        moves /= np.linalg.norm(moves, axis=1)[:, None]
+        assert np.min(np.sum(moves[1:] * moves[:-1], axis=1)) > np.cos(np.radians(12.0))

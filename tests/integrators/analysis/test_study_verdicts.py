@@ -21,10 +21,24 @@ from integrators.methods.taylor import Taylor
 from integrators.problem import IVP
 
 PLAIN = (
-    "dahlquist", "harmonic_oscillator", "linear_growth", "logistic", "minus_2ty2",
-    "order_trigonometric", "rigid_body", "blow_up",
+    "dahlquist", "harmonic_oscillator", "linear_growth", "logistic", "minus_2ty2", "order_rational",
+    "order_separable", "order_trigonometric", "order_exponential", "order_mechanical", "rigid_body",
+    "blow_up",
 )  # fmt: skip
-SAMPLE = random.Random(20).sample([(p, m) for p in PLAIN for m in catalogue.names()], 24)
+FAMILIES = sorted({entry.family for entry in catalogue.entries()})
+
+
+def drawn(seed):
+    """Two methods of each family, each on a problem of its own."""
+    chance = random.Random(seed)
+    of = {family: [e.name for e in catalogue.entries() if e.family == family]
+          for family in FAMILIES}  # fmt: skip
+    return [
+        (chance.choice(PLAIN), name) for names in of.values() for name in chance.sample(names, 2)
+    ]
+
+
+SAMPLE = drawn(20)
 
 
 @cache
@@ -77,6 +91,7 @@ def test_a_sample_of_all_pairs(problem, method):
 def test_most_of_the_sample_has_an_order():
     found = sum(sampled(problem, method).estimate.found for problem, method in SAMPLE[:12])
     assert found >= 11
+    assert {catalogue.entry(method).family for _, method in SAMPLE} == set(FAMILIES)
 
 
 def test_no_stiffness_where_steps_resolve_everything():

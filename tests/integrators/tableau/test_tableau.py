@@ -191,6 +191,7 @@ def test_prints_as_text_and_latex():
     assert str(RK4).splitlines()[1] == "1/2 | 1/2"
     assert r"\tfrac{1}{6}" in RK4.to_latex()
     assert RK4.to_latex().startswith(r"\begin{array}{c|cccc}")
+    assert RK4._repr_latex_() == rf"$\displaystyle {RK4.to_latex()}$"
 
 
 @pytest.mark.parametrize("suffix", [".json", ".toml"])
