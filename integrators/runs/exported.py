@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,16 +77,29 @@ def _parquet(solution: Solution, file: Path) -> None:
         raise ImportError("Parquet needs pyarrow: pip install pyarrow") from None
 
 
+def _spelled(letter: str) -> str:
+    """A letter of Latin-1, or the name of another: "lamda" for λ."""
+    if ord(letter) < 256:
+        return letter
+    return unicodedata.name(letter, "").rpartition(" ")[2].lower() or "_"
+
+
 def _netcdf(solution: Solution, file: Path) -> None:
-    """A variable for each state, with its unit; real numbers only."""
+    """A variable for each state, with its unit; real numbers only.
+
+    SciPy writes names in Latin-1: letters beyond it are spelled, and ``long_name`` has the name.
+    """
     import xarray as xr
 
     if solution.y.dtype.kind == "c":
         raise ValueError("NetCDF has real numbers only; write real and imaginary parts apart")
-    variables = {
-        name: ("t", row, {"units": unit} if unit else {})
-        for name, row, unit in zip(names_of(solution), solution.y, units_of(solution))
-    }
+    variables = {}
+    for name, row, unit in zip(names_of(solution), solution.y, units_of(solution)):
+        plain = "".join(map(_spelled, name))
+        while plain in variables:
+            plain += "_"
+        told = {"long_name": name} if plain != name else {}
+        variables[plain] = "t", row, {"units": unit, **told} if unit else told
     data = xr.Dataset(variables, coords={"t": solution.t}, attrs=_facts(solution))
     file.write_bytes(bytes(data.to_netcdf(engine="scipy")))
 

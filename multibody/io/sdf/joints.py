@@ -18,6 +18,7 @@ from ...checks import Array
 from ...joints import AngleSequence, Fixed, Helical, Joint, Prismatic, Revolute, Spherical
 from ...model import Constraint
 from ...model.gearing import gear_constraint
+from ..shared.links import dry_friction
 from ..shared.report import Report
 from ..shared.xml import Element
 from .frames import Frames, Scope, joint_key, note, truth
@@ -81,9 +82,12 @@ class Edge:
     direction: Array | None = None
     anchored: bool = False
     tree: bool = True
+    friction: float = 0.0
 
 
-def edges_of(made: FileJoint, frames: Frames, limits: bool, report: Report) -> list[Edge]:
+def edges_of(
+    made: FileJoint, frames: Frames, limits: bool, friction: bool, report: Report
+) -> list[Edge]:
     """The joint as one edge, or as two with a body without mass between them."""
     element, kind = made.element, made.kind
     _note_unknown(element, report)
@@ -98,7 +102,7 @@ def edges_of(made: FileJoint, frames: Frames, limits: bool, report: Report) -> l
     X_S = Pose._of(np.eye(3), at.p)
     X_P = frames.relative(made.parent, made.child).compose(X_S)
     along = [_direction(axis, made, frames) for axis in axes[:used]]
-    forces = [_forces(axis, made, kind, limits, report) for axis in axes[:used]]
+    forces = [_forces(axis, made, kind, limits, friction, report) for axis in axes[:used]]
     turned = frames.absolute(made.child).R
     ends = made.name, made.parent, made.child
     if used == 2:
@@ -114,7 +118,9 @@ def edges_of(made: FileJoint, frames: Frames, limits: bool, report: Report) -> l
         joint = Helical(_pitch(element), axis=along[0])
     else:
         joint = Revolute(axis=along[0])
-    edge = Edge(*ends, joint, X_P, X_S, made, forces[0] if forces else {})
+    acting = forces[0] if forces else {}
+    rubs = acting.pop("friction", 0.0)
+    edge = Edge(*ends, joint, X_P, X_S, made, acting, friction=rubs)
     if along:
         edge.direction = turned @ along[0]
         edge.anchored = bool(edge.forces) or axes[0].first("mimic") is not None
@@ -204,7 +210,7 @@ def _number(element: Element | None, default: float) -> float:
 
 
 def _forces(
-    axis: Element, made: FileJoint, kind: str, limits: bool, report: Report
+    axis: Element, made: FileJoint, kind: str, limits: bool, friction: bool, report: Report
 ) -> dict[str, Any]:
     forces: dict[str, Any] = {}
     dynamics = axis.first("dynamics")
@@ -218,8 +224,8 @@ def _forces(
                 forces[key] = value
         if "stiffness" in forces:
             forces["rest"] = _number(dynamics.first("spring_reference"), 0.0)
-        if _number(dynamics.first("friction"), 0.0):
-            note(report, dynamics, f"friction of joint {made.name!r}")
+        rubs, asked = _number(dynamics.first("friction"), 0.0), friction and kind not in TWO_AXES
+        forces |= dry_friction(rubs, made.name, dynamics, report, asked)
     limit = axis.first("limit")
     if limit is not None and kind != "continuous":
         lower, upper = (_bound(limit, tag, s) for tag, s in (("lower", -1), ("upper", 1)))

@@ -23,6 +23,7 @@ import numpy as np
 from ...algebra.inertia import RigidInertia
 from ...algebra.se3 import Pose
 from ...checks import one_of
+from ...elements import Friction, NamedElement
 from ...joints import Fixed, Free
 from ...model import Model
 from ...model.builder import ModelBuilder
@@ -73,6 +74,7 @@ def read_sdf(
     *,
     root: str = "free",
     limits: bool = False,
+    joint_friction: bool = False,
     includes: str | PathLike[str] | None = None,
     meshes: Any = None,
 ) -> Model:
@@ -89,6 +91,8 @@ def read_sdf(
         format has it, "fixed" holds them.
     limits
         Whether limits of joints become elastic stops.
+    joint_friction
+        Whether friction of joints becomes smoothed dry friction (`multibody.Friction`).
     includes
         Folder from which <include> may read other files; without it none is read.
     meshes
@@ -107,7 +111,7 @@ def read_sdf(
         first, count = content.collisions[0], len(content.collisions)
         note(report, first, f"{count} × <collision>, the first here")
     try:
-        return _build(content, name, root, limits)
+        return _build(content, name, root, limits, joint_friction)
     except ModelFileError:
         raise
     except (TypeError, ValueError) as error:
@@ -282,7 +286,7 @@ def _note_unknown(element: Element, report: Report) -> None:
 # ---------------------------------------------------------------------- the model
 
 
-def _build(content: _Content, name: str, root: str, limits: bool) -> Model:
+def _build(content: _Content, name: str, root: str, limits: bool, friction: bool) -> Model:
     report, frames = content.report, content.frames
     for element, scope in content.joints:
         _read_joint(content, element, scope)
@@ -298,7 +302,7 @@ def _build(content: _Content, name: str, root: str, limits: bool) -> Model:
         builder.declare_body(bodies[key], _inertia(link, key, scope, content))
         shapes = _shapes(link, "visual", report) or _shapes(link, "collision", report)
         add_solids(builder, bodies[key], shapes, content.meshes, report)
-    edges, boxes = _edges(content, limits)
+    edges, boxes = _edges(content, limits, friction)
     for edge in edges:  # bodies without mass between the axes of a joint
         if edge.parent not in bodies:
             bodies[edge.parent] = edge.parent
@@ -326,10 +330,18 @@ def _build(content: _Content, name: str, root: str, limits: bool) -> Model:
         if edge.tree:
             carriers[edge.name] = child if above.get(child) == parent else parent
     geared = add_gears(boxes, edges, carriers, frames, report)
-    return replace(model, constraints=tuple(geared)) if geared else model
+    rubbing = [
+        NamedElement(
+            f"friction of {edge.name}",
+            Friction(carriers.get(edge.name, edge.name), edge.friction),
+        )
+        for edge in edges
+        if edge.friction
+    ]
+    return replace(model, constraints=tuple(geared), elements=tuple(rubbing))
 
 
-def _edges(content: _Content, limits: bool) -> tuple[list[Edge], list[FileJoint]]:
+def _edges(content: _Content, limits: bool, friction: bool) -> tuple[list[Edge], list[FileJoint]]:
     """Joints between links that can move, and the gearboxes."""
     frames, edges, boxes = content.frames, list[Edge](), list[FileJoint]()
     for element, scope in content.joints:
@@ -343,7 +355,7 @@ def _edges(content: _Content, limits: bool) -> tuple[list[Edge], list[FileJoint]
         elif made.kind == "gearbox":
             boxes.append(made)
         else:
-            edges += edges_of(made, frames, limits, content.report)
+            edges += edges_of(made, frames, limits, friction, content.report)
     return edges, boxes
 
 

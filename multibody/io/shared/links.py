@@ -11,7 +11,7 @@ from ...model.graph import BASE
 from .report import Report
 from .xml import Element
 
-__all__ = ["body_name", "inertia_of_link", "roll_pitch_yaw"]
+__all__ = ["body_name", "dry_friction", "inertia_of_link", "roll_pitch_yaw"]
 
 #: Inertias may miss the triangle inequality by this much of the largest: digits that were cut off.
 TRIANGLE = 1e-6
@@ -44,6 +44,19 @@ def body_name(name: str, link: Element, report: Report) -> str:
     said = f"the name {name!r}: the link is called '{name}(link)' here"
     report.ignored(link.line, said, link.file)
     return f"{name}(link)"
+
+
+def dry_friction(
+    value: float, joint: str, at: Element, report: Report, wanted: bool
+) -> dict[str, float]:
+    """Friction of a joint of one freedom that becomes an element, if that is wanted."""
+    if value < 0 and report.wrong(at.line, f"negative friction {value:g}", "take none", at.file):
+        return {}
+    if value > 0 and wanted:
+        return {"friction": value}
+    if value:
+        report.ignored(at.line, f"friction of joint {joint!r}", at.file)
+    return {}
 
 
 def inertia_of_link(

@@ -20,13 +20,14 @@ import numpy as np
 from ...algebra.inertia import RigidInertia
 from ...algebra.plucker import Plucker
 from ...checks import Array, one_of, real_scalar
+from ...elements import Friction
 from ...joints import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
 from ...model import Model
 from ...model.builder import ModelBuilder
 from ...model.graph import BASE
 from ..geometry import FileShape, MeshFiles, add_solids, combined, urdf_shape
 from ..geometry.elements import add_ground_contacts, colour_of
-from ..shared.links import body_name, inertia_of_link, roll_pitch_yaw
+from ..shared.links import body_name, dry_friction, inertia_of_link, roll_pitch_yaw
 from ..shared.report import Report
 from ..shared.source import ModelFileError
 from ..shared.xml import Element, parse_xml
@@ -56,6 +57,7 @@ def read_urdf(
     *,
     root: str = "fixed",
     limits: bool = False,
+    joint_friction: bool = False,
     meshes: Any = None,
     density: float | None = None,
     contacts: str | None = None,
@@ -74,6 +76,8 @@ def read_urdf(
         "fixed": the root link stands on the base; "free": it floats.
     limits
         Whether limits of joints become elastic stops.
+    joint_friction
+        Whether friction of joints becomes smoothed dry friction (`multibody.Friction`).
     meshes
         Whether meshes are drawn, and in which folders they may be looked for; as in `MeshFiles`.
     density
@@ -114,10 +118,11 @@ def read_urdf(
             + (f": {', '.join(map(repr, roots[:5]))}" if roots else ", so the joints form a ring")
         )
     builder = ModelBuilder(name=robot.text("name", "robot"))
+    wanted = limits, joint_friction
     masses = partial(_mass_of, density=amount, files=files, report=report)
     names = {roots[0]: _add_root(builder, links[roots[0]], root, masses, report)}
     for child in _outwards(roots[0], parents, robot):
-        _add(builder, links[child], parents[child], names, limits, masses, report)
+        _add(builder, links[child], parents[child], names, wanted, masses, report)
     _mimic(builder, joints, names, report)
     colours = _colours(robot)
     for name, link in links.items():
@@ -219,7 +224,7 @@ def _add(
     link: Element,
     joint: Element,
     names: dict[str, str],
-    limits: bool,
+    wanted: tuple[bool, bool],
     masses: Masses,
     report: Report,
 ) -> None:
@@ -233,7 +238,8 @@ def _add(
     if kind == "spherical":
         report.wrong(joint.line, "a spherical joint: URDF has none, though some programs know it")
     made = _joint(joint, kind)
-    forces = _forces(joint, kind, made, limits, report)
+    forces = _forces(joint, kind, made, *wanted, report)
+    friction = forces.pop("friction", 0.0)
     try:
         builder.add_body(
             own,
@@ -243,6 +249,8 @@ def _add(
             masses(link),
             **forces,
         )
+        if friction:
+            builder.add_element(f"friction of {own}", Friction(own, friction))
     except ModelFileError:
         raise
     except (TypeError, ValueError) as error:
@@ -260,7 +268,9 @@ def _joint(joint: Element, kind: str) -> Joint:
     return WITH_AXIS[kind](axis=axis / np.linalg.norm(axis))
 
 
-def _forces(joint: Element, kind: str, made: Joint, limits: bool, report: Report) -> dict[str, Any]:
+def _forces(
+    joint: Element, kind: str, made: Joint, limits: bool, friction: bool, report: Report
+) -> dict[str, Any]:
     forces: dict[str, Any] = {}
     dynamics = joint.first("dynamics")
     if dynamics is not None and made.nv:
@@ -271,8 +281,8 @@ def _forces(joint: Element, kind: str, made: Joint, limits: bool, report: Report
             damping = 0.0
         if damping:
             forces["damping"] = damping
-        if dynamics.number("friction", 0.0):
-            report.ignored(dynamics.line, f"friction of joint {joint.text('name')!r}")
+        rubs, asked = dynamics.number("friction", 0.0), friction and made.nv == 1
+        forces |= dry_friction(rubs, joint.text("name"), dynamics, report, asked)
     limit = joint.first("limit")
     if limit is not None and kind in ("revolute", "prismatic"):
         lower, upper = limit.number("lower", 0.0), limit.number("upper", 0.0)

@@ -343,6 +343,11 @@ def test_tables_have_names_and_units(tmp_path):
     assert np.array_equal(table["arm.angle"], solution.y[0])
     with pytest.raises(ValueError, match=r"ends in \.parquet"):
         solution.export(tmp_path / "run.xlsx")
+    greek = solve(problem.with_(state_names=("λ", "lamda"), units={"λ": "N", "lamda": "Ω·m"}))
+    with xr.open_dataset(greek.export(tmp_path / "greek.nc"), engine="scipy") as data:
+        assert np.array_equal(data["lamda"], greek.y[0])
+        assert np.array_equal(data["lamda_"], greek.y[1])
+        assert data["lamda"].attrs["long_name"] == "λ"
     twins = solve(problem.with_(state_names=("a", "a")))
     with pytest.raises(ValueError, match="two states are called 'a'"):
         twins.export(tmp_path / "run.csv")

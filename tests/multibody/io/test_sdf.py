@@ -601,3 +601,25 @@ def numbers(pose):
     R = pose.R
     roll, yaw = math.atan2(R[2, 1], R[2, 2]), math.atan2(R[1, 0], R[0, 0])
     return (*pose.p, roll, math.asin(-R[2, 0]), yaw)
+
+
+def test_friction_of_joints_is_an_element_on_request():
+    """The same law from URDF and SDF, in joints of the tree and in one that closes a loop."""
+    text = four_bar().replace("</xyz>", "</xyz><dynamics><friction>0.3</friction></dynamics>")
+    report = Report()
+    assert not loads(text, report=report).elements
+    assert "friction of joint" in str(report)
+    model = loads(text, report=Report(), joint_friction=True)
+    assert len(model.elements) == 4
+    assert {named.element.joint for named in model.elements} >= {loop.name for loop in model.loops}
+    assert mb.element_forces(model, model.neutral(), np.ones(model.nv))
+    arm = (
+        '<robot name="r"><link name="base_link"/><link name="a"><inertial><mass value="1"/>'
+        '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>'
+        '<joint name="j" type="continuous"><parent link="base_link"/><child link="a"/>'
+        '<dynamics friction="{}"/></joint></robot>'
+    )
+    found = loads(arm.format(0.3), report=Report(), joint_friction=True).elements[0]
+    assert (found.name, found.element.coulomb) == ("friction of a", 0.3)
+    with pytest.raises(ModelFileError, match="negative friction"):
+        loads(arm.format(-1), report=Report(policy="strict"), joint_friction=True)

@@ -175,7 +175,7 @@ def test_options_and_policies_are_checked():
     with pytest.raises(ValueError, match="policy: expected"):
         loads(ARM, policy="lenient")
     with pytest.raises(ValueError, match="one that can be written"):
-        mb.save_model(by_hand(), "arm.sdf")
+        mb.save_model(by_hand(), "arm.xacro")
 
 
 def test_a_file_is_known_by_its_ending(tmp_path):
