@@ -197,13 +197,15 @@ def solve(
         from .methods.taylor import Taylor
 
         refused = dict(
-            tstops=tstops, dense_output=dense_output, events=events, jac=jac, args=args, mass=mass,
+            dense_output=dense_output, jac=jac, args=args, mass=mass,
             jac_sparsity=jac_sparsity, index=index, project=project, nonnegative=nonnegative,
             manifold=manifold, controller=controller, first_step=first_step, check=check,
             kinks=kinks, sensitivities=sensitivities, linear_solver=linear_solver,
             bandwidth=bandwidth,
         )  # fmt: skip
         ivp, numbers = _for_many_digits(problem, t_span, y0, params, refused, max_step, min_step)
+        if events is not None:
+            ivp = ivp.with_(events=events)
         solution = solve_precisely(
             ivp,
             Taylor() if method in (None, "auto") else chosen_method(method),
@@ -212,6 +214,7 @@ def solve(
             atol=None if isinstance(atol, float) and atol == 1e-9 else atol,
             step=step,
             t_eval=t_eval,
+            tstops=tstops,
             max_steps=max_steps,
             callback=callback,
             **numbers,
@@ -421,7 +424,7 @@ def _for_many_digits(
         asked["t_span"] = exact_numbers(t_span)
         t_span = tuple(float(x) for x in asked["t_span"])
     ivp = as_problem(problem, t_span, y0, {"params": params})
-    own = dict(events=ivp.events, project=ivp.project, manifold=ivp.manifold, mass=ivp.mass)
+    own = dict(project=ivp.project, manifold=ivp.manifold, mass=ivp.mass)
     names += [name for name, value in own.items() if not (value is None or value == ())]
     if ivp.nonnegative.size:
         names.append("nonnegative")
