@@ -13,7 +13,7 @@ from .runs.mistakes import warn_of_swapped
 __all__ = ["as_hybrid", "as_problem", "as_switched", "by_own_method", "for_many_digits"]
 
 TAKEN_WITH_MANY_DIGITS = (
-    *("method", "step", "rtol", "atol", "t_eval", "max_steps", "callback"),
+    *("method", "step", "rtol", "atol", "t_eval", "tstops", "max_steps", "callback"),
     *("norm", "progress", "preconditioner"),  # which change nothing there
 )
 
@@ -49,7 +49,11 @@ def for_many_digits(
             "runs with many digits take no modes, transitions or contacts; leave out precision"
         )
     names = [name for name in how.named() if name not in TAKEN_WITH_MANY_DIGITS]
-    names += [name for name, value in others.items() if name != "params" and _is_given(value)]
+    names += [
+        name
+        for name, value in others.items()
+        if name not in ("params", "events") and _is_given(value)
+    ]
     asked: dict[str, Any] = {}
     if y0 is not None:
         asked["y0"] = exact_numbers(y0)
@@ -57,8 +61,9 @@ def for_many_digits(
     if t_span is not None:
         asked["t_span"] = exact_numbers(t_span)
         t_span = tuple(float(x) for x in asked["t_span"])
-    ivp = as_problem(problem, t_span, y0, {"params": others["params"]})
-    own = dict(events=ivp.events, project=ivp.project, manifold=ivp.manifold, mass=ivp.mass)
+    taken = {name: others[name] for name in ("params", "events")}
+    ivp = as_problem(problem, t_span, y0, taken)
+    own = dict(project=ivp.project, manifold=ivp.manifold, mass=ivp.mass)
     names += [name for name, value in own.items() if _is_given(value)]
     if ivp.nonnegative.size:
         names.append("nonnegative")

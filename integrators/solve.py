@@ -311,6 +311,7 @@ def _precise_run(
         atol=None if isinstance(how.atol, float) and how.atol == 1e-9 else how.atol,
         step=how.step,
         t_eval=how.t_eval,
+        tstops=how.tstops,
         max_steps=how.max_steps,
         callback=how.callback,
         **numbers,

@@ -17,6 +17,7 @@ from ...tableau import Tableau
 from ...tableau.exact import to_decimal
 from ..taylor import Taylor
 from .decimals import NotAvailable, with_digits
+from .events import Watch
 from .system import ManyDigits, State, combined, horner, reach
 
 __all__ = ["exact_numbers", "solve_precisely"]
@@ -117,12 +118,13 @@ def solve_precisely(
     rtol: float | None = None,
     atol: Any = None,
     t_eval: Any = None,
+    tstops: Any = (),
     max_steps: int | None = None,
     callback: Callable[..., Any] | None = None,
 ) -> Solution:
     """Solve with so many digits; see ``precision`` of :func:`integrators.solve`.
 
-    States of the solution are Decimals (an array of objects), times are doubles.
+    States and times of events are Decimals (arrays of objects), times of steps are doubles.
     """
     if isinstance(digits, bool) or not isinstance(digits, int) or not FEWEST <= digits <= MOST:
         raise ValueError(f"precision is a number of digits from {FEWEST} to {MOST}, got {digits!r}")
@@ -130,6 +132,7 @@ def solve_precisely(
     span = None if t_span is None else tuple(exact_numbers(t_span))
     try:
         system = ManyDigits(problem, start, span, digits + GUARD)  # type: ignore[arg-type]
+        watch = Watch(problem, system.parameters)
     except NotAvailable as error:
         raise ValueError(f"precision={digits}: {error}") from None
     least = Decimal(10) ** (LOST - digits)
@@ -143,19 +146,21 @@ def solve_precisely(
             f"precision={digits} gives errors down to rtol = {float(least):.0e}; got rtol = "
             f"{float(relative):g} and {len(absolute)} of {problem.n} absolute tolerances"
         )
-    stops = _stops(t_eval, system.t_span)
+    outputs = _sorted_times("t_eval", t_eval, system.t_span)
+    ways = sorted(exact_numbers(tstops), reverse=system.t_span[1] < system.t_span[0])
+    ways = _sorted_times("tstops", ways, system.t_span)
     with with_digits(digits + GUARD):
-        run = _Run(system, method, relative, absolute, step, max_steps, callback)
-        return run.to(stops, t_eval is not None)
+        run = _Run(system, method, relative, absolute, step, max_steps, callback, watch)
+        return run.to(outputs, ways, t_eval is not None)
 
 
-def _stops(t_eval: Any, span: tuple[Decimal, ...]) -> list[Decimal]:
-    """Times of output that steps end on, and the end."""
-    times = [] if t_eval is None else exact_numbers(t_eval)
+def _sorted_times(name: str, given: Any, span: tuple[Decimal, ...]) -> list[Decimal]:
+    """Times that steps end on."""
+    times = [] if given is None else exact_numbers(given)
     low, high = min(span), max(span)
     ahead = span[1] >= span[0]
     if any(not low <= t <= high for t in times) or times != sorted(times, reverse=not ahead):
-        raise ValueError("t_eval must lie within t_span, sorted in the direction of integration")
+        raise ValueError(f"{name} must lie within t_span, sorted in the direction of integration")
     return times
 
 
@@ -169,8 +174,9 @@ class _Run:
         step: Any,
         max_steps: int | None,
         callback: Callable[..., Any] | None,
+        watch: Watch,
     ) -> None:
-        self.system, self.callback = system, callback
+        self.system, self.callback, self.watch = system, callback, watch
         self.most = 1_000_000 if max_steps is None else int(max_steps)
         self.fixed = None if step is None else abs(_exact(step))
         if self.fixed is not None and not self.fixed > 0:
@@ -202,8 +208,8 @@ class _Run:
         self.direction = 1 if system.t_span[1] >= system.t_span[0] else -1
         self.h = self.fixed
 
-    def to(self, times: list[Decimal], only_these: bool) -> Solution:
-        """Run to the end by way of the given times."""
+    def to(self, times: list[Decimal], ways: list[Decimal], only_these: bool) -> Solution:
+        """Run to the end by way of output times and others."""
         ts: list[float] = []
         ys: list[State] = []
         lengths: list[float] = []
@@ -217,23 +223,27 @@ class _Run:
         status = Status.FINISHED
         exception: BaseException | None = None
         end = self.system.t_span[1]
-        stops = [t for t in times if t != self.t]
-        if not stops or stops[-1] != end:
-            stops.append(end)
+        stops = sorted({*times, *ways, end} - {self.t}, reverse=self.direction < 0)
         wanted = set(times)
         try:
+            if self.watch.events:
+                self.watch.begin(self.t, self.y)
             for stop in stops:
                 while self.t != stop:
                     if len(lengths) + self.rejected >= self.most:
                         status = Status.TOO_MANY_STEPS
                         break
-                    before = self.t
+                    before = self.t, self.y
                     if not self._advance(stop):
                         status = Status.STEP_TOO_SMALL
                         break
-                    lengths.append(float(self.t - before))
+                    if self.watch.events and self._ends_by_event(*before):
+                        status = Status.EVENT
+                    lengths.append(float(self.t - before[0]))
                     if not only_these or self.t in wanted:
                         keep()
+                    if status == Status.EVENT:
+                        break
                     if self.callback is not None and self.callback(
                         float(self.t), np.array(self.y, dtype=object)
                     ):
@@ -248,6 +258,7 @@ class _Run:
         where = f"t = {float(self.t):.9g}"
         message = {
             Status.FINISHED: f"reached {where} with {self.system.digits - GUARD} digits",
+            Status.EVENT: f"a terminal event ended the run at {where}",
             Status.TOO_MANY_STEPS: f"max_steps = {self.most} attempts do not lead past {where}",
             Status.INTERRUPTED: f"interrupted at {where}",
         }.get(status, f"ended at {where}: no step is short enough" if status < 0 else "stopped")
@@ -267,7 +278,27 @@ class _Run:
             nfev=self.system.nfev,
             nsteps=len(lengths),
             nrejected=self.rejected,
+            t_events=[np.array(found, dtype=object) for found in self.watch.times],
+            y_events=[np.array(found, dtype=object) for found in self.watch.states],
         )
+
+    def _ends_by_event(self, t: Decimal, y: State) -> bool:
+        """Look for events in the last step, from (t, y); a terminal one becomes its end."""
+
+        def state(h: Decimal) -> State:
+            if t + h == self.t:
+                return self.y
+            if self.order:
+                return horner(self.rows, h)
+            if self.fixed is not None:
+                return self.system.step(self.rule.tableau, t, y, h)[0]
+            new: State = self.rule.step(t, y, h)[0]
+            return new
+
+        ending = self.watch.look(t, self.t - t, state)
+        if ending is not None:
+            self.t, self.y = ending
+        return ending is not None
 
     def _advance(self, stop: Decimal) -> bool:
         """One accepted step towards a stop; False if none is short enough."""
@@ -304,7 +335,7 @@ class _Run:
             return True
 
     def _by_series(self, stop: Decimal, left: Decimal) -> bool:
-        rows = self.system.series(self.t, self.y, self.order)
+        self.rows = rows = self.system.series(self.t, self.y, self.order)
         self.system.nfev += 1
         h = self.fixed if self.fixed is not None else reach(rows, float(self.rtol) / 100)
         if not h > abs(self.t) * Decimal(10) ** (3 - getcontext().prec):

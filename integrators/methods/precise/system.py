@@ -114,7 +114,7 @@ class ManyDigits:
         unknown = {op for op in self._low.ops if op not in ("const", "input", *DECIMALS)}
         if unknown:
             raise NotAvailable(f"{', '.join(sorted(unknown))} is not known with many digits")
-        self._p = [Decimal(float(x)) for x in parameters]
+        self.parameters = [Decimal(float(x)) for x in parameters]
         self.y0 = [Decimal(float(x)) for x in problem.y0] if y0 is None else list(y0)
         exact = tuple(Decimal(float(t)) for t in problem.t_span)
         self.t_span: tuple[Decimal, ...] = exact if t_span is None else t_span
@@ -137,12 +137,12 @@ class ManyDigits:
         """Return f(t, y)."""
         program = self._program
         self.nfev += 1
-        inputs = [t, *y, *self._p]
+        inputs = [t, *y, *self.parameters]
         return evaluate(program.ops, program.args, program.outputs, inputs, DECIMALS, Decimal)
 
     def series(self, t: Decimal, y: State, order: int) -> list[State]:
         """Taylor coefficients of the solution through (t, y)."""
-        return _Series(self._low, [t, *y, *self._p]).run(order)
+        return _Series(self._low, [t, *y, *self.parameters]).run(order)
 
     def along(self, times: NDArray[Any]) -> NDArray[Any]:
         """Return the solution at given times, shape (n, m), by Taylor series."""

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from integrators import solve, traced
+from integrators import catalogue, solve, traced
 from integrators.methods.runge_kutta.predictor import stage_predictor
+from integrators.problems import detest
 from tests.integrators.methods.detest_stiff import PROBLEMS
 
 ESDIRKS = ["Kvaerno5", "ESDIRK547", "SDIRK4", "TRBDF2"]
@@ -86,3 +87,21 @@ def test_stages_are_predicted_by_polynomials_through_earlier_ones():
         for power in range(3):
             assert weights[i] @ nodes**power == pytest.approx(nodes[i] ** power, abs=1e-12)
     assert np.abs(weights).sum(axis=1).max() <= 6
+
+
+def test_sdirk4_takes_the_steps_that_its_stage_order_asks_for():
+    """Many steps on DETEST D2 (7,850 at 1e-9): its estimate is not too large, its error is.
+
+    On y' = λ(y − t²) + 2t stages of order 1 leave an error of h²/(hλ); Kvaerno5's are of order 2.
+    """
+    tableau = catalogue.get("SDIRK4")
+    A, b, c = tableau.arrays
+    for z in (-10.0, -1e2, -1e3, -1e5):
+        slopes = np.linalg.solve(np.eye(len(b)) - z * A, 2 * c - z * c**2)
+        error, estimate = b @ slopes - 1, tableau.error_weights @ slopes / (1 - z * A[0, 0])
+        assert 1 < abs(estimate / error) < 3
+    problem = detest.get("stiff D2")
+    exact = solve(problem, method="RadauIIA4", rtol=1e-12, atol=1e-14, dense_output=True).sol
+    run = solve(problem, method="SDIRK4", rtol=1e-7, atol=1e-9)
+    off = np.abs(run.y - exact(run.t)) / (1e-9 + 1e-7 * np.abs(run.y))
+    assert 0.1 < off[1].max() < 10

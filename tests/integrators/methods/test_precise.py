@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from integrators import IntegrationInterrupted, Status, catalogue, problems, solve, traced
+from integrators import Event, IntegrationInterrupted, Status, catalogue, problems, solve, traced
 from integrators.methods.precise.decimals import DECIMALS, with_digits
 
 
@@ -106,7 +106,10 @@ def test_branches_parameters_and_problems():
 def test_what_cannot_be_is_said(tmp_path):
     for options, words in (
         ({"precision": 10}, "from 17 to 50"),
-        ({"precision": 34, "events": [lambda t, y: y[0]]}, "take no events"),
+        (
+            {"precision": 34, "events": [lambda t, y: float(y[0])]},
+            "event function cannot be traced",
+        ),
         ({"precision": 34, "mass": np.eye(1)}, "take no mass"),
         ({"precision": 34, "dense_output": True}, "take no dense_output"),
         ({"precision": 34, "method": "BDF"}, "for tableaux and Taylor methods"),
@@ -157,3 +160,39 @@ def test_ctrl_c_loses_nothing(method):
     assert 0.5 < found.t[-1] < 9.0
     assert found.y.shape == (2, found.t.size)
     assert solve(swing, (0, 9), [1.5, 0], on_interrupt="return", **options).t[-1] == found.t[-1]
+
+
+@pytest.mark.parametrize("method", ["auto", "DOP853", "Gauss4"])
+def test_events_have_all_digits(method):
+    """cos t and its turning points, both ways of time; a third zero ends the run."""
+    oscillator = lambda t, y: [y[1], -y[0]]  # noqa: E731
+    zeros = Event(lambda t, y: y[0], terminal=3)
+    rising = Event(lambda t, y: y[0], direction=1)
+    digits = 30 if method == "auto" else 20
+    for end in (20, -20):
+        run = solve(
+            oscillator, (0, end), [1, 0], precision=digits, method=method, events=[zeros, rising]
+        )
+        with mpmath.workdps(40):
+            exact = [str(k * mpmath.pi / 2 * (1 if end > 0 else -1)) for k in (1, 3, 5)]
+        assert run.status == Status.EVENT
+        assert len(run.t_events[0]) == 3
+        assert max(difference(*p) for p in zip(run.t_events[0], exact)) < 10.0 ** (6 - digits)
+        assert difference(run.t_events[1][0], exact[1]) < 10.0 ** (6 - digits)
+        assert len(run.t_events[1]) == 1
+        assert abs(run.y_events[0][2, 0]) < Decimal(10) ** (6 - digits)
+        assert run.t[-1] == float(run.t_events[0][-1])
+
+
+def test_events_agree_with_doubles_and_steps_end_on_tstops():
+    f = traced(lambda t, y, p: [y[1], -p[0] * np.sin(y[0])], n=2, params=1)
+    options = dict(params=[2.0], events=[lambda t, y: y[1] + 0.3], tstops=[0.7, 2.5])
+    run = solve(f, (0, 5), [1.0, 0.0], precision=20, **options)
+    same = solve(f, (0, 5), [1.0, 0.0], rtol=1e-12, atol=1e-12, **options)
+    assert {0.7, 2.5} <= set(run.t)
+    assert np.allclose(run.t_events[0].astype(float), same.t_events[0], atol=1e-9)
+    again = Event(lambda t, y: y[0], reset=lambda t, y: y)
+    with pytest.raises(ValueError, match="resets are run with doubles"):
+        solve(f, (0, 5), [1.0, 0.0], precision=20, params=[2.0], events=[again])
+    with pytest.raises(ValueError, match="tstops must lie within"):
+        solve(f, (0, 5), [1.0, 0.0], precision=20, params=[2.0], tstops=[7])
