@@ -21,7 +21,7 @@ from multibody.algebra.inertia import mcI
 from multibody.io.formats import dumps
 
 os.environ["FEATHERSTEP_COMPILE"] = "first"  # times of interpreted kernels mean nothing
-REPEATS = 3
+REPEATS = 5
 DAMPING = 0.1  # N m s; without friction the fall of an arm is chaotic, and no run can be compared
 
 
