@@ -312,6 +312,8 @@ def _ledger(c):
     times = np.linspace(*span, 9)  # enough for the work to be known
     result = solve(problem, method="DOP853", rtol=1e-9, atol=1e-11, t_eval=times)
     if not result.success:
+        if "lost rank" in result.message:  # it runs into a singular position, and says so
+            raise Doubtful
         raise AssertionError(result.message)
     books = mb.energy_ledger(c.model, result, c.tau)
     size = 1.0 + np.abs(books.energy).max() + sum(np.abs(w).max() for w in books.work.values())

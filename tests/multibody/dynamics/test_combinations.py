@@ -7,6 +7,8 @@ the gaps, unit forces, other algorithms.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -339,3 +341,32 @@ def test_a_body_without_inertia_about_its_axis_is_not_told_to_have_a_negative_on
         b.add_body("bead", 0, mb.Revolute(place), None, mb.point_mass(0.3, place))
         with pytest.raises(ValueError, match="no inertia in that direction"):
             b.build()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_contacts_with_rotors_gears_and_loops(seed):
+    """A joint that rests at a stop: force and acceleration complement each other, as FD says."""
+    c = draw(seed, driven=False, elements=seed % 3 > 0, stated=seed % 2)
+    places = [
+        (iq.start, iv.start)
+        for b, iq, iv in zip(c.model.bodies, c.model.q_index, c.model.v_index)
+        if b.joint.rate_is_velocity
+    ]
+    still = np.zeros(c.model.nv)
+    if c.model.bonds and np.abs(constraints(c.model, c.q, still, t=0.0).nu).max() > 0:
+        pytest.skip("time moves it")
+    response = mb.FD_derivatives(c.model, c.q, still, c.tau)[2].diagonal()
+    free = [(at, k) for at, k in places if response[k] > 1e-6]  # others the loops hold
+    for at, k in free[:2]:
+        start = float(c.q[at])
+        stop = mb.Contact("stop", gap=lambda q, at=at, start=start: q[at] - start)
+        model = replace(c.model, contacts=(stop,))
+        found = mb.contact_accelerations(model, c.q, still, c.tau, c.f_ext)
+        force, answer = found.forces[0, 0], found.accelerations[k]
+        scale = 1.0 + np.abs(found.accelerations).max()
+        assert force >= 0.0
+        assert answer >= -1e-8 * scale
+        assert abs(force * answer) <= 1e-8 * scale * (1.0 + force)
+        pushed = c.tau.copy()
+        pushed[k] += force
+        close(found.accelerations, mb.FD(c.model, c.q, still, pushed, c.f_ext), 1e-7)
