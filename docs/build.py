@@ -30,7 +30,7 @@ SECTIONS = {
     "Explanation": (
         "conventions", "multistep", "dae", "general-dae", "hybrid", "loops", "floating",
         "hybrid-dynamics", "handles", "factorisations", "oracles", "tracing", "kernels",
-        "reliability",
+        "reliability", "verdicts",
     ),
     "Sources": ("sources", "coverage", "errata"),
 }  # fmt: skip

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ... import problems
 from ...methods.multistep import Multistep
 from ...methods.multistep.variable import BDF
 from ...methods.names import method_name, named_method
@@ -40,7 +41,9 @@ TIGHT = 1e-13  # relative tolerance of reference flows
 
 
 def as_problem(problem: Any) -> IVP:
-    """Insist on an initial value problem without a mass matrix."""
+    """Insist on an initial value problem, or the name of one, without a mass matrix."""
+    if isinstance(problem, str):
+        problem = problems.get(problem)
     if not isinstance(problem, IVP):
         raise TypeError(f"expected an IVP, got {problem!r}; make one by IVP(f, y0, t_span)")
     if problem.mass is not None:
