@@ -467,7 +467,7 @@ _LATER = {
     "LoopElement": "dynamics.loops.joints",
     "MobilityCount": "dynamics.loops.counting",
     "ModelFamily": "mechanisms.families",
-    "ModelFile": "io.named_numbers",
+    "ModelFile": "io.own.named_numbers",
     "PainleveError": "contact.accelerations",
     "PlanarPose": "algebra.se2",
     "Record": "runs.observing.recorded",

@@ -95,7 +95,7 @@ def load_model(
         What to do about impossible data in formats of other programs: "strict" refuses them,
         "warn" keeps them if a model can, "repair" mends them.
     report
-        A :class:`~multibody.io.report.Report` to be filled with what was left out or repaired,
+        A :class:`~multibody.Report` to be filled with what was left out or repaired,
         line by line (its own policy counts); without one, a warning says how much there is.
     **options
         Of the format. URDF and SDF: ``root="free"`` for a robot that floats (the default of SDF)

@@ -211,4 +211,6 @@ def _placed(geom: Element, shape: str, compiler: Compiler) -> tuple[Placed, list
             sizes[1] = radii[1]
     if len(sizes) < SIZES[shape] or min(sizes, default=0.0) <= 0.0:
         raise geom.error(f"size: expected {SIZES[shape]} positive numbers for a {shape}")
+    if max(sizes) > LARGEST:
+        raise geom.error(f"size: nothing is larger than {LARGEST:g} m")
     return pose, sizes

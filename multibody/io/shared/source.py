@@ -45,7 +45,7 @@ class ModelFileError(FileError):
     >>> loads('name = "arm"\nbody = []')
     Traceback (most recent call last):
         ...
-    multibody.io.source.ModelFileError: <text>:2: body: unknown key; did you mean 'bodies'?
+    multibody.io.shared.source.ModelFileError: <text>:2: body: unknown key; did you mean 'bodies'?
     """
 
     def __init__(self, message: str, file: str, line: int | None = None, key: str = "") -> None:

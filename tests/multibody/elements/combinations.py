@@ -51,7 +51,12 @@ def with_force_elements(model, rng):
         lambda: mb.JointSpring(joint(), lambda q, v: -2.0 * np.sin(q) - 0.2 * v),
         lambda: mb.PID(joint(), 0.3, 5.0, 2.0, 1.0),
         lambda: mb.DCMotor(joint(), mb.Wave(2.0, 1.0), 0.5, 0.05, 0.4),
-    )
+        lambda: mb.Actuator(joint(), 0.4, 1.5, (3.0, 0.2, 0.1), (0.1, -2.0, -0.3), 0.2,
+                            force_range=(-0.5, 0.7), dynamics="filter", time=0.1),
+        lambda: mb.JointTendon(single[:2], rng.uniform(-1, 1, len(single[:2])), 4.0, 0.3, 0.1),
+        lambda: mb.Actuator((), 0.4, bias=(0.0, 0.0, -0.3), body=body(), point=point(),
+                            wrench=rng.uniform(-1, 1, 6)),
+    )  # fmt: skip
     menu = free + (hinged if single else ())
     chosen = [menu[int(k)]() for k in rng.integers(0, len(menu), int(rng.integers(2, 5)))]
     named = tuple(NamedElement(f"element{k}", e) for k, e in enumerate(chosen))

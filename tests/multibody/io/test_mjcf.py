@@ -257,3 +257,10 @@ def test_frames_in_frames_are_bounded():
     text = "<frame>" * 100 + "</frame>" * 100
     with pytest.raises(ModelFileError, match="frames are nested deeper"):
         loads(f"<mujoco><worldbody>{text}</worldbody></mujoco>", report=Report())
+
+
+@pytest.mark.parametrize("shape", ["sphere", "capsule", "cylinder", "box", "ellipsoid"])
+def test_shapes_too_large_for_numbers_are_refused(shape):
+    body = f'<body><joint/><geom type="{shape}" size="1e200 1e200 1e200"/></body>'
+    with pytest.raises(ModelFileError, match="nothing is larger"):
+        loads(f"<mujoco><worldbody>{body}</worldbody></mujoco>", report=Report())
