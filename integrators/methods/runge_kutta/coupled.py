@@ -85,7 +85,10 @@ def outweighs(w):
 
     Where atol is far above a concentration, say, all increments are small in tolerances: one
     iteration of Newton's then makes it negative, and what follows from that may grow without limit.
+    Multipliers of constraints, which are zero at times, have no size of their own to go by.
     """
+    if w.index.shape[0] > 0:
+        return False
     for m in range(w.y.shape[0]):
         size = abs(w.error[m])
         if size > abs(w.y[m]) and size > NOTICED * (w.atol[m] + w.rtol * abs(w.y[m])):
