@@ -206,7 +206,6 @@ def consistent(
     X, remarks = solver.solve(first, [i for i in free.tolist() if i not in near])
     if X is None:
         raise ValueError(_refusal(array, solver, held))
-    X = _nearer(solver, X, near)
     lost = array.singular(t, X, params)
     if lost is not None:
         everywhere = _singular_on_solutions(array, t, X, params)
@@ -230,20 +229,6 @@ def consistent(
         {name: float(r) for name, r in zip(array.row_names, residuals)},
         tuple(remarks),
     )
-
-
-def _nearer(solver: _Solver, X: Array, near: Mapping[int, float]) -> Array:
-    """Take back what guesses moved for the sake of values that were not given.
-
-    These had a long way to go, and weights make that cheap but not free: guesses that are
-    consistent would move in the seventh digit. Now that the others are known, only what guesses
-    must change is left.
-    """
-    again = X.copy()
-    for place, value in near.items():
-        again[place] = value
-    found = solver.newton(again) if near else None
-    return X if found is None else solver.towards(found, again)
 
 
 def _leading(array: DerivativeArray) -> list[int]:
