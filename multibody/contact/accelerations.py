@@ -166,6 +166,8 @@ def settle(
     """
     contacts = contacts_of(model)
     chosen = np.flatnonzero(closed)
+    held = system.holds(k.T[chosen, 0], k.bias[chosen, 0])  # by loops: they rest without a force
+    chosen, resting = chosen[~held], chosen[held]
     n = len(chosen)
     T = k.T[chosen].reshape(3 * n, model.nv)
     W = T @ system.spread @ T.T
@@ -197,6 +199,8 @@ def settle(
         else:
             still = not moving[j] and np.linalg.norm(u[j, 1:]) <= 1e-9 * size
             states[i] = "sticks" if still else "slides"
+    for i in resting:
+        gap[i], states[i] = 0.0, "rests" if contacts.friction[i] == 0.0 else "sticks"
     multipliers = system.multipliers + system.loop_spread @ joint_forces
     return ContactForces(a, everywhere, tuple(states), gap, multipliers, unique)
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Mechanism", "mechanism_at"]
 
+ROUNDING = 1e-12  # of sums that cancel, in parts of their terms
+
 _forces = OnWorkspace(unconstrained_forces, TreeWorkspace)
 
 
@@ -45,6 +47,8 @@ class Mechanism(NamedTuple):
         Of the loops: without contact forces, and what each joint force adds (rows of K × nv).
     loop_drift
         ν, of K v = ν: what time moves in loops.
+    unbound, unbound_spread
+        v̇ and the diagonal of P without the loops: sizes of what is left of them by rounding.
     """
 
     H: Array
@@ -53,6 +57,16 @@ class Mechanism(NamedTuple):
     multipliers: Array
     loop_spread: Array
     loop_drift: Array
+    unbound: Array
+    unbound_spread: Array
+
+    def holds(self, rows: Array, drift: Array) -> Array:
+        """Which directions T (in rows, with T v̇ + drift = 0) the loops leave no motion at all."""
+        moved = np.einsum("ij,jk,ik->i", rows, self.spread, rows)
+        driven = np.abs(rows @ self.acceleration + drift)
+        speeds = np.abs(rows) @ np.abs(self.unbound) + np.abs(drift)
+        still = moved <= ROUNDING * (rows**2 @ self.unbound_spread)
+        return np.asarray(still & (driven <= ROUNDING * speeds))
 
 
 def mechanism_at(
@@ -71,7 +85,8 @@ def mechanism_at(
     free = inverse @ forces
     if not model.bonds:
         nothing = np.zeros((0, model.nv))
-        return Mechanism(H, inverse, free, np.zeros(0), nothing, np.zeros(0))
+        none = np.zeros(0)
+        return Mechanism(H, inverse, free, none, nothing, none, free, np.diag(inverse))
     c = loaded_constraints(model)
     through = c.K @ inverse
     pseudo = np.linalg.pinv(through @ c.K.T, rcond=RANK_TOLERANCE**2, hermitian=True)
@@ -80,4 +95,4 @@ def mechanism_at(
     spread = inverse + through.T @ loop_spread
     spread = 0.5 * (spread + spread.T)
     a = free + through.T @ multipliers
-    return Mechanism(H, spread, a, multipliers, loop_spread, c.nu)
+    return Mechanism(H, spread, a, multipliers, loop_spread, c.nu, free, np.diag(inverse))
