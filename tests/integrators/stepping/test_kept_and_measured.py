@@ -1,4 +1,4 @@
-"""What an engine keeps from run to run and from step to step: engines, machine code, slopes."""
+"""What engines keep from run to run and from step to step, and how errors are measured."""
 
 from collections import OrderedDict
 from types import SimpleNamespace
@@ -9,6 +9,7 @@ import pytest
 from integrators import solve, traced
 from integrators.kernels.tiers.tiers import compiled_first
 from integrators.stepping import engine as engines
+from integrators.stepping.norms import mean_square, mean_square_of_many
 from integrators.stepping.stiffness import watch_implicit
 
 
@@ -93,3 +94,15 @@ def test_dense_output_asks_for_a_slope_that_the_method_had_no_use_for():
     assert run.success
     off = np.abs(run.sol(at)[0] - np.exp(-at)).max()
     assert off < 1.01 * h**4 / 384  # Hermite's cubic, whose error has the fourth derivative, ≤ 1
+
+
+@pytest.mark.parametrize("n", [4, 7, 64, 129])
+def test_the_norm_of_large_systems_is_that_of_small_ones(n):
+    rng = np.random.default_rng(n)
+    w = SimpleNamespace(
+        y=rng.normal(size=n), y_new=rng.normal(size=n), atol=10.0 ** rng.uniform(-9, -3, n),
+        rtol=1e-4, pairs=0, index=np.zeros(0, dtype=int), max_norm=0,
+    )  # fmt: skip
+    for part in range(4):  # each of the four sums alone, too
+        e = rng.normal(size=n) * 10.0 ** rng.uniform(-8, -2, n) * (np.arange(n) % 4 >= part)
+        assert mean_square_of_many(w, e) == pytest.approx(mean_square(w, e, 0.1), rel=1e-13)
