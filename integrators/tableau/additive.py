@@ -130,8 +130,12 @@ class Additive:
         return {}
 
     def _stages(self, tree: ColouredTree) -> Numbers:
-        if tree in self._known:
-            return self._known[tree]
+        if tree not in self._known:
+            with localcontext(prec=DIGITS + 10):  # kept with all digits, whoever asks first
+                self._known[tree] = self._new_stages(tree)
+        return self._known[tree]
+
+    def _new_stages(self, tree: ColouredTree) -> Numbers:
         value = [Decimal(1)] * self.stages
         for child in tree[1]:
             below = self._stages(child)
@@ -140,7 +144,6 @@ class Additive:
                 x * sum((to_decimal(a) * k for a, k in zip(row, below)), Decimal(0))
                 for x, row in zip(value, A)
             ]
-        self._known[tree] = value
         return value
 
     def __repr__(self) -> str:

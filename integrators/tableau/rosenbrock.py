@@ -300,7 +300,8 @@ class Rosenbrock:
         """How the stages expand, kᵢ(tree), and a bound with the moduli of all coefficients."""
         key = (id(family), tree)
         if key not in self._stages:
-            self._stages[key] = self._new_stage(family, tree)
+            with localcontext(prec=DIGITS + 10):  # kept with all digits, whoever asks first
+                self._stages[key] = self._new_stage(family, tree)
         return self._stages[key]
 
     def _new_stage(self, family: Family, tree: ColouredTree) -> tuple[Numbers, Array]:

@@ -136,7 +136,7 @@ def diagnose_coefficients(case: Case) -> tuple[Finding, ...]:
     ...     return y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
     >>> curve, = convergence("minus_2ty2", mine).curves
     >>> print(curve.estimate, curve.findings[0].evidence)
-    1.00 ± 0.04 RK4 of the catalogue, of order 4, differs only in this: a32 is 1/2 there, 1/3 here
+    1.01 ± 0.05 RK4 of the catalogue, of order 4, differs only in this: a32 is 1/2 there, 1/3 here
     """
     read = (
         case.method if isinstance(case.method, Tableau) else getattr(case.method, "tableau", None)

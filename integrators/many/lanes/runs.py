@@ -165,7 +165,8 @@ class LaneRuns:
             return self._event_ending(k)
         if status == Status.NONFINITE and result.nsteps[k] + result.nrejected[k] == 0:
             return ""  # `solve` refuses to begin such a run: its words are taken
-        limits = {name: self.options[name] for name in ("max_steps", "max_step", "min_step")}
+        names = ("max_steps", "max_step", "min_step", "step")
+        limits = {name: self.options[name] for name in names}
         options = SimpleNamespace(fixed=self.code.fixed, **limits)
         there = SimpleNamespace(t=result.t[k], h=self.h_end[k], options=options, failure="")
         there.problem = self.ivp

@@ -51,6 +51,14 @@ def test_declared_is_derived(entry):
     assert pickle.loads(pickle.dumps(method)) == method
 
 
+@pytest.mark.parametrize("entry", SCHEMES, ids=NAMES)
+def test_orders_do_not_depend_on_what_was_asked_before(entry):
+    """Weights of trees are kept; whoever asks for them first, they have all digits."""
+    fresh = pickle.loads(pickle.dumps(entry.method))
+    rosenbrock_check.__wrapped__(fresh)
+    assert (fresh.order, fresh.dae_order) == (entry.order, entry.declared["dae_order"])
+
+
 @each
 def test_conditions_hold_to_round_off(name):
     method = catalogue.entry(name).method

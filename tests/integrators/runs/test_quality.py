@@ -236,9 +236,7 @@ def test_momentum_is_watched():
     assert [w.name for w in good.watches] == [
         "energy",
         "the place along the path",
-        "momentum h_y",
-        "momentum p_x",
-        "momentum p_z",
+        *(f"momentum {name}" for name in ("h_x", "h_y", "h_z", "p_x", "p_y", "p_z")),
     ]
     assert good.ok
     assert bad.watches[-1].drift > 1e4 * good.watches[-1].drift

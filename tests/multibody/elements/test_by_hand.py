@@ -94,6 +94,8 @@ ONE_OF_EACH = {
     "hydraulic_cylinder": mb.HydraulicCylinder("slide", 1e-5, 2e-4, 1e-4, 0.5, 1e-4, 1e7),
     "point_force": mb.PointForce("loose", (0.1, 0.2, 0.0), (1.0, -2.0, 3.0)),
     "suspension": mb.Suspension("loose", (0.1, 0.0, 0.2), 40.0, 2.0),
+    "actuator": mb.Actuator("slide", 0.7, 2.0, (30, 0, 0), (1, -20, -3), dynamics="filter"),
+    "joint_tendon": mb.JointTendon(("upper", "slide"), (0.4, -1.2), 90.0, 3.0, rest=0.1),
     "bushing": mb.Bushing("slide", (0.1, 0.0, 0.2), "loose", (0.0, 0.1, 0.0), K, D),
 }
 

@@ -77,7 +77,7 @@ def additive_report(method: Any) -> AdditiveReport:
     --------
     >>> page = additive_report("ARK436IMEX")
     >>> page.conditions[-1][:2], bool(page.verdicts["L"]), page.further_stages
-    ((5, 214), True, 2)
+    ((5, 214), True, 5)
     """
     found = as_additive(method)
     if found is None:

@@ -93,7 +93,7 @@ def rosenbrock_report(method: Any) -> RosenbrockReport:
     --------
     >>> page = rosenbrock_report("Rodas4P")
     >>> bool(page.verdicts["L"]), page.method.dae_order, page.further_stages
-    (True, 4, 4)
+    (True, 4, 5)
     """
     found = as_rosenbrock(method)
     if found is None:
