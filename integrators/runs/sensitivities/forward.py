@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import suggest
+from ...mass import Divided
 from ...problem import IVP, Event, accepts_params
 from .jumps import REMEDY, first_jump, reset_times
 
@@ -131,6 +132,12 @@ def with_sensitivities(ivp: IVP, wanted: Any) -> Sensitivities:
         raise ValueError(
             "sensitivities: expected different names, at least one, such as 'p[0]' or 'y0[1]', "
             f"received {wanted!r}"
+        )
+    if isinstance(ivp.f, Divided):
+        raise ValueError(
+            "sensitivities with mass(t, y) need f and the matrix on symbols: give traced(f), and a "
+            "matrix without branches, of at most three rows or symmetric and positive definite; or "
+            "write the problem as y' = M⁻¹ f"
         )
     n, k = ivp.n, ivp.params.size
     f = ivp.f if isinstance(ivp.f, Traced) else traced(ivp.f, n=n, params=k)

@@ -150,3 +150,20 @@ def test_refusals():
     run = solve(f, (0, 1), [1.0, 0.0], mass=lambda t, y: np.diag([1.0, max(0.0, t - 0.5)]))
     assert not run.success
     assert "must not change" in run.message
+
+
+def test_sensitivities_with_a_matrix_that_varies():
+    """y = exp(−p t), and ∂y/∂p = −t y; what cannot be traced is told what it lacks."""
+
+    def f(t, y, p):
+        return np.array([-p[0] * y[0] * (2 + np.sin(t))])
+
+    def matrix(t, y):
+        return np.array([[2 + np.sin(t)]])
+
+    options = {"method": "RADAU5", "rtol": RTOL, "atol": RTOL, "sensitivities": ["p[0]"]}
+    problem = IVP(traced(f, n=1, params=1), [1.0], (0.0, 1.0), [0.7], mass=matrix)
+    found = solve(problem, **options).sensitivities["p[0]"]
+    assert found[0, -1] == pytest.approx(-np.exp(-0.7), rel=1e-7)
+    with pytest.raises(ValueError, match=r"give traced\(f\)"):
+        solve(IVP(f, [1.0], (0.0, 1.0), [0.7], mass=matrix), **options)

@@ -343,21 +343,25 @@ def test_a_body_without_inertia_about_its_axis_is_not_told_to_have_a_negative_on
             b.build()
 
 
+def moved_by_time(c):
+    """Whether constraints ask for velocities, so that nothing can stand still."""
+    still = np.zeros(c.model.nv)
+    return bool(c.model.bonds) and np.abs(constraints(c.model, c.q, still, t=0.0).nu).max() > 0
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_contacts_with_rotors_gears_and_loops(seed):
     """A joint that rests at a stop: force and acceleration complement each other, as FD says."""
-    c = draw(seed, driven=False, elements=seed % 3 > 0, stated=seed % 2)
+    options = {"driven": False, "elements": seed % 3 > 0, "stated": seed % 2}
+    drawn = (draw(seed + more, **options) for more in (0, 1000, 2000, 3000))
+    c = next(c for c in drawn if not moved_by_time(c))
     places = [
         (iq.start, iv.start)
         for b, iq, iv in zip(c.model.bodies, c.model.q_index, c.model.v_index)
         if b.joint.rate_is_velocity
     ]
     still = np.zeros(c.model.nv)
-    if c.model.bonds and np.abs(constraints(c.model, c.q, still, t=0.0).nu).max() > 0:
-        pytest.skip("time moves it")
-    response = mb.FD_derivatives(c.model, c.q, still, c.tau)[2].diagonal()
-    free = [(at, k) for at, k in places if response[k] > 1e-6]  # others the loops hold
-    for at, k in free[:2]:
+    for at, k in places[:3]:  # joints that loops hold among them
         start = float(c.q[at])
         stop = mb.Contact("stop", gap=lambda q, at=at, start=start: q[at] - start)
         model = replace(c.model, contacts=(stop,))
