@@ -6,7 +6,7 @@ axes, where they cover nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -188,9 +188,12 @@ def _runs(given: Any) -> tuple[list[Solution], IVP]:
         if given.n != 2:
             raise ValueError(f"a portrait without solutions needs two components, got {given.n}")
         return [], given
-    runs = list(given)
+    runs = list(given) if isinstance(given, Iterable) else []
     if not runs or not all(isinstance(run, Solution) for run in runs):
-        raise TypeError("expected an IVP, or one or several solutions")
+        hint = "; make it one by IVP(f, y0, t_span)" if callable(given) else ""
+        raise TypeError(
+            f"expected an IVP, or one or several solutions, got {type(given).__name__}{hint}"
+        )
     return runs, runs[0].problem
 
 

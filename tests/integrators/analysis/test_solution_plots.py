@@ -99,3 +99,10 @@ def test_orbits_of_a_portrait_are_smooth_and_begin_at_their_start():
         moves = np.diff(orbit, axis=0) / np.ptp(orbit, axis=0)
         moves /= np.linalg.norm(moves, axis=1)[:, None]
         assert np.min(np.sum(moves[1:] * moves[:-1], axis=1)) > np.cos(np.radians(12.0))
+
+
+def test_a_portrait_of_a_plain_function_is_told_what_to_do():
+    with pytest.raises(TypeError, match=r"got function; make it one by IVP\(f, y0, t_span\)"):
+        plot.phase_portrait(lambda t, y: [y[1], -y[0]])
+    with pytest.raises(TypeError, match="expected an IVP, or one or several solutions, got list"):
+        plot.phase_portrait([])
