@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,12 @@ from ...stepping.control import Controller
 from ...stepping.workspace import Common, Lanes
 from ...tableau import Tableau
 from ...tableau.rosenbrock import Rosenbrock
+from .dense_code import due_code, interpolation, values_code
 from .fixed_judge import fixed_judge
 from .judge import Block, judge
 from .linear_code import linear_step_function
 from .newton_code import KINDS, PLACES, NewtonBlock, NewtonCode, newton_code, why_not
-from .rows import LANES, T_END
+from .rows import LANES, NEXT_TIME, T_END
 from .tasks import LaneTasks, Noted
 
 __all__ = ["LaneCode", "lane_code"]
@@ -100,12 +100,14 @@ class LaneCode:
         lane = block[rows.lane]
         lane[T_END : T_END + len(constants)] = np.array(constants, dtype=np.float64)[:, None]
         results = np.zeros((outputs_size(n, self.kept), LANES))
+        polynomials = np.zeros((self.degree * n + 1, LANES))
         return Lanes(
             f=self.f.address,
             fused=0 if self.newton else self.step.address,
             judge=self.judge.address,
             dense=_address(self.dense),
             interpolate=_address(self.interpolate),
+            **self._output_codes(n, shared["p0"].shape[1], shared["t_eval"].size),
             **shared,
             run=np.zeros((3, LANES), dtype=np.int64),
             block=block,
@@ -122,11 +124,20 @@ class LaneCode:
             first=np.zeros((3, LANES)),
             rtol=block[rows.rtol],
             atol=block[rows.atol],
-            next_time=np.full(LANES, np.nan),
-            Q=np.zeros((self.degree * n, LANES)),
+            next_time=lane[NEXT_TIME],
+            dense_results=polynomials,
+            Q=polynomials[:-1],
             **self._newton_fields(n),
             **self.tasks.fields(n, notes),
         )
+
+    def _output_codes(self, n: int, k: int, outputs: int) -> dict[str, int]:
+        """Addresses of what finds values at output times, if there are any."""
+        if not outputs:
+            return {"due": 0, "values": 0}
+        stages = 0 if self.newton else self.kept
+        due, values = due_code(n, k, stages, self.fixed), values_code(n, k, self.degree)
+        return {"due": _address(due), "values": _address(values)}
 
     def _newton_fields(self, n: int) -> dict[str, Any]:
         """Fields of implicit steps; of explicit ones, nothing."""
@@ -232,7 +243,7 @@ def lane_code(
         decide = (fixed_judge if fixed else judge)(n, k, kept, fsal)
         if inside:
             function = fused_dense_function(f, method, k)
-            dense, degree = function.machine_code(LANES), function.m // n
+            dense, degree = function.machine_code(LANES), (function.m - 1) // n
     return LaneCode(
         method.stages,
         fsal,
@@ -241,7 +252,7 @@ def lane_code(
         step,
         decide.machine_code(LANES),
         dense,
-        _interpolation(n, degree) if inside else None,
+        interpolation(n, degree) if inside else None,
         degree,
         kept,
         Block(n, k),
@@ -249,18 +260,3 @@ def lane_code(
         fixed,
         chosen,
     )
-
-
-@cache
-def _interpolation(n: int, degree: int) -> Any:
-    """Machine code of y + Σⱼ Q[j] θʲ⁺¹: arguments are θ, the rows of Q, and y."""
-    from ...tracing import traced
-
-    def value(theta: Any, Q: Any, y: Any) -> Any:
-        rows = np.asarray(Q).reshape(degree, n)
-        total = rows[-1]
-        for row in rows[-2::-1]:
-            total = total * theta + row
-        return y + theta * total
-
-    return traced(value, n=degree * n, params=n, outputs=n).machine_code(LANES)

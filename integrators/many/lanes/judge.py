@@ -42,6 +42,7 @@ NAMES = (
     *("IDLE", "T_END", "MIN_STEP", "MAX_STEP", "MAX_STEPS"),
     *("BETA_1", "BETA_2", "BETA_3", "SAFETY", "MIN_FACTOR", "MAX_FACTOR", "EXPONENT"),
     *("T_BASE", "H_FIXED"),  # of fixed steps
+    "NEXT_TIME",  # the next output of each lane; NaN after the last
     # Of implicit steps: see ``newton``.
     *("NEWTON_STATUS", "NEWTON_FACTOR", "NEWTON_COUNT", "NEWTON_TOLERANCE"),
     "INSIDE_WEIGHT",

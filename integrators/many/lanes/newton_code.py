@@ -436,7 +436,8 @@ class _Pieces:
     def dense(self, extension: Extension, plain: Extension) -> Any:
         """Polynomial of the step from its rows; a plain one where a further stage failed.
 
-        x are a number for each lane, 0 where further stages were found, then the rows.
+        x are a number for each lane, 0 where further stages were found, then the rows. Behind the
+        coefficients stands their sum, as in ``fused_dense_function``.
         """
         n = self.n
 
@@ -448,10 +449,11 @@ class _Pieces:
                 _in_powers(e.weights.T, K[: len(e.weights)], extension.weights.shape[1])
                 for e in (extension, plain)
             )
-            return np.ravel(where(x[0] == 0.0, full, less))
+            Q = where(x[0] == 0.0, full, less)
+            return np.append(np.ravel(Q), Q.sum())
 
         size = len(extension.weights)
-        return self._traced(pieces, extension.weights.shape[1] * n, 1 + size * n)
+        return self._traced(pieces, extension.weights.shape[1] * n + 1, 1 + size * n)
 
 
 def combined(weights: Any, rows: Any) -> Any:

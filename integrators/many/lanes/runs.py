@@ -137,6 +137,7 @@ class LaneRuns:
             rejected=into.nrejected,
             h_end=self.h_end,
             y_eval=into.y_eval,
+            all_outputs=into.y_eval.reshape(-1),
             trail_at=kept.at,
             trail_t=kept.t,
             trail_y=kept.y,
