@@ -299,6 +299,7 @@ class Lanes(Workspace):
         "further": "a",
         "newton_tolerances": "f1",  # by run, or one for all
         "inside_weights": "f1",
+        "inside_stricts": "f1",
         "newton": "f2",  # the next are views of it
         "prepared": "f2",
         "iterated": "f2",

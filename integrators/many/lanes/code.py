@@ -37,7 +37,8 @@ class LaneCode:
 
     `step` is the machine code of an explicit step, or the pieces of an implicit one; `dense` makes
     polynomials of steps if they are needed, of a certain degree; `kept` is the number of stages
-    that an explicit step leaves behind, `fsal` whether the next step begins with the last of them.
+    that an explicit step leaves behind, `fsal` whether the next step begins with the last of them;
+    `linear` steps are those of Rosenbrock methods.
     """
 
     stages: int
@@ -54,6 +55,12 @@ class LaneCode:
     tasks: LaneTasks
     fixed: bool
     controller: Controller
+    linear: bool = False
+
+    @property
+    def looks_at_defects(self) -> bool:
+        """Whether steps are judged by what happens inside of them, too."""
+        return not self.fixed and (self.newton is not None or self.linear)
 
     @property
     def newton(self) -> NewtonCode | None:
@@ -83,14 +90,17 @@ class LaneCode:
         if self.newton is None:
             atols = np.maximum(atols, smallest)
             none = np.zeros(1)
-            return dict(rtols=rtols, atols=atols, newton_tolerances=none, inside_weights=none)
+            more = dict.fromkeys(("newton_tolerances", "inside_weights", "inside_stricts"), none)
+            return dict(rtols=rtols, atols=atols, **more)
         engine = self.newton.engine
         used = np.array([engine.rtol_used(float(rtol)) for rtol in rtols])
         factors = np.divide(used, rtols, out=np.ones_like(used), where=rtols > 0)[:, None]
         newton = np.array([engine.newton_tolerance(float(rtol)) for rtol in used])
         atols = np.maximum(atols * factors, smallest)
         inside = np.array([engine.inside_weight(*both) for both in zip(rtols.tolist(), used)])
-        return dict(rtols=used, atols=atols, newton_tolerances=newton, inside_weights=inside)
+        strict = factors[:, 0] * (rtols > 0)
+        more = dict(newton_tolerances=newton, inside_weights=inside, inside_stricts=strict)
+        return dict(rtols=used, atols=atols, **more)
 
     def workspace(self, constants: list[float], notes: Noted, **shared: Any) -> Lanes:
         """Return the arrays of one thread; `constants` are the rows of a lane from T_END on."""
@@ -99,7 +109,7 @@ class LaneCode:
         block[rows.address].view(np.int64)[0] = self.f.address
         lane = block[rows.lane]
         lane[T_END : T_END + len(constants)] = np.array(constants, dtype=np.float64)[:, None]
-        results = np.zeros((outputs_size(n, self.kept), LANES))
+        results = np.zeros((outputs_size(n, self.kept) + 1, LANES))  # at the end: a defect
         polynomials = np.zeros((self.degree * n + 1, LANES))
         return Lanes(
             f=self.f.address,
@@ -169,7 +179,7 @@ def _newton_arrays(
         prepared=rows[:prepared],
         iterated=rows[: newton.lane.stop],
         J=rows[newton.J],
-        norm=np.zeros((1, LANES)),
+        norm=np.zeros((2, LANES)),
         pivots=np.zeros((n if code is not None else 0, LANES), dtype=np.int64),
         real_shift=np.zeros(0) if code is None else code.engine.real_shift.copy(),
         complex_shift=np.zeros(0, complex) if code is None else code.engine.complex_shift.copy(),
@@ -214,7 +224,9 @@ def lane_code(
             return f"a step of {method.name} with {n} states is too long for machine code"
         step, chosen = step.machine_code(LANES), controller or engine.default_controller
         decide = (
-            fixed_judge(n, k, 0, False) if fixed else judge(n, k, 0, False, 0, chosen.predictive)
+            fixed_judge(n, k, 0, False)
+            if fixed
+            else judge(n, k, 0, False, 0, chosen.predictive, defects=True)
         )
     elif not method.is_explicit:
         reason = why_not(engine, n)
@@ -223,7 +235,7 @@ def lane_code(
         f = traced(engine.problem.f if ivp.mass is None else ivp.f, n=n, params=k or None)
         pieces = newton_code(f, engine, k, max_norm, inside, LANES)
         chosen = controller or engine.default_controller
-        decide = judge(n, k, 0, False, pieces.max_newton, chosen.predictive)
+        decide = judge(n, k, 0, False, pieces.max_newton, chosen.predictive, defects=True)
         degree = pieces.extension.weights.shape[1] if pieces.extension is not None else 0
         dense, step = pieces.pieces.get("dense"), pieces
     else:
@@ -259,4 +271,5 @@ def lane_code(
         tasks,
         fixed,
         chosen,
+        isinstance(method, Rosenbrock),
     )

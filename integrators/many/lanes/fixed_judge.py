@@ -70,6 +70,7 @@ def fixed_judge(n: int, k: int, stages: int, fsal: bool) -> Any:
             row["NREJECTED"],
             where(accepted, 0.0, 1.0),
             where(accepted, h, row["H_LAST"]),
+            row["INSIDE_BEFORE"],
             outcome,
         ]
         return np.array(parts)

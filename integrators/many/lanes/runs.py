@@ -93,7 +93,9 @@ class LaneRuns:
         self._remark(np.flatnonzero(done))
         for k in np.flatnonzero(~done):
             result.message[k] = self._ending(int(k))
-        again = np.flatnonzero(self.endings == AGAIN)
+        # Lanes do not ask whether a defect that no step makes small is rounding: `solve` does.
+        stuck = self.code.looks_at_defects & (result.status == Status.STEP_TOO_SMALL)
+        again = np.flatnonzero((self.endings == AGAIN) | stuck)
         result.message[again] = ""  # `solve` is asked
         if again.size:
             result.engine += f"; {again.size} of {m} again alone, for what lanes leave to solve"
