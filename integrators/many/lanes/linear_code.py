@@ -52,7 +52,7 @@ def _trace_step(
     gamma = float(table["gamma"][0])
 
     def inside(w: Any, t: Any, h: Any, p: Any, K: Any, R: Any, q: Any) -> tuple[Any, Any]:
-        """Weighted norm of the stiff part of the defect, as ``runge_kutta.inside``; and the norm."""
+        """Stiff part of the defect, as ``runge_kutta.inside``: its norm, weighted and as it is."""
         assert inner is not None
         slope = np.asarray(f(t + inner.node * h, w.y + combined(inner.value, K), *p))
         w.error = R @ (h * slope - combined(inner.slope, K))

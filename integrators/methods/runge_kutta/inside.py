@@ -161,7 +161,8 @@ def weighted(w, defect, h):
 def is_sudden(defect, strict, before, growth):
     """Whether a defect too large for an error was announced by none of the steps before.
 
-    `before` is what these had, negative if there were none, `growth` what a longer step makes of it.
+    `before` is what these had, negative if there were none, `growth` what a longer step makes of
+    it.
     """
     return (before >= 0.0) & (strict * defect > 1.0) & (defect > SUDDEN * before * growth)
 
