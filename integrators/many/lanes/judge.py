@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ...methods.runge_kutta.inside import FADING
+from ...methods.runge_kutta.implicit.inside import FADING
 from ...stepping.control import (
     KEEP_STEP,
     NO_LIMIT,
@@ -39,7 +39,7 @@ FINISHED = 1.0  # outcome of a run that is done; failures are Status codes, 0 go
 NAMES = (
     *("T", "H", "LOG_LAST", "LOG_BEFORE", "NSTEPS", "NREJECTED", "REJECTED"),
     # Length of the last accepted step, 0 before the first; defects inside steps so far, −1 before
-    # the first: see ``runge_kutta.inside``.
+    # the first: see ``implicit.inside``.
     *("H_LAST", "INSIDE_BEFORE", "OUTCOME"),
     # … these when a lane takes another run, and these never.
     *("IDLE", "T_END", "MIN_STEP", "MAX_STEP", "MAX_STEPS"),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...methods.runge_kutta.fused import outputs_size
-from ...methods.runge_kutta.inside import is_sudden
+from ...methods.runge_kutta.implicit.inside import is_sudden
 from ...stepping.norms import norm_of_estimate
 from ...tableau.implicit_extension import InnerCheck
 from ...tableau.rosenbrock import Rosenbrock
@@ -52,7 +52,7 @@ def _trace_step(
     gamma = float(table["gamma"][0])
 
     def inside(w: Any, t: Any, h: Any, p: Any, K: Any, R: Any, q: Any) -> tuple[Any, Any]:
-        """Stiff part of the defect, as ``runge_kutta.inside``: its norm, weighted and as it is."""
+        """Stiff part of the defect, as ``implicit.inside``: its norm, weighted and as it is."""
         assert inner is not None
         slope = np.asarray(f(t + inner.node * h, w.y + combined(inner.value, K), *p))
         w.error = R @ (h * slope - combined(inner.slope, K))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from integrators import IVP, Event, solve_many
+from integrators import IVP, Event, solve_many, traced
 from integrators.many import Integral, Largest, Smallest
 
 
