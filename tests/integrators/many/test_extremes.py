@@ -43,9 +43,9 @@ def test_both_sides_of_a_jump_count():
 def test_extremes_of_runs_done_alone_are_the_same_each_time():
     """SciPy's interpolator draws the order of its nodes, so that last digits changed."""
     f = traced(lambda t, y, p: np.array([y[1], -p[0] * np.sin(y[0])]), n=2, params=1)
-    runs = {"y0": [1.0, 0.3], "params": np.linspace(0.5, 3.0, 5)[:, None], "method": "ROS3P"}
+    runs = {"y0": [1.0, 0.3], "params": np.linspace(0.5, 3.0, 4)[:, None], "method": "ROS3P"}
     found = [
-        solve_many(f, (0, 3), reduce={"top": Largest(lambda t, y: y[0])}, **runs) for _ in range(4)
+        solve_many(f, (0, 1), reduce={"top": Largest(lambda t, y: y[0])}, **runs) for _ in range(3)
     ]
     assert found[0].engine.startswith("one by one")
     for other in found[1:]:
