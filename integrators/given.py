@@ -22,7 +22,9 @@ def as_problem(
     problem: Any, t_span: Sequence[float] | None, y0: Any, changes: dict[str, Any]
 ) -> IVP:
     """The problem that solve was given, with what it was given in place of its own."""
-    given = {name: value for name, value in changes.items() if _is_given(value)}
+    given = {
+        name: value for name, value in changes.items() if value is not None and _is_given(value)
+    }
     if isinstance(problem, IVP):
         if t_span is not None:
             given["t_span"] = t_span
