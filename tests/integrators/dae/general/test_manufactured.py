@@ -117,6 +117,14 @@ def test_everywhere_along_a_run(seed, tmp_path):
         assert np.abs(many.y[:, : made.n] - made.truth(t_span[1])).max() < ALLOWED, what
 
 
+@pytest.mark.parametrize("seed", [3, 13, 17])
+def test_guesses_that_are_consistent_stay(seed):
+    """Values that were not given start from zero: their way must not move the guesses."""
+    made = Made(seed)
+    known = {f"y{j}": float(made.r(j, 0.3)) for j in range(made.n)}
+    assert max(map(abs, made.system.consistent(0.3, guess=known).changes.values())) < 1e-12
+
+
 @pytest.mark.parametrize(("road", "method"), [(r, m) for r in METHODS for m in METHODS[r]])
 def test_a_path_that_nothing_but_time_determines(road, method):
     """x = sin t, u = ẋ, v' = −v + u − cos t: steps of any length end on it."""
