@@ -111,6 +111,13 @@ class DAEProblem(IVP):
             n, k = self.array.n, self.array.k
             events = with_consistent_resets(changes["events"], self.complete, n, k)
             changes = {**changes, "events": events}
+        given = np.size(changes.get("y0", self.y0))
+        if given != self.n:
+            raise ValueError(
+                f"y0: expected a state of {self.n} values on the road {self.road!r} "
+                f"({', '.join(self.state_names[:8])}{', …' if self.n > 8 else ''}), got {given}; "
+                "find a start by system.consistent(...)"
+            )
         new: Any = super().with_(**changes)
         same_start = np.array_equal(new.y0, self.y0)
         same_params = np.array_equal(new.params, self.params)
