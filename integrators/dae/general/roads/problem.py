@@ -70,6 +70,17 @@ class DAEProblem(IVP):
         """Whether the projection serves values between the steps, too: see `runs.refined`."""
         return self.index is not None and self.project is not None
 
+    @property
+    def advice(self) -> str:
+        """What else to try where a run got stuck."""
+        if self.road != "dummy":
+            return ""
+        return (
+            ". On the road 'dummy' the errors of all derivatives are controlled, of those as well "
+            "that the equations hardly determine; road='given' weighs them by the step, and may "
+            "go on"
+        )
+
     @cached_property
     def _follows(self) -> NDArray[np.bool_]:
         """Components without a derivative, for which it does not matter where a step begins."""
@@ -100,6 +111,13 @@ class DAEProblem(IVP):
             n, k = self.array.n, self.array.k
             events = with_consistent_resets(changes["events"], self.complete, n, k)
             changes = {**changes, "events": events}
+        given = np.size(changes.get("y0", self.y0))
+        if given != self.n:
+            raise ValueError(
+                f"y0: expected a state of {self.n} values on the road {self.road!r} "
+                f"({', '.join(self.state_names[:8])}{', …' if self.n > 8 else ''}), got {given}; "
+                "find a start by system.consistent(...)"
+            )
         new: Any = super().with_(**changes)
         same_start = np.array_equal(new.y0, self.y0)
         same_params = np.array_equal(new.params, self.params)
@@ -253,6 +271,14 @@ def _inaccurate(problem: Any, t: Array, y: Array, rtol: float | None) -> tuple[N
     """
     if problem.index is None or rtol is None or rtol <= 0:
         return None
+    structure = problem.array.structure
+    higher = [j for j in problem.array.nonlinear if problem.index[j] > 2]
+    if higher and structure.freedoms:
+        return None, (
+            f"solved as given, errors of {structure.unknown_names(higher)}, which is of index 3 "
+            "and enters nonlinearly, act on what is free and are not estimated: compare with "
+            "road='dummy'"
+        )
     some = np.unique(np.append([1], np.linspace(1, len(t) - 1, SAMPLES_COMPLETED).astype(int)))
     try:
         consistent = np.array([problem.complete(float(t[k]), y[:, k]) for k in some]).T
@@ -426,10 +452,13 @@ class Completed:
         free = np.union1d(np.setdiff1d(np.arange(self.array.size), self.held), loose)
         return nearest(self.array, t, X, np.asarray(p, dtype=float), free)
 
-    def staged(self, t: float, y: Any, p: Any, loose: Sequence[int] | None = None) -> Array:
-        """Return the same stage by stage, or raise :class:`StructureError`."""
-        loose = [*(self._following if loose is None else loose), *self._missing]
+    def staged(self, t: float, y: Any, p: Any, loose: Sequence[int] | None) -> Array:
+        """Return the same stage by stage, or raise :class:`StructureError`.
+
+        With None for `loose`, states change as errors of leading derivatives make them.
+        """
         state = self.spread(y)[self.array.state_places]
+        loose = None if loose is None else [*loose, *self._missing]
         return self.projection.all_derivatives(t, state, p, loose=loose)
 
     def spread(self, y: Any) -> Array:

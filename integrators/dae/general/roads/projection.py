@@ -5,6 +5,10 @@ a part of the system Jacobian and has full row rank where that is regular. Each 
 Gauss–Newton steps of least length, beginning with the equations as given, so that corrections of
 positions are not influenced by velocities. Stage 0 then gives algebraic unknowns, and leading
 derivatives that are part of a state.
+
+As given, implicit methods leave the constraints by what errors of multipliers do. There the way
+back is the one along which multipliers act, J δ = (0, −r) with zeros for equations that are not
+differentiated: components that no constraint binds are put right with the others.
 """
 
 from __future__ import annotations
@@ -43,6 +47,7 @@ class _Stage:
         self.rows = np.array([where[i, k + array.c[i]] for i in equations], dtype=np.int64)
         self.places = np.array([array.place[j, k + array.d[j]] for j in unknowns], dtype=np.int64)
         self.column = {int(place): k for k, place in enumerate(self.places)}
+        self.equations, self.unknowns = equations, unknowns
         row = np.full(n, -1)
         column = np.full(n, -1)
         row[equations] = np.arange(len(equations))
@@ -94,6 +99,25 @@ class _Stage:
         return _sparse_least(sparse, -residual)
 
 
+def _along_reactions(array: DerivativeArray, stage: _Stage, entries: Array, residual: Array) -> Any:
+    """Correct the unknowns of a stage in the way in which leading derivatives act on them.
+
+    What a method has missed of a constraint is the effect of errors of multipliers, and these act
+    on other components, too, as the equations say that are not differentiated: those whose rows
+    stay zero here. (With masses M this is the projection in the norm of M.)
+    """
+    jacobian = array.system_jacobian
+    right = np.zeros(array.n)
+    right[stage.equations] = -residual
+    if array.n <= LARGEST_DENSE:
+        return np.linalg.solve(jacobian.dense(entries), right)[stage.unknowns]
+    from scipy.sparse import csc_matrix
+    from scipy.sparse.linalg import splu
+
+    J = csc_matrix((entries, (jacobian.rows, jacobian.columns)), shape=(array.n, array.n))
+    return splu(J).solve(right)[stage.unknowns]
+
+
 class Projection:
     """``project(t, y, p)``: a state onto all its constraints, and all derivatives of it.
 
@@ -121,23 +145,32 @@ class Projection:
         return X[self.array.state_places]
 
     def all_derivatives(
-        self, t: float, y: Array, p: Any = (), keep: Keep = (), loose: Sequence[int] = ()
+        self,
+        t: float,
+        y: Array,
+        p: Any = (),
+        keep: Keep = (),
+        loose: Sequence[int] | None = (),
     ) -> Array:
         """Return X at the consistent state nearest to y.
 
         Some combinations may be kept; values at `loose` places follow from the others of their
-        stage.
+        stage. If `loose` is None, states change as errors of leading derivatives make them.
         """
         array = self.array
         X = np.zeros(array.size)
         X[array.state_places] = np.asarray(y, dtype=float)
-        ease = np.ones(array.size)
-        ease[list(loose)] = LOOSE
+        ease = None
+        if loose is not None:
+            ease = np.ones(array.size)
+            ease[list(loose)] = LOOSE
         for stage in self.stages:
-            self._settle(stage, t, X, p, keep, ease[stage.places])
+            self._settle(stage, t, X, p, keep, None if ease is None else ease[stage.places])
         return X
 
-    def _settle(self, stage: _Stage, t: float, X: Array, p: Any, keep: Keep, ease: Array) -> None:
+    def _settle(
+        self, stage: _Stage, t: float, X: Array, p: Any, keep: Keep, ease: Array | None
+    ) -> None:
         """Solve the equations of one stage, in place."""
         array, before = self.array, np.inf
         for _ in range(MOST_STEPS):
@@ -148,9 +181,12 @@ class Projection:
                 return
             if not np.isfinite(size):
                 break
-            entries[stage.entries] *= ease[stage.c]
             try:
-                step = ease * stage.step(entries, residual, keep)
+                if ease is None:
+                    step = _along_reactions(array, stage, entries, residual)
+                else:
+                    entries[stage.entries] *= ease[stage.c]
+                    step = ease * stage.step(entries, residual, keep)
             except (np.linalg.LinAlgError, RuntimeError):
                 break
             largest = float(np.abs(step).max())
