@@ -186,7 +186,7 @@ def geom_solid(
     try:
         mesh, _ = assets.mesh(geom)
     except ModelFileError as error:
-        assets.report.ignored(geom.line, error.message, geom.file)
+        assets.report.ignored(geom, error.message)
         return None
     given = {"vertices": mesh.vertices, "faces": mesh.faces}
     return "mesh", (), around @ _of_pose(geom, compiler), colour, given

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
@@ -48,6 +49,16 @@ class Element:
         name = self.attributes.get("name")
         key = f"<{self.tag}>" if name is None else f"<{self.tag} name={name!r}>"
         return ModelFileError(message, self.file, self.line, key)
+
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Errors raised inside are errors at this element, unless they say where they are."""
+        try:
+            yield
+        except ModelFileError:
+            raise
+        except (TypeError, ValueError) as error:
+            raise self.error(str(error)) from error
 
     def text(self, name: str, default: str | None = None) -> str:
         """An attribute; without a default it must be there."""
