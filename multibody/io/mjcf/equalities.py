@@ -14,7 +14,7 @@ from ...joints import Fixed, Spherical
 from ...model.rules import STOP_STIFFNESS
 from ..shared.xml import Element
 from .poses import Placed
-from .settings import HINGE, SLIDE, flag, limited
+from .settings import HINGE, SLIDE, enter, flag, limited
 
 __all__ = ["add_equality", "add_tendon"]
 
@@ -121,7 +121,7 @@ def _add_fixed(
         offset += weight * hung.ref
     if not joints:
         raise element.error("expected <joint> in it")
-    reading.tendons[name] = joints, np.array(weights), offset
+    enter(reading.tendons, element, (joints, np.array(weights), offset), name)
     auto = set(given) == {-1.0}  # as long as it is at the start
     rest = [offset, offset] if auto else [given[0], given[-1]]
     with element.blamed():

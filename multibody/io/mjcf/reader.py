@@ -42,7 +42,7 @@ from .geoms import Assets, geom_inertia, geom_solid
 from .joints import Hung, joint_of
 from .keyframes import keep_positions
 from .poses import IDENTITY, ORIENTATIONS, Placed, along_z, unit
-from .settings import BALL, FREE, Compiler, Defaults
+from .settings import BALL, FREE, Compiler, Defaults, enter
 
 __all__ = ["read_mjcf"]
 
@@ -352,7 +352,7 @@ def _hang(
         reading.parents[name] = on
         reading.order.append(hung)
         if "name" in joint.attributes:
-            reading.joints[joint.text("name")] = hung
+            enter(reading.joints, joint, hung)
         on, place, at = name, IDENTITY, anchor
     return at
 
@@ -404,7 +404,7 @@ def _dress(own: str, inside: list[Any], reading: Reading) -> None:
         if child.tag == "site" and "name" in child.attributes:
             site = reading.defaults.applied(child, kind)
             at = reading.frames[own] @ pose @ _site_pose(site, reading)
-            reading.sites[child.text("name")] = own, at
+            enter(reading.sites, child, (own, at))
         if child.tag != "geom":
             continue
         geom = reading.defaults.applied(child, kind)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from ...checks import Array
 from ..shared.xml import Element
 from .poses import ORIENTATIONS, orientation
 
-__all__ = ["Compiler", "Defaults", "flag", "limited"]
+__all__ = ["Compiler", "Defaults", "enter", "flag", "limited"]
 
 MAIN = "main"
 HINGE, SLIDE, BALL, FREE = "hinge", "slide", "ball", "free"  # kinds of joints
@@ -26,6 +27,14 @@ Layers = list[dict[str, dict[str, str]]]
 SHARED = dict.fromkeys(
     ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder"), "actuator"
 )
+
+
+def enter(known: dict[str, Any], element: Element, value: Any, name: str | None = None) -> None:
+    """Enter something under its name, which nothing else of its kind may have."""
+    name = element.text("name") if name is None else name
+    if name in known:
+        raise element.error(f"the name {name!r} is taken by another <{element.tag}>")
+    known[name] = value
 
 
 def flag(element: Element, name: str, default: bool) -> bool:

@@ -88,7 +88,12 @@ class Element:
             values = [float(word) for word in text.split()]
         except ValueError:
             values = []
-        if len(values) != count or not all(map(math.isfinite, values)) or "_" in text:
+        if (
+            len(values) != count
+            or not all(map(math.isfinite, values))
+            or "_" in text
+            or not text.isascii()
+        ):
             expected = "a finite number" if count == 1 else f"{count} finite numbers"
             raise self.error(f"{where}expected {expected}, received {text.strip()[:60]!r}")
         return values
