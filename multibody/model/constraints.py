@@ -1,8 +1,8 @@
 """Constraints by functions: φ(t, q) = 0, or ψ(t, q, v) = 0, stated in Python (book, §3.1, §9.6).
 
 A constraint is traced when the model is made, on the positions that it asks a view for, by name, by
-place or as points of bodies: a gear in a machine of thousands is a function of two. Rows of K, ν and
-γ come from exact differentiation of that trace (``multibody.dynamics.loops.stated``), so that it
+place or as points of bodies: a gear in a machine of thousands is a function of two. Rows of K, ν
+and γ come from exact derivatives of that trace (``multibody.dynamics.loops.stated``), so that it
 stands beside the loop joints in every formulation.
 """
 
