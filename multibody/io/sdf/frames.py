@@ -208,7 +208,6 @@ def pose_of(element: Element, report: Report) -> tuple[Pose, str]:
             given,
             f"<pose frame={given.attributes['frame']!r}>: SDF 1.5 and 1.6 never said what that "
             "means, and it is passed over; 1.7 has relative_to",
-            file=given.file,
         )
     relative = given.text("relative_to", "")
     kind = given.text("rotation_format", "euler_rpy")
