@@ -278,7 +278,22 @@ class Model:
             for s in b.joint.speeds
         )
 
+    @cached_property
+    def variable_places(self) -> tuple[dict[str, int | slice], dict[str, int | slice]]:
+        """Where positions and velocities are, by their names or those of their bodies."""
+        found: list[dict[str, int | slice]] = []
+        for names, index in ((self.q_names, self.q_index), (self.v_names, self.v_index)):
+            bodies = {body.name: place for body, place in zip(self.bodies, index)}
+            last = index[-1].stop  # own states of elements are no joint variables
+            found.append(bodies | {name: k for k, name in enumerate(names[:last])})
+        return found[0], found[1]
+
     # ------------------------------------------------------------------ positions
+
+    @cached_property
+    def trial_position(self) -> Array:
+        """A random position, always the same, on which functions of positions are tried."""
+        return self.random(0)
 
     def neutral(self) -> Array:
         """Position with every joint in its neutral position, and own states at their start."""

@@ -137,7 +137,7 @@ def stated_law(model: Model, constraint: Constraint) -> Callable[..., Any]:
     from integrators.tracing import traced
 
     assert constraint.trace is not None
-    program, own = constraint.trace.program, len(constraint.parameters)
+    trace, own = constraint.trace, len(constraint.parameters)
     places, numbers = model.quaternion_places, constraint_numbers(model, constraint)
     nq, nv, m = model.nq - model.n_states, model.nv, constraint.count
     size, k = 3 * len(constraint.points), len(numbers)
@@ -152,8 +152,9 @@ def stated_law(model: Model, constraint: Constraint) -> Callable[..., Any]:
         return np.asarray(function(t, z, p) if k else function(t, z))
 
     def value(t: Any, z: Any, p: Any) -> Any:
-        z = np.concatenate([unit_positions(z[:nq], places), z[nq:]])
-        return program(t, z, p[:own]) if own else program(t, z)
+        q, after = unit_positions(z[:nq], places), nq + nv if constraint.of_velocities else nq
+        z = np.concatenate([*trace.of(q, z[nq:after]), z[after:]])
+        return trace.program(t, z, p[:own]) if own else trace.program(t, z)
 
     def rate(t: Any, z: Any, p: Any) -> Any:
         """q̇."""
