@@ -32,7 +32,7 @@ from .reference import SPREAD, TIGHT_RTOL, Reference, known_stiff, solved_tightl
 from .runs import Row
 from .slopes import OrderEstimate, estimate_order
 
-__all__ = ["Case", "Finding", "diagnose", "diagnose_coefficients"]
+__all__ = ["NO_CAUSE", "Case", "Finding", "diagnose", "diagnose_coefficients"]
 
 Array = NDArray[np.float64]
 
@@ -46,6 +46,7 @@ ROUGHENING = BRANCHES | {"sqrt", "pow"}  # operations without which a formula is
 INFINITE = 1e14  # size of an eigenvalue of a pencil that is infinite but for rounding
 DOMINANT = 3.0  # size of a decaying eigenvalue over the growth beside it that makes a problem stiff
 FAR_LEFT = -1e3  # where implicit methods differ from explicit ones
+NO_CAUSE = "no cause found"
 MISPRINTS = 2  # coefficients in which a tableau may differ from one that it is taken for
 
 
@@ -114,7 +115,7 @@ def diagnose(case: Case) -> tuple[Finding, ...]:
         return ()
     return (
         Finding(
-            "no cause found",
+            NO_CAUSE,
             f"all order conditions up to {min(case.expected, HIGHEST)} hold, the reference agrees "
             "with a second computation, and f is neither stiff nor rough at these steps",
             "try shorter steps, and another problem",
