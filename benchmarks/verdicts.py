@@ -133,6 +133,8 @@ def row(problem: str, method: str, seconds: float) -> tuple[str, str, str, str, 
         curve = study.curve(method, tableau, None, tableau.order, True)
     except TimeUp:
         return "late", problem, method, f"{time.process_time() - start:.1f}", "not finished in time"
+    except Exception as error:  # a fault, to be looked at; the others go on
+        return "wrong", problem, method, "0", f"raised: {error!r}"
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0.0)
     spent = time.process_time() - start

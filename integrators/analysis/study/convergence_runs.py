@@ -321,7 +321,7 @@ class StudyRuns:
     ) -> bool:
         """Whether shorter steps would hardly change the answer.
 
-        The order is narrowly known, and either as expected or, four steps ago already, too low. A
+        The order is narrowly known, and either as expected or a lower one, four steps ago already. A
         slope above the order is trusted after many runs with many digits only, if it was the same
         integer four steps ago: a small leading term may still come into sight.
         """
@@ -334,7 +334,8 @@ class StudyRuns:
             return round(latest.order) in latest and round(latest.order) in before
         if many and latest.low > expected:
             return round(latest.order) in latest and round(latest.order) in before
-        return expected in latest or (latest.high < expected and before.high < expected)
+        lower = _whole(latest) and latest.high < expected and before.high < expected
+        return expected in latest or lower
 
     def _estimate(self, method: Any, rows: list[Row]) -> OrderEstimate:
         return estimate_order(
