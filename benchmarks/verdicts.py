@@ -52,6 +52,7 @@ def judged(problem: str, curve: Curve) -> str:
         "stiff": entry.stiff,
         "not smooth": problem in ROUGH,
         "refused": constrained,
+        "no convergence": constrained and "a differential-algebraic equation" in causes,
         **dict.fromkeys(ANYWHERE, not curve.estimate.found),
     }  # fmt: skip
     return "explained" if possible.get(curve.verdict, False) else "wrong"

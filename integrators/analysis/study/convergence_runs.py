@@ -56,6 +56,7 @@ WELL_CLEAR = 1e4  # errors above this multiple of the floor do not know that the
 FEWEST_FINER, MANY_FINER = 5, 8  # runs with many digits before they may be called enough
 SHORT = 6  # points of a range that may lie on a detour on the way to the order
 STEEPER = 1.0  # by which a slope just before the range exceeds it where an error changes sign
+UNDAMPED = 0.99  # |R(∞)| above which errors of algebraic components stay
 UNCERTAIN = 30.0  # floor in units of the relative uncertainty of a tableau's coefficients
 
 
@@ -198,6 +199,11 @@ class StudyRuns:
             rows, finer = self._finer(label, method, rows, expected)
             estimate = self._estimate(method, rows)
         estimate = _doubted(estimate, expected, bool(finer))
+        lost = np.isfinite(estimate.stalled_at) and estimate.stalled_at > FOLLOWS
+        if lost and isinstance(method, Tableau) and method.order and self.problem.mass is None:
+            shortest = f"the shortest is {rows[-1].step:.3g}"
+            reason = f"no step is short enough to follow the solution ({shortest})"
+            estimate = replace(estimate, reason=reason, obstacle=COARSE)
         curve = Curve(label, tuple(rows), estimate, expected, finer=len(finer))
         between = curve.verdict == "too low" and not _whole(estimate)
         if why or between:
@@ -249,6 +255,11 @@ class StudyRuns:
             return ROUND_OFF * self.growth * max(SMALLEST, given)
         floor = round_off_floor(row.steps) * self._precision / float(np.finfo(float).eps)
         floor *= self.growth
+        index = 0 if self.problem.index is None else int(np.max(self.problem.index))
+        if index > 1 and row.step:  # multipliers are differences of velocities, divided by h
+            floor *= max(1.0, 1.0 / row.step) ** (index - 1)
+            if isinstance(method, Tableau) and not _damps(method):
+                floor *= np.sqrt(max(row.steps, 1))  # and what is not damped accumulates
         if isinstance(method, Tableau):  # some coefficients are published with few digits
             floor = max(floor, UNCERTAIN * method._relative_uncertainty)
         return floor
@@ -321,9 +332,9 @@ class StudyRuns:
     ) -> bool:
         """Whether shorter steps would hardly change the answer.
 
-        The order is narrowly known, and either as expected or a lower one, four steps ago already. A
-        slope above the order is trusted after many runs with many digits only, if it was the same
-        integer four steps ago: a small leading term may still come into sight.
+        The order is narrowly known, and either as expected or a lower one, four steps ago
+        already. A slope above the order is trusted after many runs with many digits only, if it was
+        the same integer four steps ago: a small leading term may still come into sight.
         """
         latest, before = (self._estimate(method, part) for part in (rows, rows[:-4]))
         if not latest.found:
@@ -359,6 +370,15 @@ def _traced(problem: IVP) -> IVP:
     if not inside or np.iscomplexobj(problem.y0):
         return problem
     return problem.with_(f=traced_rhs(problem.f, problem.n, problem.params.size))
+
+
+def _damps(tableau: Tableau) -> bool:
+    """Whether |R(∞)| = |1 − bᵀA⁻¹𝟙| is clearly below 1: errors of multipliers are forgotten."""
+    A, b, _ = tableau.arrays
+    try:
+        return bool(abs(1.0 - b @ np.linalg.solve(A, np.ones(b.size))) < UNDAMPED)
+    except np.linalg.LinAlgError:  # an explicit first stage: the others have it from there
+        return True
 
 
 def _calls_for_digits(estimate: OrderEstimate, expected: int | None) -> bool:

@@ -16,6 +16,7 @@ from ...tableau import Tableau
 from ..error.local import truncation_order
 from ..error.one_step import is_implicit
 from ..method.amplification import StabilityFunction, as_stability_function
+from ..problem.fields import Field
 from .diagnosis import (
     CLASSICAL,
     Case,
@@ -25,7 +26,7 @@ from .diagnosis import (
     rough,
     too_long,
 )
-from .slopes import REFERENCE, ROUNDING, SHORTFALL, average_slope
+from .slopes import GAP, REFERENCE, ROUNDING, SHORTFALL, average_slope
 
 __all__ = ["explain", "explain_higher"]
 
@@ -130,7 +131,8 @@ def _amplification(case: Case) -> StabilityFunction | None:
 def _unresolved(case: Case) -> Finding | None:
     """Is even the shortest step long beside the fast components?"""
     known = [(h, e) for h, e in zip(case.steps, case.errors) if e and e <= FOLLOWS]
-    if len(known) > 1 and average_slope(known) >= case.expected - SHORTFALL:
+    fell = len(known) > 1 and average_slope(known) >= case.expected - SHORTFALL
+    if fell and case.estimate.obstacle != GAP:
         return None  # it is not in the way
     eigenvalues = decaying_spectrum(case)
     if eigenvalues is None:
@@ -155,10 +157,26 @@ def _unresolved(case: Case) -> Finding | None:
 
 
 def _not_smooth(case: Case) -> Finding | None:
-    found = events_with_resets(case) or rough(case)
+    found = events_with_resets(case) or _steep(case) or rough(case)
     if found is None:
         return None
     return Finding(found.cause, found.evidence, found.remedy, verdict="not smooth")
+
+
+def _steep(case: Case) -> Finding | None:
+    """Is ∂f/∂y infinite where the solution starts?"""
+    problem = case.problem
+    if problem.mass is not None or np.iscomplexobj(problem.y0):
+        return None
+    jacobian = Field(problem, problem.n).jacobian(problem.t_span[0], problem.y0)
+    if np.all(np.isfinite(jacobian)):
+        return None
+    return Finding(
+        "f is not smooth",
+        f"∂f/∂y is infinite at t = {problem.t_span[0]:g}, where the solution starts: f has no "
+        "Lipschitz constant there, and no Newton iteration begins",
+        "start beside it",
+    )
 
 
 def _few_digits(case: Case) -> Finding | None:
