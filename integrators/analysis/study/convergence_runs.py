@@ -259,7 +259,7 @@ class StudyRuns:
         if index > 1 and row.step:  # multipliers are differences of velocities, divided by h
             floor *= max(1.0, 1.0 / row.step) ** (index - 1)
             if isinstance(method, Tableau) and not _damps(method):
-                floor *= np.sqrt(max(row.steps, 1))  # and what is not damped accumulates
+                floor *= max(row.steps, 1)  # and what is not damped accumulates
         if isinstance(method, Tableau):  # some coefficients are published with few digits
             floor = max(floor, UNCERTAIN * method._relative_uncertainty)
         return floor

@@ -41,6 +41,7 @@ CLEAR_OF_FLOOR = 10.0  # a floor changes errors at this multiple of it by a tent
 LEAST_FALL = 2.0  # by which the error must fall within the range
 ROUND_OFF = 30.0  # floor in units of ε √N: there a random walk of roundings is 3 % of the error
 SHORTFALL = 0.75  # of an average slope that has not settled, and still calls for a diagnosis
+LEAVING, AWAY = 4, 0.1  # slopes in a row that go away from an order, so far beyond its interval
 SHOWN = 6  # slopes at the fine end that a reason speaks of
 NEAR, FAR = 2.0, 8.0  # least and largest ratio of the steps of a window
 
@@ -295,6 +296,10 @@ def _not_convincing(
         return COARSE, f"the slope has not settled ({seen}); take shorter steps, or more of them"
     if e[0] < LEAST_FALL * e[-1] or order - half < FLAT:
         return STALLED, f"the error hardly falls ({seen}); take step sizes further apart"
+    away = np.abs(slopes[-LEAVING:] - order)
+    if len(away) == LEAVING and np.all(np.diff(away) > 0) and away[-1] > half + AWAY:
+        which = ROUNDING if cut else COARSE
+        return which, f"the slope leaves {order:.2f} as steps get shorter ({seen})"
     if cut and abs(order - round(order)) > max(BETWEEN, half / 2):
         # Orders are integers, but for solutions that are not smooth: this is on the way to one.
         # Where the leading error term is small, the next one may rule down to round-off.
