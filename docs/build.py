@@ -28,7 +28,7 @@ SECTIONS = {
         "automatic", "quality", "manifolds", "cost", "parameters", "derivatives",
     ),
     "Explanation": (
-        "conventions", "multistep", "dae", "general-dae", "hybrid", "loops", "floating",
+        "conventions", "order", "multistep", "dae", "general-dae", "hybrid", "loops", "floating",
         "hybrid-dynamics", "handles", "factorisations", "oracles", "tracing", "kernels",
         "reliability", "verdicts",
     ),
