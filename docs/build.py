@@ -24,11 +24,11 @@ sys.path[:0] = [str(ROOT), str(HERE)]
 #: Where each page stands in the site; one that is in none of these stands in the first.
 SECTIONS = {
     "How to": (
-        "labs", "studies", "many", "mechanisms", "models", "gears", "elements", "contact",
+        "order", "labs", "studies", "many", "mechanisms", "models", "gears", "elements", "contact",
         "automatic", "quality", "manifolds", "cost", "parameters", "derivatives",
     ),
     "Explanation": (
-        "conventions", "order", "multistep", "dae", "general-dae", "hybrid", "loops", "floating",
+        "conventions", "multistep", "dae", "general-dae", "hybrid", "loops", "floating",
         "hybrid-dynamics", "handles", "factorisations", "oracles", "tracing", "kernels",
         "reliability", "verdicts",
     ),
