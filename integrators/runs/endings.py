@@ -138,7 +138,7 @@ def _about_jumps(engine: Any) -> str:
         return "; if f jumps there (the sign of friction, an if), write it as integrators.Switch"
     from ..tracing.calculus.dependence import has_kinks  # loaded by whoever traced f
 
-    known = f._program is not None and has_kinks(f.graph)
+    known = f.is_traced and has_kinks(f.form)
     return "; f has branches (sign, where, abs, …): kinks='locate' steps on them" if known else ""
 
 

@@ -94,7 +94,7 @@ def known_eigenvalues(
         return None
     try:
         if jac is None:
-            if f._program is None:  # type: ignore[attr-defined]
+            if not f.is_traced:  # type: ignore[attr-defined]
                 problem.bind(f)(t, y.copy())  # tells it n
             jac = f.jacobian()  # type: ignore[attr-defined]
         if callable(jac):
