@@ -70,7 +70,7 @@ def newton_coupled(w, t, h):
                 w.K[i, m] += w.increment[i, m]
         norm = coupled_norm(w, h)
         verdict = converged(w, norm, iteration, remembered)
-        if verdict == 1 and iteration == 0 and w.fixed == 0 and outweighs(w):
+        if verdict == 1 and iteration + 1 < w.max_newton and w.fixed == 0 and outweighs(w):
             verdict = 0
         if verdict == 1:
             return OK
@@ -81,10 +81,10 @@ def newton_coupled(w, t, h):
 
 @kernel
 def outweighs(w):
-    """Whether a first increment, now in `error`, is larger than a component itself.
+    """Whether an increment, now in `error`, is larger than a component itself.
 
-    Where atol is far above a concentration, say, all increments are small in tolerances: one
-    iteration of Newton's then makes it negative, and what follows from that may grow without limit.
+    Where atol is far above a concentration, say, all increments are small in tolerances: too few
+    iterations of Newton's then make it negative, and what follows may grow without limit.
     Multipliers of constraints, which are zero at times, have no size of their own to go by.
     """
     if w.index.shape[0] > 0:
