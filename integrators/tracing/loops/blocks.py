@@ -424,10 +424,39 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
 
 #: What only moves elements of its first argument.
 MOVES = frozenset(
-    getattr(np, name)
-    for name in """concatenate stack hstack vstack dstack column_stack roll reshape ravel transpose
-    swapaxes moveaxis expand_dims squeeze flip fliplr flipud rot90 tile repeat broadcast_to take
-    delete split array_split hsplit vsplit atleast_1d atleast_2d copy""".split()
+    {
+        np.concatenate,
+        np.stack,
+        np.hstack,
+        np.vstack,
+        np.dstack,
+        np.column_stack,
+        np.roll,
+        np.reshape,
+        np.ravel,
+        np.transpose,
+        np.swapaxes,
+        np.moveaxis,
+        np.expand_dims,
+        np.squeeze,
+        np.flip,
+        np.fliplr,
+        np.flipud,
+        np.rot90,
+        np.tile,
+        np.repeat,
+        np.broadcast_to,
+        np.take,
+        np.delete,
+        np.split,
+        np.array_split,
+        np.hsplit,
+        np.vsplit,
+        np.atleast_1d,
+        np.atleast_2d,
+        np.copy,
+    }
+)
 )
 
 _install()

@@ -203,4 +203,3 @@ def _pattern(pairs: list[tuple[Integers, Any]], rows: int, columns: int) -> Any:
         return csr_matrix((rows, columns))
     i, j = (np.concatenate(part) for part in zip(*pairs))
     return csr_matrix((np.ones(i.size), (i, j)), shape=(rows, columns))
-

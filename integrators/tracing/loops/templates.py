@@ -112,9 +112,9 @@ class _Nodes:
         self.leaf[kept] = WORK
         self.place = np.full(g.size, -1)
         self.place[kept] = np.arange(kept.size)
-        self.place[is_input] = self.operands[is_input, 0] - self.bounds[
-            np.maximum(self.leaf[is_input] - WORK - 1, 0)
-        ]
+        self.place[is_input] = (
+            self.operands[is_input, 0] - self.bounds[np.maximum(self.leaf[is_input] - WORK - 1, 0)]
+        )
         ends = np.flatnonzero(np.diff(stage[kept], append=-1))
         self.stages = np.split(kept, ends[:-1] + 1) if kept.size else []
 
