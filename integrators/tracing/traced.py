@@ -204,7 +204,7 @@ class Traced(Function):
 
     def _evaluate(self, t: Any, y: Any, *more: Any) -> np.ndarray:
         if is_block(t) or is_block(y):  # part of a function that is traced by arrays
-            return self._call(t, y, *more)  # type: ignore[no-any-return]
+            return self._call(t, y, *more)
         if not self.is_traced:
             n, k = self._size, self._parameters
             if k is None:

@@ -274,8 +274,8 @@ def _reduce(
         raise unknown("a reduction of nothing")
     while len(rows) > 1:
         whole = len(rows) // 2 * 2
-        paired = ufunc(rows[0:whole:2], rows[1:whole:2]).index
-        rows = SymbolBlock(x.graph, np.concatenate([paired, rows.index[whole:]]))
+        paired: Any = ufunc(rows[0:whole:2], rows[1:whole:2])
+        rows = SymbolBlock(x.graph, np.concatenate([paired.index, rows.index[whole:]]))
     result = rows[0]
     if keepdims:
         full = tuple(1 if k in axes else x.shape[k] for k in range(x.ndim))

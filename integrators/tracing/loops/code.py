@@ -74,7 +74,7 @@ class _LoopEmitter(Emitter):
     def load(self, pointer: str, k: int) -> str:
         """Input 1 + k of the template."""
         s: Slot = self.family.slots[k]
-        places = s.places
+        places: Any = s.places
         if s.region < 0:
             return self.element("double", self.table(places), self.number)
         shift = places - self.family.target

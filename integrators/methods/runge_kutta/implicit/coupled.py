@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...kernels import kernel
-from ...stepping.dense import combine, copy, evaluate
-from ...stepping.loop import doubt_order
-from ...stepping.state import (
+from ....kernels import kernel
+from ....stepping.dense import combine, copy, evaluate
+from ....stepping.loop import doubt_order
+from ....stepping.state import (
     COUPLING_FULL,
     FUNCTION_RAISED,
     NEWTON_FAILED,
     OK,
     STEP_TOO_SMALL,
 )
-from ...stepping.stiffness import watch_implicit
-from .implicit import (
+from ....stepping.stiffness import watch_implicit
+from ...linear.lu import lu_solve
+from .step import (
     ROUNDING_SAFETY,
     ROUNDING_SHARE,
     TASK_SOLVE_COMPLEX,
@@ -28,7 +29,6 @@ from .implicit import (
     solve_real,
     times_mass,
 )
-from .lu import lu_solve
 
 # The rate that Newton's iteration may have after the order has been raised, and how much longer
 # than its additional stages a step must become. Chosen on the stiff problems of DETEST, Andrews'
