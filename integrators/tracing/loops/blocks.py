@@ -457,7 +457,6 @@ MOVES = frozenset(
         np.copy,
     }
 )
-)
 
 _install()
 BLOCK_RULES.update(kind=SymbolBlock, apply=apply_block, array=block_of, has=_has_blocks)
