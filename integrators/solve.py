@@ -257,8 +257,8 @@ def _plain_run(ivp: IVP, how: Settings) -> tuple[Solution, bool]:
     solution = run.run(first)
     if untraced:
         solution.remark(
-            f"f was left untraced: {ivp.n} states are better served by NumPy's arrays; "
-            f"traced(f, n={ivp.n}) insists"
+            f"f was left untraced: it cannot be traced by arrays, and {ivp.n} states are better "
+            f"served by NumPy than by single numbers; traced(f, n={ivp.n}) insists"
         )
     engine.release()
     return solution, run.interrupts.waiting
@@ -267,7 +267,7 @@ def _plain_run(ivp: IVP, how: Settings) -> tuple[Solution, bool]:
 def _is_better_plain(ivp: IVP) -> bool:
     """Whether f was to be traced, but has too many states for that to pay."""
     f: Any = ivp.f
-    return hasattr(f, "is_better_plain") and bool(f.is_better_plain(ivp.n))
+    return hasattr(f, "is_better_plain") and bool(f.is_better_plain(ivp.n, ivp.params.size))
 
 
 def _run_with_sensitivities(

@@ -25,6 +25,7 @@ def test_concentrations_stay_nonnegative(method):
         assert np.min(free.y) >= 0
     else:
         assert np.min(free.y) < (-1e6 if method == "RadauIIA2" else 0)
+    assert ("this is no solution" in free.message) == (np.min(free.y[:, -1]) < -1e-3)
     solution = solve(ROBERTSON, nonnegative=True, method=method, rtol=1e-6, atol=1e-6)
     assert solution.success
     assert np.min(solution.y) >= 0
