@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +14,9 @@ from ...contact.impacts import Impact, impact
 from ...contact.kinematics import kinematics_at
 from ...contact.workspace import contacts_of
 from ...dynamics.loops.reactions import JointReactions
+from ...dynamics.motion import totals_along
 from .modes import FREE, SETTLE
+from .moreau import MoreauJean
 from .reacting import loaded_reactions, with_contacts
 
 if TYPE_CHECKING:
@@ -62,6 +65,12 @@ class ContactObservation(NamedTuple):
         """Wrenches in all joints, (6, n_t) each, under all forces, those of contacts among them."""
         return loaded_reactions(self)
 
+    @property
+    def energy(self) -> Array:
+        """Kinetic and potential energy, (2, n_t), in J."""
+        states = zip(self.t, self.q.T, self.v.T)
+        return np.array([totals_along(self.model, q, v, float(t))[:2] for t, q, v in states]).T
+
 
 class ImpactEvent(NamedTuple):
     """An impact of a run: when, at which points, and what it did."""
@@ -72,7 +81,10 @@ class ImpactEvent(NamedTuple):
 
 
 def contact_forces(model: Model, solution: Any, shown: Any = None) -> ContactObservation:
-    """Forces at all contact points along a solution of an event-driven run.
+    """Forces at all contact points along a solution.
+
+    Of a run in time steps (MoreauJean), which knows impulses only, the force at a state is the mean
+    over the step that begins there: large where that step has an impact.
 
     Parameters
     ----------
@@ -96,8 +108,8 @@ def contact_forces(model: Model, solution: Any, shown: Any = None) -> ContactObs
     modes = getattr(solution.problem, "contact_modes", None)
     if modes is None:
         raise ValueError(
-            "contact_forces: expected a solution of an event-driven run of a model with rigid "
-            "contacts, such as simulate(model, ...) returns"
+            "contact_forces: expected a solution of a model with rigid contacts, such as "
+            "simulate(model, ...) returns, and not from a file"
         )
     given = solution if shown is None else shown
     times, states = np.asarray(given.t), np.asarray(given.y)
@@ -105,12 +117,11 @@ def contact_forces(model: Model, solution: Any, shown: Any = None) -> ContactObs
     gap, force = np.zeros((contacts.n, m)), np.zeros((m, contacts.n, 3))
     parts, point = np.zeros((m, contacts.n, 3)), np.zeros((m, contacts.n, 3))
     p = modes.free.params if solution.problem.params is None else solution.problem.params
-    keys = _keys_at(solution, times)
+    forces = _in_steps(modes, solution) if not solution.modes else _in_modes(modes, solution, times)
     loads = []
-    for j, (t, key) in enumerate(zip(times, keys)):
+    for j, t in enumerate(times):
         y = np.ascontiguousarray(states[:, j])
-        if key not in (FREE, SETTLE):
-            parts[j] = modes.watch.forces(modes.held[key], float(t), y, p).forces
+        parts[j] = forces(j, float(t), y, p)
         k = kinematics_at(model, y[:nq], y[nq:], float(t))
         frames = np.concatenate([k.normal[:, None], k.tangents], axis=1)
         force[j] = np.einsum("nk,nkx->nx", parts[j], frames)
@@ -123,6 +134,33 @@ def contact_forces(model: Model, solution: Any, shown: Any = None) -> ContactObs
         *(times, names, gap, force, normal, friction, point, states[:nq], states[nq:]),
         *(replace(model, contacts=()), loads),
     )
+
+
+def _in_modes(modes: Any, solution: Any, times: Array) -> Callable[..., Array]:
+    """Forces along normals and tangents (n, 3) at output j, in the mode that it belongs to."""
+    keys = _keys_at(solution, times)
+
+    def forces(j: int, t: float, y: Array, p: Any) -> Array:
+        if keys[j] in (FREE, SETTLE):
+            return np.zeros((modes.contacts.n, 3))
+        return np.asarray(modes.watch.forces(modes.held[keys[j]], t, y, p).forces)
+
+    return forces
+
+
+def _in_steps(modes: Any, solution: Any) -> Callable[..., Array]:
+    """The same as means over the step that begins there."""
+    stepper, nq = MoreauJean(modes).stepper, modes.model.nq
+    h = float(np.max(solution.h, initial=0.0))
+    if not h > 0.0:
+        raise ValueError(f"contact_forces: {solution!r} has no steps; run for some time")
+
+    def forces(j: int, t: float, y: Array, p: Any) -> Array:
+        found, out = stepper.step(t, y[:nq], y[nq:], h, p), np.zeros((modes.contacts.n, 3))
+        out[found.contacts] = found.impulses / h
+        return out
+
+    return forces
 
 
 def _keys_at(solution: Any, times: Array) -> list[Any]:
@@ -143,6 +181,11 @@ def impacts(model: Model, solution: Any) -> list[ImpactEvent]:
     modes = getattr(solution.problem, "contact_modes", None)
     if modes is None:
         raise ValueError("impacts: expected a solution of a model with rigid contacts")
+    if not solution.modes:
+        raise ValueError(
+            "impacts: MoreauJean locates none, it has impulses of whole steps; use contact_forces, "
+            "or solve by any other method"
+        )
     nq, found = model.nq, []
     contacts = contacts_of(model)
     for part in solution.parts:

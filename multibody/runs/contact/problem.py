@@ -17,7 +17,7 @@ from ...checks import Array, ArrayLike, one_of
 from ...contact.workspace import contacts_of
 from ..forces import force_laws
 from ..scheduled import refuse_sampled
-from .modes import ContactModes
+from .modes import BEGIN, ContactModes
 from .moreau import MoreauJean
 from .soft import only_projection, soft_problem
 
@@ -89,17 +89,15 @@ class ContactProblem(Hybrid):
         method = MoreauJean(self.contact_modes)
         free = self.contact_modes.free
         params = free.params if self.params is None else self.params
-        problem = IVP(
-            method.rates if len(params) else (lambda t, y: method.rates(t, y)),
-            self.y0,
-            self.t_span,
-            params,
-            events=self.events,
-            name=self.name,
-            state_names=free.state_names,
-        )
-        method.params = params
+        given = {"params": params, "events": self.events, "name": self.name}
+        f = method.rates if len(params) else (lambda t, y: method.rates(t, y))
+        problem = IVP(f, self.y0, self.t_span, **given, state_names=free.state_names)
         return problem, method
+
+    def whole(self, ivp: IVP) -> ContactProblem:
+        """This problem from another start, which is judged when a run by modes begins there."""
+        given = {name: getattr(ivp, name) for name in ("y0", "t_span", "params", "events")}
+        return replace(self, start=BEGIN, **given)
 
 
 def _restored(kind: Any, made: tuple[Any, ...], given: dict[str, Any]) -> Any:
