@@ -14,13 +14,12 @@ from ...contact.held import Held, least_forces
 from ...contact.impacts import exchanged
 from ...contact.kinematics import kinematics_at
 from ...contact.response import mechanism_at
-from ...contact.workspace import contacts_of
 from .observe import ImpactEvent, impacts
 
 if TYPE_CHECKING:
     from ...model import Model
 
-__all__ = ["ContactLoad", "Stay", "exchanged_at_instants", "is_rigid", "stays_of"]
+__all__ = ["ContactLoad", "Stay", "exchanged_at_instants", "stays_of"]
 
 
 class ContactLoad(NamedTuple):
@@ -49,11 +48,6 @@ class Stay:
     y: Array
     sol: Callable[..., Array] | None
     load: Callable[[float, Array], ContactLoad]
-
-
-def is_rigid(model: Model) -> bool:
-    """Whether a model has rigid contacts."""
-    return bool(model.contacts) and bool(contacts_of(model).is_rigid.any())
 
 
 def stays_of(model: Model, solution: Any) -> list[Stay]:

@@ -188,7 +188,7 @@ class ContactModes:
                 add(watch.turned(i, held.angles[j], slow), what, i, "turn")
                 add(watch.slope(held, row), "jams", i, "jam")
             row += 3 if state == "sticks" else 1
-        for i in map(int, np.flatnonzero(self.contacts.is_rigid)):
+        for i in range(self.contacts.n):
             if i not in held.points:
                 add(watch.gap(i), "touches", i, "touch")
         return found
@@ -227,7 +227,7 @@ class ContactModes:
         if hint == "stop" and np.hypot(*k.slip[point]) < self.slow:  # no slip is left across
             v = onto_contacts(model, Held((point,), ("sticks",), (0.0,)), t, q, v)[1]
             k = kinematics_at(model, q, v, t)
-        closed = self.contacts.is_rigid & (k.gap <= self.closed)
+        closed = k.gap <= self.closed
         if hint == "touch":
             closed[point] = True
         if (closed & (k.gap_rate < -self.none)).any():
@@ -275,7 +275,7 @@ class ContactModes:
         model, nq = self.model, self.model.nq
         q, v = y[:nq].copy(), y[nq:].copy()
         k = kinematics_at(model, q, v, t)
-        near = self.contacts.is_rigid & (np.abs(k.gap) <= SETTLED_GAP * self.contacts.length)
+        near = np.abs(k.gap) <= SETTLED_GAP * self.contacts.length
         near &= np.abs(k.gap_rate) <= SETTLED_SPEED * self.contacts.speed
         points = tuple(int(i) for i in np.flatnonzero(near))
         if not points:
