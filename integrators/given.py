@@ -78,7 +78,10 @@ def for_many_digits(
 
 
 def by_own_method(problem: Hybrid, how: Settings) -> tuple[Hybrid, Settings]:
-    """The problem and method that stand for a scheme that only this kind of problem has."""
+    """The problem and method that stand for a scheme that only this kind of problem has.
+
+    Such a problem has ``whole(ivp)``: itself, as the solution is to know it.
+    """
     own = getattr(problem, "by_own_method", None)
     replaced = own(how.method) if own is not None and isinstance(how.method, str) else None
     if replaced is None:

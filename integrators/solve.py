@@ -226,9 +226,11 @@ def solve(
     if isinstance(task, Hybrid):
         times = output_times_of(t_eval, task.t_span)
         solution = HybridRun(task, solve, how._replace(t_eval=times)._asdict()).run()
-        solution.problem = given
+        solution.problem = task if isinstance(given, Hybrid) else given
     else:
         solution, pressed = _plain_run(task, how)
+        if isinstance(problem, Hybrid):  # by a scheme of its own
+            solution.problem = problem.whole(task)  # type: ignore[attr-defined]
     solution.method = method_name(how.method)
 
     def again(factor: float, times: NDArray[np.float64]) -> Solution:

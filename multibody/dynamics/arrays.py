@@ -384,7 +384,7 @@ def tree_of(model: Model) -> Tree:
     A model that consists of more than numbers has its own: functions may read what has changed.
     """
     joints = [body.joint for body in model.bodies] + [loop.joint for loop in model.loops]
-    numbers = not model.contacts and not is_symbolic(model)
+    numbers = not model.rigid_contacts and not is_symbolic(model)
     numbers = numbers and all(named.element.is_numbers for named in model.elements)
     if numbers and all(map(_is_numbers, joints)):
         return _shared_tree(model)

@@ -44,6 +44,7 @@ from .rules import (
     spring_numbers,
     two_bodies,
 )
+from .soft import SoftContact, soft_elements
 from .solids import Solid, checked_solid
 
 if TYPE_CHECKING:
@@ -161,7 +162,9 @@ class Model:
         touching = _checked(self.contacts, Contact, checked_contact, len(bodies))
         check_duplicates(touching)
         given["contacts"] = touching
-        given["elements"] = _checked(self.elements, NamedElement, _element, len(bodies))
+        own = (e for e in self.elements if not isinstance(getattr(e, "element", e), SoftContact))
+        acting = (*own, *soft_elements(touching))
+        given["elements"] = _checked(acting, NamedElement, _element, len(bodies))
         for name, value in given.items():
             object.__setattr__(self, name, value)
         for i, body in enumerate(self.bodies, 1):
@@ -181,6 +184,11 @@ class Model:
             np.concatenate([e.element.numbers for e in self.elements])
         ):
             FROM_DYNAMICS["check elements"](self)
+
+    @property
+    def rigid_contacts(self) -> tuple[Contact, ...]:
+        """Contacts without a law of their surfaces; those with one are elements, too."""
+        return tuple(contact for contact in self.contacts if contact.law is None)
 
     @property
     def bonds(self) -> tuple[Loop | Constraint, ...]:

@@ -30,7 +30,7 @@ from ...dynamics.loops.closed_loop import constrained_accelerations, constraints
 from ...dynamics.loops.forces import loop_forces, point_forces
 from ...dynamics.loops.joints import LoopElement, acting_elements, placed
 from ...dynamics.motion import Kinematics, energy, kinematics, run_forward
-from ..contact.loads import ContactLoad, exchanged_at_instants, is_rigid, stays_of
+from ..contact.loads import ContactLoad, exchanged_at_instants, stays_of
 from ..forces import given_external_forces, given_joint_forces
 from .states import is_plain, states_of
 
@@ -182,7 +182,7 @@ def energy_ledger(
     True
     """
     books = _Books(model, tau, f_ext, elements)
-    if is_rigid(model):
+    if model.rigid_contacts:
         stays = stays_of(model, solution)
         parts = [
             _ledger(_Books(model, tau, f_ext, elements, stay.load), stay.t, stay.y, stay.sol)

@@ -76,7 +76,7 @@ class PrescribedMotion:
                 "prescribed: expected a dictionary {body or variable: motion}, received "
                 f"{prescribed!r:.80}"
             )
-        if model.contacts:
+        if model.rigid_contacts:
             raise ValueError(
                 f"prescribed: {model.name!r} has contacts, whose impacts would have to leave "
                 "prescribed velocities alone; make the joint a Driven one"
