@@ -2,7 +2,7 @@
 
 A constraint is traced when the model is made, on positions that a view hands out by name, by place
 or as points of bodies. What follows from it, rows of K, ν and γ, comes from exact differentiation
-of that trace (``multibody.dynamics.loops.stated``), so that it stands beside the loop joints in
+of that trace (``dynamics.loops.constraints.stated``), so that it stands beside the loop joints in
 every formulation.
 """
 

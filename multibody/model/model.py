@@ -47,7 +47,7 @@ from .rules import (
 from .solids import Solid, checked_solid
 
 if TYPE_CHECKING:
-    from ..dynamics.arrays import Tree
+    from ..dynamics.storage.arrays import Tree
 
 __all__ = ["Body", "Constraint", "Contact", "Loop", "Model", "PointSpring", "Solid"]
 

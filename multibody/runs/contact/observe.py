@@ -12,7 +12,7 @@ from ...contact.accelerations import CLOSED_GAP, CLOSED_SPEED
 from ...contact.impacts import Impact, impact
 from ...contact.kinematics import kinematics_at
 from ...contact.workspace import contacts_of
-from ...dynamics.loops.reactions import JointReactions
+from ...dynamics.loops.loads.reactions import JointReactions
 from .modes import FREE, SETTLE
 from .reacting import loaded_reactions, with_contacts
 

@@ -18,7 +18,7 @@ from ...contact.held import Held, held_motion
 from ...contact.kinematics import kinematics_at
 from ...contact.soft import soft_contacts
 from ...dynamics.functions import rate_along
-from ...dynamics.loops.reactions import JointReactions
+from ...dynamics.loops.loads.reactions import JointReactions
 from ..forces import force_laws
 from .reacting import loaded_reactions, with_contacts
 

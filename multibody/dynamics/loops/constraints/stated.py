@@ -19,11 +19,11 @@ import numpy as np
 from integrators.kernels import kernel
 from integrators.kernels.pointers import call
 
-from ...kernels.vectors import cross, transform_vector_inverse
-from ...model.constraints import Constraint, constraint_numbers
+from ....kernels.vectors import cross, transform_vector_inverse
+from ....model.constraints import Constraint, constraint_numbers
 
 if TYPE_CHECKING:
-    from ...model import Model
+    from ....model import Model
 
 __all__ = ["law_sizes", "rows_of_constraint", "stated_law", "stated_rows"]
 

@@ -29,14 +29,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..algebra.plucker import Plucker
-from ..checks import Array, blank
-from ..joints import Joint
-from ..kernels.axial import axial_inverse, axial_screw
-from ..kernels.inertia import rigid_transform
-from ..model.constraints import constraint_numbers
-from ..model.rules import FROM_DYNAMICS
-from ..model.topology import expanded_parents
+from ...algebra.plucker import Plucker
+from ...checks import Array, blank
+from ...joints import Joint
+from ...kernels.axial import axial_inverse, axial_screw
+from ...kernels.inertia import rigid_transform
+from ...model.constraints import constraint_numbers
+from ...model.rules import FROM_DYNAMICS
+from ...model.topology import expanded_parents
+from ..loops.constraints.gaps import closure_kernel
+from ..loops.constraints.joint_law import constraint_count
+from ..loops.constraints.stated import law_sizes, rows_of_constraint
 from .laws import (
     Fresh,
     law_callback,
@@ -47,9 +50,6 @@ from .laws import (
     stated_function,
     stated_key,
 )
-from .loops.gaps import closure_kernel
-from .loops.joint_law import constraint_count
-from .loops.stated import law_sizes, rows_of_constraint
 from .tables import (
     as_kind,
     cos_sin,
@@ -66,7 +66,7 @@ from .tables import (
 from .workspace import STRUCTURE, TreeWorkspace, variables
 
 if TYPE_CHECKING:
-    from ..model import Model
+    from ...model import Model
 
 __all__ = ["Tree"]
 

@@ -11,13 +11,13 @@ import numpy as np
 
 from integrators.kernels.pointers import SIGNATURE
 
-from ..joints import Joint
-from .loops.joint_law import loop_law
-from .loops.stated import law_sizes, stated_law
+from ...joints import Joint
+from ..loops.constraints.joint_law import loop_law
+from ..loops.constraints.stated import law_sizes, stated_law
 
 if TYPE_CHECKING:
-    from ..model import Model
-    from ..model.constraints import Constraint
+    from ...model import Model
+    from ...model.constraints import Constraint
     from .arrays import Tree
 
 __all__ = [
