@@ -47,19 +47,9 @@ def close(what, found, expected, tolerance=ROUNDING):
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * scale, err_msg=what)
 
 
-#: Groups of checks beyond those that every draw goes through.
-PARTS = (
-    "roads",
-    "hybrid",
-    "handle",
-    "derivatives",
-    "state",
-    "form",
-    "ledger",
-    "interpreted",
-    "prescribed",
-    "floating",
-)
+#: Groups of checks beyond those that every draw goes through; the first take milliseconds.
+CHEAP = ("hybrid", "handle", "derivatives", "interpreted", "prescribed", "floating")
+PARTS = (*CHEAP, "roads", "state", "form", "ledger")
 
 
 def check(seed, parts=PARTS, traced=False):
