@@ -17,12 +17,15 @@ import numpy as np
 import multibody as mb
 from multibody.algebra.plucker import Plucker
 from multibody.elements import NamedElement
-from multibody.mechanisms.random import random_joint, random_tree
+from multibody.joints import joint_names
+from multibody.mechanisms.random import needs_only_numbers, random_joint, random_tree
 from multibody.model import Constraint, Loop, Model, PointSpring
 from multibody.model.gearing import gear_constraint
 
 TREE = ("revolute", "prismatic", "helical", "cylindrical", "spherical", "universal", "planar")
 LOOPS = ("revolute", "spherical", "cylindrical", "universal", "prismatic", "planar")
+#: Every joint that a tree, and that a loop, can have without a function of one's own.
+EVERY = tuple(kind for kind in joint_names() if needs_only_numbers(kind))
 
 
 def swing(t):
@@ -49,11 +52,12 @@ def bent_slide(q):
 
 
 def draw(
-    seed, *, floating=None, loops=None, driven=None, elements=None, n=None, stated=0, laws=False
-):
+    seed, *, floating=None, loops=None, driven=None, elements=None, n=None, stated=0, laws=False,
+    every=False,
+):  # fmt: skip
     """Draw a mechanism; what is None is drawn, too, `stated` gears and constraints among it.
 
-    With `laws` it also has bushings, motors and the like, which change nothing else that is drawn.
+    With `laws` it also has bushings, motors and the like; with `every`, joints of every kind.
     """
     rng = np.random.default_rng(seed)
 
@@ -63,7 +67,7 @@ def draw(
     floating, driven = choose(floating, 0.4), choose(driven, 0.3)
     loops = int(rng.integers(0, 3)) if loops is None else loops
     n = int(rng.integers(3, 7)) if n is None else n
-    tree = random_tree(n, rng, TREE, root="free" if floating else None)
+    tree = random_tree(n, rng, EVERY if every else TREE, root="free" if floating else None)
     bodies = list(tree.bodies)
     nothing = dict.fromkeys((*FORCES, "limits"), np.zeros(0))
     if driven:  # the last body, so that no loop loses its only freedom
@@ -77,7 +81,9 @@ def draw(
         tree = replace(tree, bodies=tuple(bodies))
     q, t = tree.random(rng), float(rng.uniform(0.1, 1.0))
     poses = mb.kinematics(tree, q, t=t).poses
-    closed = tuple(loop(tree, rng, poses, f"loop{k}") for k in range(loops))
+    closed = tuple(
+        loop(tree, rng, poses, EVERY if every else LOOPS, f"loop{k}") for k in range(loops)
+    )
     count = int(rng.integers(0, 3)) if stated is None else stated
     held = tuple(constraint(tree, rng, q, t, poses, f"stated{k}") for k in range(count))
     v, tau = rng.uniform(-1.0, 1.0, tree.nv), rng.uniform(-2, 2, tree.nv)
@@ -91,7 +97,8 @@ def draw(
         try:
             v = mb.consistent_velocity(model, q, v, t=t)
         except mb.AssemblyError:  # the loops hold what the drive wants to move
-            again = {"floating": floating, "loops": loops, "driven": False, "n": n, "laws": laws}
+            again = {"floating": floating, "loops": loops, "driven": False, "n": n}
+            again |= {"laws": laws, "every": every}
             if not driven:  # or constraints contradict each other
                 return draw(seed, **again)
             return draw(seed, **again, stated=stated)
@@ -157,10 +164,10 @@ def random_laws(model, rng):
     return tuple(found)
 
 
-def loop(model, rng, poses, name):
+def loop(model, rng, poses, kinds, name):
     """Close a loop between two bodies drawn at random (one may be the base), at this position."""
     ends = rng.choice(model.n_bodies + 1, 2, replace=False)
-    joint = random_joint(LOOPS[int(rng.integers(len(LOOPS)))], rng)
+    joint = random_joint(kinds[int(rng.integers(len(kinds)))], rng)
     X_J = joint.motion(joint.random(rng)).X
     X_p, X_s = (Plucker(poses[i].R.T, poses[i].p) for i in ends)
     X_P = Plucker(np.eye(3), rng.uniform(-0.5, 0.5, 3))
