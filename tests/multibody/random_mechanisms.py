@@ -85,6 +85,7 @@ def draw(
         loop(tree, rng, poses, EVERY if every else LOOPS, f"loop{k}") for k in range(loops)
     )
     count = int(rng.integers(0, 3)) if stated is None else stated
+    count = count if tree.nv else 0
     held = tuple(constraint(tree, rng, q, t, poses, f"stated{k}") for k in range(count))
     v, tau = rng.uniform(-1.0, 1.0, tree.nv), rng.uniform(-2, 2, tree.nv)
     f_ext = rng.uniform(-2, 2, (n, 6))

@@ -106,7 +106,9 @@ def check(seed, parts=PARTS, traced=False):
         _ledger(c)
     if "prescribed" in parts:
         _prescribed(c)
-    if "floating" in parts and isinstance(model.bodies[0].joint, mb.Free):
+    root, *others = model.bodies
+    floats = isinstance(root.joint, mb.Free) and not root.reverse and all(b.parent for b in others)
+    if "floating" in parts and floats:
         _floating(c, a)
     return model
 
