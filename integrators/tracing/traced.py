@@ -57,12 +57,14 @@ class Traced(Function):
         params: Any = None,
         time: bool = True,
         outputs: int | None = None,
+        pure: bool = False,
     ) -> None:
         if not callable(function):
             raise TypeError(f"expected a function f(t, y), got {type(function).__name__}")
         self.function = function
         self.name = getattr(function, "__name__", "f")
         self._time = time
+        self._pure = pure  # made of traces alone: nothing can hide in it
         self._outputs = None if outputs is None else _count(outputs, "outputs")
         self._takes_p = _takes_parameters(function, time)
         self._size = None if n is None else _count(n, "n")
@@ -193,7 +195,7 @@ class Traced(Function):
 
         with self._tracing:
             if self._program is None:
-                program = twice(build, self.name)
+                program = build() if self._pure else twice(build, self.name)
                 if n > LARGEST_STRAIGHT and len(program) > LONG:
                     self._loops = _loops(program, n, k)
                 self._size, self._parameters, self._program = n, k, program

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..checks import Array, ArrayLike
-from ..dynamics.loading import ForcesLike
+from ..dynamics.storage.loading import ForcesLike
 from .cones import APART, SLIDING, STICKING, coulomb, shared_evenly
 from .kinematics import ContactKinematics, kinematics_at, need_contacts
 from .lcp import LCPError, solve_lcp

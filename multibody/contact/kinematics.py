@@ -9,9 +9,9 @@ import numpy as np
 from integrators.kernels import OnWorkspace
 
 from ..checks import Array, ArrayLike
-from ..dynamics.loading import load, load_given
+from ..dynamics.storage.loading import load, load_given
+from ..dynamics.storage.workspace import TreeWorkspace
 from ..dynamics.with_elements import accelerations_kernel
-from ..dynamics.workspace import TreeWorkspace
 from .geometry import contact_kernel
 from .workspace import ContactWorkspace, contacts_of
 

@@ -14,7 +14,7 @@ import numpy as np
 from integrators.kernels.workspace import Workspace
 
 from ..checks import Array
-from ..dynamics.workspace import TreeWorkspace
+from ..dynamics.storage.workspace import TreeWorkspace
 from ..model.surfaces import (
     BALL_BALL,
     BALL_BOWL,

@@ -2,7 +2,7 @@
 
 A constraint is traced when the model is made, on the positions that it asks a view for, by name, by
 place or as points of bodies: a gear in a machine of thousands is a function of two. Rows of K, ν
-and γ come from exact derivatives of that trace (``multibody.dynamics.loops.stated``), so that it
+and γ come from exact derivatives of that trace (``dynamics.loops.constraints.stated``), so that it
 stands beside the loop joints in every formulation.
 """
 

@@ -48,7 +48,7 @@ from .soft import SoftContact, soft_elements
 from .solids import Solid, checked_solid
 
 if TYPE_CHECKING:
-    from ..dynamics.arrays import Tree
+    from ..dynamics.storage.arrays import Tree
 
 __all__ = ["Body", "Constraint", "Contact", "Loop", "Model", "PointSpring", "Solid"]
 

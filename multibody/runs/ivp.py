@@ -21,8 +21,8 @@ from integrators.tracing import traced as traced_function
 from ..checks import Array, ArrayLike, check_rank_tolerance, one_of, real_array
 from ..dynamics.acting import acting
 from ..dynamics.functions import FD, position_rate
-from ..dynamics.loading import ForcesLike, external_forces
 from ..dynamics.loops.closed_loop import RANK_TOLERANCE
+from ..dynamics.storage.loading import ForcesLike, external_forces
 from .closed import TRACED_CONSTRAINTS, check_consistent, gap_invariants
 from .dae import closed_problem
 from .derivatives import FD_derivatives, ID_derivatives

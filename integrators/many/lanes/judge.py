@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ...methods.runge_kutta.inside import FADING
+from ...methods.runge_kutta.implicit.inside import FADING
 from ...stepping.control import (
     KEEP_STEP,
     NO_LIMIT,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...methods.runge_kutta.fused import outputs_size
-from ...methods.runge_kutta.inside import is_sudden
+from ...methods.runge_kutta.implicit.inside import is_sudden
 from ...stepping.norms import norm_of_estimate
 from ...tableau.implicit_extension import InnerCheck
 from ...tableau.rosenbrock import Rosenbrock

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ...algebra.inertia import RigidInertia
-from ...algebra.quaternions import from_matrix
+from ...algebra.orientation.quaternions import from_matrix
 from ...algebra.se3 import Pose
 from ...checks import Array
 from ...elements import Friction, PointForce

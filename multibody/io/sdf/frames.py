@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...algebra import quaternions
+from ...algebra.orientation import quaternions
 from ...algebra.se3 import Pose
 from ..shared.links import roll_pitch_yaw
 from ..shared.report import Report

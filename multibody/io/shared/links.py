@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...algebra.inertia import RigidInertia, mcI
-from ...algebra.rotations import skew
+from ...algebra.orientation.rotations import skew
 from ...checks import Array
 from ...model.graph import BASE
 from .report import Report

@@ -13,7 +13,7 @@ from ...contact.impacts import Impact, impact
 from ...contact.kinematics import contact_kinematics, kinematics_at, need_contacts
 from ...contact.workspace import contacts_of
 from ...dynamics.acting import look
-from ...dynamics.loops.reactions import JointReactions
+from ...dynamics.loops.loads.reactions import JointReactions
 from ...dynamics.motion import totals_along
 from .modes import FREE, SETTLE
 from .moreau import MoreauJean

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...checks import Array
 from ...contact.workspace import contacts_of
-from ...dynamics.loops.reactions import JointReactions, joint_reactions
+from ...dynamics.loops.loads.reactions import JointReactions, joint_reactions
 from ..observing.reactions import together
 
 if TYPE_CHECKING:

@@ -25,11 +25,11 @@ import numpy as np
 from ...checks import Array
 from ...dynamics.acting import acting
 from ...dynamics.functions import FD, position_rate, tree_joint_forces
-from ...dynamics.loading import load
 from ...dynamics.loops.closed_loop import constrained_accelerations, constraints
-from ...dynamics.loops.forces import loop_forces, point_forces
-from ...dynamics.loops.joints import LoopElement, acting_elements, placed
+from ...dynamics.loops.constraints.joints import LoopElement, acting_elements, placed
+from ...dynamics.loops.loads.forces import loop_forces, point_forces
 from ...dynamics.motion import Kinematics, energy, kinematics, run_forward
+from ...dynamics.storage.loading import load
 from ..contact.loads import ContactLoad, exchanged_at_instants, stays_of
 from ..forces import given_external_forces, given_joint_forces
 from .states import is_plain, states_of
@@ -152,7 +152,7 @@ def energy_ledger(
         without those of `elements`.
     elements
         Springs, dampers and actuators in loop joints whose law was a part of the joint forces, see
-        :func:`~multibody.dynamics.loops.joints.loop_elements`.
+        :func:`~multibody.dynamics.loops.constraints.joints.loop_elements`.
 
     Returns
     -------

@@ -8,7 +8,7 @@ import pytest
 import multibody as mb
 from integrators import Status, solve
 from multibody import mechanisms
-from multibody.algebra.quaternions import to_matrix
+from multibody.algebra.orientation.quaternions import to_matrix
 
 from .test_instants import four_bar_with_stop
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import multibody as mb
-from multibody.algebra import quaternions
+from multibody.algebra.orientation import quaternions
 from multibody.io import ModelFileError, Report, loads
 
 mujoco = pytest.importorskip("mujoco")

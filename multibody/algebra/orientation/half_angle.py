@@ -12,7 +12,7 @@ from math import factorial
 
 import numpy as np
 
-from ..checks import Array
+from ...checks import Array
 
 __all__ = ["c_cos1", "c_cos2", "c_cot", "c_mix", "c_sin1", "c_sin2"]
 

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..checks import Array, ArrayLike, check_rotation, one_of, real_array
+from ...checks import Array, ArrayLike, check_rotation, one_of, real_array
 from . import quaternions
 from .quaternions import Axes
 from .rotations import primitive

@@ -20,16 +20,16 @@ from typing import Any
 from integrators.kernels import kernel
 from integrators.kernels.pointers import call
 
-from ...kernels.spatial import compose, cross_motion, motion_transform
-from ...kernels.vectors import (
+from ....kernels.spatial import compose, cross_motion, motion_transform
+from ....kernels.vectors import (
     cross,
     multiply_rotations,
     transform_vector,
     transform_vector_inverse,
 )
-from ..kinematics import way_between
-from ..with_elements import accelerations_kernel
-from ..workspace import DRIVEN
+from ...storage.workspace import DRIVEN
+from ...trees.kinematics import way_between
+from ...with_elements import accelerations_kernel
 from .stated import stated_rows
 
 __all__ = ["closure_kernel"]

@@ -11,9 +11,9 @@ from typing import Any
 
 from integrators.kernels import inline_kernel, kernel
 
+from ..loops.multipliers import unconstrained_forces
 from .aba import inverse_pivot
 from .crba import crba_kernel
-from .loops.multipliers import unconstrained_forces
 
 __all__ = ["eliminate_variable", "factored_kernel", "is_shallow", "substitute"]
 

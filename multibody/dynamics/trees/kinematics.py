@@ -1,7 +1,7 @@
 """Kinematics of a tree: joints, transforms between neighbours, positions and velocities.
 
 The kernels here are the vocabulary of all dynamics algorithms. ``w`` is the workspace of a tree;
-``multibody.dynamics.arrays`` lists its arrays. Bodies are counted from 0, the base is −1.
+``storage.workspace`` lists its arrays. Bodies are counted from 0, the base is −1.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from integrators.kernels import inline_kernel, kernel
 from integrators.kernels.elementary import cos, sin
 from integrators.kernels.pointers import call
 
-from ..kernels.axial import (
+from ...kernels.axial import (
     axial_articulated,
     axial_articulated_z_free,
     axial_force,
@@ -21,15 +21,15 @@ from ..kernels.axial import (
     axial_rigid,
     axial_screw,
 )
-from ..kernels.inertia import articulated_transform_inverse, rigid_transform_inverse
-from ..kernels.spatial import (
+from ...kernels.inertia import articulated_transform_inverse, rigid_transform_inverse
+from ...kernels.spatial import (
     compose,
     cross_motion,
     force_transform,
     force_transform_inverse,
     motion_transform,
 )
-from ..kernels.vectors import transform_vector_inverse
+from ...kernels.vectors import transform_vector_inverse
 
 __all__ = [
     "articulated_to_parent",

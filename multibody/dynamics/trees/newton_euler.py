@@ -21,9 +21,9 @@ from typing import Any
 
 from integrators.kernels import inline_kernel, kernel
 
-from ..kernels.vectors import transform_vector, transform_vector_inverse
+from ...kernels.vectors import transform_vector, transform_vector_inverse
+from ..storage.workspace import HAVE_FORCES
 from .kinematics import force_to_body, joint, pose
-from .workspace import HAVE_FORCES
 
 __all__ = ["newton_euler_kernel"]
 

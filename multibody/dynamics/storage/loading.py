@@ -9,13 +9,13 @@ import numpy as np
 
 from integrators.kernels import OnWorkspace
 
-from ..checks import Array, ArrayLike, exact_array, real_array
-from .crba import crba_kernel
-from .with_elements import onto_sphere
+from ...checks import Array, ArrayLike, exact_array, real_array
+from ..trees.crba import crba_kernel
+from ..with_elements import onto_sphere
 from .workspace import HAVE_FORCES, TreeWorkspace
 
 if TYPE_CHECKING:
-    from ..model import Model
+    from ...model import Model
 
 __all__ = [
     "ForcesLike",

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...checks import Array
-from ..acting import CARRY
-from ..functions import FD, tree_joint_forces
-from ..loading import load_given
+from ....checks import Array
+from ...acting import CARRY
+from ...functions import FD, tree_joint_forces
+from ...storage.loading import load_given
 from .reactions import _to_joints, joint_reactions
 
 if TYPE_CHECKING:
-    from ...model import Model
+    from ....model import Model
 
 __all__ = ["carry"]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..checks import Array, ArrayLike, check_rotation, check_unit, one_of, real_array
+from ...checks import Array, ArrayLike, check_rotation, check_unit, one_of, real_array
 from . import angles as _angles
 from . import quaternions as _quaternions
 from . import rotations as _rotations

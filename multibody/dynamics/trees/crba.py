@@ -6,8 +6,8 @@ from typing import Any
 
 from integrators.kernels import inline_kernel, kernel
 
-from ..kernels.inertia import rigid_apply
-from ..kernels.spatial import dot
+from ...kernels.inertia import rigid_apply
+from ...kernels.spatial import dot
 from .kinematics import force_to_parent, joint, rigid_to_parent
 
 __all__ = ["composite_inertias", "crba_kernel"]

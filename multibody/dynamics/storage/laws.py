@@ -11,13 +11,13 @@ import numpy as np
 
 from integrators.kernels.pointers import SIGNATURE
 
-from ..joints import Joint
-from .loops.joint_law import loop_law
-from .loops.stated import law_sizes, stated_law
+from ...joints import Joint
+from ..loops.constraints.joint_law import loop_law
+from ..loops.constraints.stated import law_sizes, stated_law
 
 if TYPE_CHECKING:
-    from ..model import Model
-    from ..model.constraints import Constraint
+    from ...model import Model
+    from ...model.constraints import Constraint
     from .arrays import Tree
 
 __all__ = [
@@ -155,9 +155,9 @@ def _stated_law(key: Any, stated: Fresh) -> Callable[..., Any]:
 
 
 @cache
-def law_code(key: Any, law: Fresh, n: int, k: int, size: int) -> Any:
+def law_code(key: Any, law: Fresh, n: int, k: int, size: int, pure: bool = False) -> Any:
     """Machine code of a law; joints with the same key share it."""
-    from integrators.tracing import traced
+    from integrators.tracing.traced import Traced
 
     def values(t: Any, x: Any, p: Any = ()) -> Any:
         out = np.empty(size, dtype=object)
@@ -167,10 +167,7 @@ def law_code(key: Any, law: Fresh, n: int, k: int, size: int) -> Any:
     def without(t: Any, x: Any) -> Any:
         return values(t, x)
 
-    function = traced(values, n=n, params=k, outputs=size) if k else traced(
-        without, n=n, outputs=size
-    )  # fmt: skip
-    return function.machine_code()
+    return Traced(values if k else without, n, k, outputs=size, pure=pure).machine_code()
 
 
 def law_callback(function: Callable[..., None], n: int, k: int, size: int, tree: Tree) -> Any:

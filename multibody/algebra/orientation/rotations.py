@@ -15,14 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..checks import (
-    ROTATION_TOLERANCE,
-    Array,
-    ArrayLike,
-    check_rotation,
-    check_unit,
-    real_array,
-)
+from ...checks import ROTATION_TOLERANCE, Array, ArrayLike, check_rotation, check_unit, real_array
 from . import quaternions
 from .half_angle import c_cos1, c_cot, c_sin1, c_sin2
 

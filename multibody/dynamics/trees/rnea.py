@@ -6,10 +6,10 @@ from typing import Any
 
 from integrators.kernels import kernel
 
-from ..kernels.inertia import rigid_apply, rigid_bias
-from ..kernels.spatial import dot
+from ...kernels.inertia import rigid_apply, rigid_bias
+from ...kernels.spatial import dot
+from ..storage.workspace import HAVE_FORCES
 from .kinematics import force_to_body, force_to_parent, joint, motion_to_child, pose, velocity
-from .workspace import HAVE_FORCES
 
 __all__ = ["rnea_kernel"]
 

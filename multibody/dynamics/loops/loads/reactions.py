@@ -22,17 +22,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...algebra.plucker import Plucker
-from ...checks import Array, ArrayLike, one_of
-from ..functions import FD, tree_joint_forces
-from ..loading import ForcesLike, external_forces, load_given
-from ..motion import kinematics
-from .closed_loop import _run_closure, constrained_accelerations
+from ....algebra.plucker import Plucker
+from ....checks import Array, ArrayLike, one_of
+from ...functions import FD, tree_joint_forces
+from ...motion import kinematics
+from ...storage.loading import ForcesLike, external_forces, load_given
+from ..closed_loop import _run_closure, constrained_accelerations
+from ..constraints.joints import LoopElement, acting_elements, placed
 from .forces import point_forces
-from .joints import LoopElement, acting_elements, placed
 
 if TYPE_CHECKING:
-    from ...model import Model
+    from ....model import Model
 
 __all__ = ["JointReactions", "joint_reactions"]
 

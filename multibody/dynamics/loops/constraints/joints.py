@@ -27,22 +27,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...checks import Array, ArrayLike, real_array
-from ...joints import Driven, Joint
-from ...kernels.spatial import force_transform_inverse, motion_transform
-from ..kinematics import forward
-from .closed_loop import need_loops
+from ....checks import Array, ArrayLike, real_array
+from ....joints import Driven, Joint
+from ....kernels.spatial import force_transform_inverse, motion_transform
+from ...trees.kinematics import forward
+from ..closed_loop import need_loops
 from .gaps import pose_between, side
-from .positions import (
-    in_quaternions,
-    is_numeric,
-    position_of,
-    reference_of,
-    solve_position,
-)
+from .positions import in_quaternions, is_numeric, position_of, reference_of, solve_position
 
 if TYPE_CHECKING:
-    from ...model import Model
+    from ....model import Model
 
 __all__ = [
     "ActingElement",

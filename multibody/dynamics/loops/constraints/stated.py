@@ -19,11 +19,11 @@ import numpy as np
 from integrators.kernels import kernel
 from integrators.kernels.pointers import call
 
-from ...kernels.vectors import cross, transform_vector_inverse
-from ...model.constraints import Constraint, constraint_numbers
+from ....kernels.vectors import cross, transform_vector_inverse
+from ....model.constraints import Constraint, constraint_numbers
 
 if TYPE_CHECKING:
-    from ...model import Model
+    from ....model import Model
 
 __all__ = ["law_sizes", "rows_of_constraint", "stated_law", "stated_rows"]
 
@@ -134,7 +134,7 @@ def stated_law(model: Model, constraint: Constraint) -> Callable[..., Any]:
     It returns, one after the other, δ; ∂φ̇/∂v at constant ẋ, row by row; φ̇; −φ̈ at constant v and
     ẋ; and ∂φ̇/∂ẋ, row by row. What the tree does to points is left to the kernel.
     """
-    from integrators.tracing import traced
+    from integrators.tracing.traced import Traced
 
     assert constraint.trace is not None
     trace, own = constraint.trace, len(constraint.parameters)
@@ -145,8 +145,8 @@ def stated_law(model: Model, constraint: Constraint) -> Callable[..., Any]:
 
     def with_p(function: Callable[..., Any], n: int) -> Any:
         if k:
-            return traced(function, n=n, params=k, outputs=m)
-        return traced(lambda t, z: function(t, z, ()), n=n, outputs=m)
+            return Traced(function, n=n, params=k, outputs=m, pure=True)
+        return Traced(lambda t, z: function(t, z, ()), n=n, outputs=m, pure=True)
 
     def at(function: Any, t: Any, z: Any, p: Any) -> Any:
         return np.asarray(function(t, z, p) if k else function(t, z))

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ...joints.base import Joint
-from ...model.rules import FROM_DYNAMICS
+from ....joints.base import Joint
+from ....model.rules import FROM_DYNAMICS
 
 __all__ = ["constraint_count", "loop_law"]
 

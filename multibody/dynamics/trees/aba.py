@@ -18,15 +18,11 @@ import numpy as np
 
 from integrators.kernels import OnWorkspace, inline_kernel, kernel
 
-from ..checks import Array
-from ..kernels.inertia import (
-    articulated_apply,
-    articulated_from_rigid,
-    rigid_apply,
-    rigid_bias,
-)
-from ..kernels.spatial import dot
-from ..model.rules import FROM_DYNAMICS
+from ...checks import Array
+from ...kernels.inertia import articulated_apply, articulated_from_rigid, rigid_apply, rigid_bias
+from ...kernels.spatial import dot
+from ...model.rules import FROM_DYNAMICS
+from ..storage.workspace import HAVE_FORCES, TreeWorkspace
 from .crba import crba_kernel
 from .kinematics import (
     articulated_to_parent,
@@ -37,10 +33,9 @@ from .kinematics import (
     pose,
     velocity,
 )
-from .workspace import HAVE_FORCES, TreeWorkspace
 
 if TYPE_CHECKING:
-    from ..model import Model
+    from ...model import Model
 
 __all__ = ["aba_kernel", "articulated_inertias", "eliminate", "find_singular_body"]
 

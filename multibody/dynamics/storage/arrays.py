@@ -29,14 +29,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..algebra.plucker import Plucker
-from ..checks import Array, blank
-from ..joints import Joint
-from ..kernels.axial import axial_inverse, axial_screw
-from ..kernels.inertia import rigid_transform
-from ..model.constraints import constraint_numbers
-from ..model.rules import FROM_DYNAMICS
-from ..model.topology import expanded_parents
+from ...algebra.plucker import Plucker
+from ...checks import Array, blank
+from ...joints import Joint
+from ...kernels.axial import axial_inverse, axial_screw
+from ...kernels.inertia import rigid_transform
+from ...model.constraints import constraint_numbers
+from ...model.rules import FROM_DYNAMICS
+from ...model.topology import expanded_parents
+from ..loops.constraints.gaps import closure_kernel
+from ..loops.constraints.joint_law import constraint_count
+from ..loops.constraints.stated import law_sizes, rows_of_constraint
 from .laws import (
     Fresh,
     law_callback,
@@ -47,9 +50,6 @@ from .laws import (
     stated_function,
     stated_key,
 )
-from .loops.gaps import closure_kernel
-from .loops.joint_law import constraint_count
-from .loops.stated import law_sizes, rows_of_constraint
 from .tables import (
     as_kind,
     cos_sin,
@@ -66,7 +66,7 @@ from .tables import (
 from .workspace import STRUCTURE, TreeWorkspace, variables
 
 if TYPE_CHECKING:
-    from ..model import Model
+    from ...model import Model
 
 __all__ = ["Tree"]
 
@@ -237,13 +237,13 @@ class Tree:
             found = self._local.workspace = self.make_workspace()
         return found
 
-    def make_workspace(self) -> TreeWorkspace:
+    def make_workspace(self, rows: Array | None = None) -> TreeWorkspace:
         """Return a new workspace."""
         laws = [self._address(f, b, True) for f, b in self._functions(self.law_functions)]
         rates = [self._address(f, b, False) for f, b in self._functions(self.rate_functions)]
         return TreeWorkspace(
             **self.arrays,
-            rows=self.acting_rows,
+            rows=self.acting_rows if rows is None else rows,
             by_screws=np.zeros(self.model.n_bodies, dtype=np.int64),
             laws=np.array(laws, dtype=np.int64),
             rates=np.array(rates, dtype=np.int64),
@@ -309,7 +309,7 @@ class Tree:
         for f, c in zip(functions[len(model.loops) :], model.constraints):
             n, size = law_sizes(model, c)
             k = len(constraint_numbers(model, c))
-            code = law_code(stated_key(model, c), Fresh(f), n, k, size)
+            code = law_code(stated_key(model, c), Fresh(f), n, k, size, pure=True)
             self._kept.append(code)
             found.append(int(code.address))
         return found
@@ -337,8 +337,10 @@ class Tree:
         A constraint may be defined at some positions only: where it has no number, it counts.
         What is left of terms that cancel, such as motions that both sides share, is rounding.
         """
+        if not self.model.bonds:
+            return np.zeros((0, self.model.nv), dtype=bool)
         rng = np.random.default_rng(0)
-        w = self.symbolic(rows=np.arange(self.arrays["loop_at"][-1]))
+        w = self.make_workspace(rows=np.arange(self.arrays["loop_at"][-1]))
         largest = np.zeros((len(w.delta), self.model.nv))
         terms = np.zeros((len(w.delta), 1))
         undefined = np.zeros(largest.shape, dtype=bool)
@@ -347,24 +349,25 @@ class Tree:
             w.t[0] = float(rng.uniform())
             with np.errstate(all="ignore"):
                 closure_kernel(w)
-            K = np.abs(w.K.astype(float))
+                K = np.abs(w.K)
             undefined |= ~np.isfinite(K)
             largest = np.fmax(largest, np.where(np.isfinite(K), K, 0.0))
             with np.errstate(all="ignore"):
                 terms = np.fmax(terms, self._terms_of_rows(w))
+        self.error = None  # of a law at a position that nobody has asked for
         return undefined | (largest > ROUNDING * np.maximum(terms, largest.max(initial=0.0)))
 
-    def _terms_of_rows(self, w: SimpleNamespace) -> Array:
+    def _terms_of_rows(self, w: TreeWorkspace) -> Array:
         """Size of what is summed up in each row of K: the force of a unit multiplier."""
         loops, at = len(self.model.loops), self.arrays["loop_at"]
-        T = np.abs(w.T_0.astype(float))
+        T = np.abs(w.T_0)
         couple, force = T[:, :3].max(axis=1, initial=0.0), T[:, 3:].max(axis=1, initial=0.0)
         found = np.where(force > 0.0, force, couple)  # couples grow with the distance
         for l in range(loops, len(at) - 1):
             rows_of_constraint(w, l)
             m = at[l + 1] - at[l]
             first, size = m * (3 + self.model.nv), 3 * len(self.model.constraints[l - loops].points)
-            push = w.stated_out[first : first + m * size].astype(float).reshape(m, size)
+            push = w.stated_out[first : first + m * size].reshape(m, size)
             found[at[l] : at[l + 1]] = np.abs(push).max(axis=1, initial=0.0)
         return np.where(np.isfinite(found), found, 0.0)[:, None]
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from integrators.kernels import OnArrays, kernel
 
-from ..checks import Array, ArrayLike
-from ..model.topology import expanded_parents
+from ...checks import Array, ArrayLike
+from ...model.topology import expanded_parents
 
 __all__ = [
     "density",

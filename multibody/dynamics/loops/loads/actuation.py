@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...checks import Array, ArrayLike, check_rank_tolerance, real_array
-from ..functions import ID
-from ..loading import ForcesLike
-from .closed_loop import RANK_TOLERANCE, constraints
-from .independent import independent_coordinates, velocity_places
+from ....checks import Array, ArrayLike, check_rank_tolerance, real_array
+from ...functions import ID
+from ...storage.loading import ForcesLike
+from ..closed_loop import RANK_TOLERANCE, constraints
+from ..independent import independent_coordinates, velocity_places
 
 if TYPE_CHECKING:
-    from ...model import Model
+    from ....model import Model
 
 __all__ = ["Actuation", "ActuatorSet", "actuators", "closed_loop_inverse_dynamics"]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from integrators.kernels.workspace import Workspace
 
-from ..checks import Array
+from ...checks import Array
 
 __all__ = ["DRIVEN", "HAVE_ELEMENTS", "HAVE_FORCES", "TreeWorkspace", "variables"]
 
@@ -55,7 +55,7 @@ CONSTANTS = {
     "E_T": "f3",  # placement; of axial joints without its last screw
     "r_T": "f2",
     "inertia": "f2",
-    "reach": "f2",  # from the parent's reference point, see multibody.dynamics.newton_euler …
+    "reach": "f2",  # from the parent's reference point, see multibody.dynamics.trees.newton_euler …
     "moments": "f2",  # … and m, h, second moments about it
     "gravity": "f1",  # acceleration of the base that has the effect of gravity, −a_g
     "armature": "f1",
@@ -69,7 +69,7 @@ CONSTANTS = {
     "points": "f2",  # of constraints by functions, on their bodies
 }
 # Shapes, with the sizes of a model by name: bodies nb, positions nq, velocities nv, constraints nc,
-# the longest argument of a law nx, and of the constraints by functions (``loops.stated``).
+# the longest argument of a law nx, and of the constraints by functions (``constraints.stated``).
 VARIABLES: dict[str, tuple[str | int, ...]] = {
     "t": (1,),
     "q": ("nq",),

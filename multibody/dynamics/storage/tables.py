@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..algebra.plucker import Plucker, scrx, scrz
-from ..checks import Array, blank, number
-from ..joints import Joint
-from ..kernels.inertia import rigid_transform
+from ...algebra.plucker import Plucker, scrx, scrz
+from ...checks import Array, blank, number
+from ...joints import Joint
+from ...kernels.inertia import rigid_transform
 
 if TYPE_CHECKING:
-    from ..model import Model
+    from ...model import Model
 
 __all__ = [
     "as_kind",

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ...checks import Array, ArrayLike, real_array
-from ...joints import Joint
+from ....checks import Array, ArrayLike, real_array
+from ....joints import Joint
 
 __all__ = [
     "in_quaternions",

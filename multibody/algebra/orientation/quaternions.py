@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from ..checks import Array, ArrayLike, check_rotation, check_unit, one_of, real_array, real_scalar
+from ...checks import Array, ArrayLike, check_rotation, check_unit, one_of, real_array, real_scalar
 from .half_angle import c_sin1
 
 __all__ = [

@@ -9,19 +9,19 @@ import numpy as np
 
 from integrators.kernels import OnWorkspace
 
-from ...algebra.plucker import Plucker
-from ...checks import Array, ArrayLike, one_of, real_array
-from ...model.constraints import constraint_numbers
-from ..loading import load, load_given
-from ..motion import kinematics
-from ..workspace import TreeWorkspace
-from .closed_loop import need_loops
-from .gaps import closure_kernel
-from .joints import loop_number
-from .stated import law_sizes
+from ....algebra.plucker import Plucker
+from ....checks import Array, ArrayLike, one_of, real_array
+from ....model.constraints import constraint_numbers
+from ...motion import kinematics
+from ...storage.loading import load, load_given
+from ...storage.workspace import TreeWorkspace
+from ..closed_loop import need_loops
+from ..constraints.gaps import closure_kernel
+from ..constraints.joints import loop_number
+from ..constraints.stated import law_sizes
 
 if TYPE_CHECKING:
-    from ...model import Model
+    from ....model import Model
 
 __all__ = ["constraint_forces", "loop_forces", "loop_forces_in", "point_forces"]
 
