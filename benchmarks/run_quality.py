@@ -20,7 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from featherstep.mechanism_study.compare import _size, _Study, find_mechanism
+from featherstep.mechanism_study.compare import _size, _Study
+from featherstep.mechanism_study.mechanism import find_mechanism
 from featherstep.mechanism_study.reference import Measure
 from integrators import solve
 from multibody import as_dae, as_ivp, mechanisms
