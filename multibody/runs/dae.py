@@ -29,7 +29,7 @@ from ..model.rules import refuse_contacts
 from .closed import TRACED_CONSTRAINTS, Stabilisation, check_consistent
 from .forces import check_unlocked, force_laws, forces_at, lock_review
 from .observing.observe import over_all_loops, with_reactions
-from .observing.watched import mechanism_watch
+from .observing.watched import mechanism_distance, mechanism_watch
 from .prescribing.jumps import drive_review
 from .prescribing.motion import PrescribedMotion
 from .recursions import Recursions, unit_quaternions
@@ -285,7 +285,8 @@ def as_dae(
         return mechanism_watch(model, *forces, split_states)(problem, t, y)
 
     review = problem.review if motion is None else motion.review(problem.review)
-    return scheduled(problem.with_(watch=watch, review=review, units=units_of(model)), model)
+    more = {"units": units_of(model), "distance": mechanism_distance(model, split_states)}
+    return scheduled(problem.with_(watch=watch, review=review, **more), model)
 
 
 def closed_problem(

@@ -29,7 +29,7 @@ from .derivatives import FD_derivatives, ID_derivatives
 from .forces import check_unlocked, driven_variables, force_laws, forces_at, lock_review
 from .observing.conserved import invariants as conserved_quantities
 from .observing.observe import observables
-from .observing.watched import mechanism_watch
+from .observing.watched import mechanism_distance, mechanism_watch
 from .prescribing.jumps import drive_review
 from .prescribing.motion import PrescribedMotion
 from .recursions import unit_quaternions
@@ -260,7 +260,12 @@ def as_ivp(
         return mechanism_watch(model, *forces_at(tau, f_ext, problem.params))(problem, t, y)
 
     problem = problem.with_(
-        invariants=invariants, name=model.name, observe=observe, watch=watch, units=units_of(model)
+        invariants=invariants,
+        name=model.name,
+        observe=observe,
+        watch=watch,
+        units=units_of(model),
+        distance=mechanism_distance(model),
     )
     return scheduled(problem, model)
 
