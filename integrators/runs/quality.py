@@ -251,8 +251,11 @@ class Quality:
         return float((np.abs(self._y[:, -1] - right) / _sizes(self._y))[:count].max(initial=0.0))
 
     def _is_suspect(self) -> bool:
-        drifted = (w.relative > SUSPECTED_DRIFT * w.allowed for w in self.watches)
-        return any(drifted) or self._growth > SUSPECTED_GROWTH
+        """Whether to look closer; of a mechanism also where nobody knows how its errors grow."""
+        if any(w.relative > SUSPECTED_DRIFT * w.allowed for w in self.watches):
+            return True
+        unknown = self.sensitivity is None and getattr(self._problem, "distance", None) is not None
+        return unknown or self._growth > SUSPECTED_GROWTH
 
     def _is_cheap(self) -> bool:
         """Whether a second run costs little, and can tell."""
