@@ -61,8 +61,8 @@ class Settings(NamedTuple):
             and not (isinstance(value, int | float | str | tuple) and value == default)
         ]
 
-    def finer(self, factor: float, times: NDArray[np.float64]) -> Settings:
-        """Return what asks for an error smaller by a factor, at these times alone."""
+    def finer(self, factor: float, times: NDArray[np.float64] | None) -> Settings:
+        """Return what asks for an error smaller by a factor, at these times alone, or all steps."""
         return self._replace(
             step=None if self.step is None else self.step / factor,
             rtol=max(relative_tolerance(self.rtol) / factor, SMALLEST_RTOL),

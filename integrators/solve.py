@@ -233,12 +233,14 @@ def solve(
             solution.problem = problem.whole(task)  # type: ignore[attr-defined]
     solution.method = method_name(how.method)
 
-    def again(factor: float, times: NDArray[np.float64]) -> Solution:
-        return solve(given, **how.finer(factor, times)._asdict(), kinks=kinks)
+    def again(factor: float, times: Any, most: int | None = None) -> Solution:
+        finer = how.finer(factor, times)
+        finer = finer if most is None else finer._replace(max_steps=most)
+        return solve(given, **finer._asdict(), kinks=kinks)
 
     asked = None if step is not None else relative_tolerance(rtol)
     looked = check is not None and solution.success and solution.t.size > 0
-    solution.judge(asked, global_error(solution, again, asked) if looked else None)
+    solution.judge(asked, global_error(solution, again, asked) if looked else None, again)
     return _delivered(solution, pressed, throw, on_interrupt)
 
 

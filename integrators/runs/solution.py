@@ -213,7 +213,7 @@ class Solution:
         self.t_events, self.y_events = t_events or [], y_events or []
         self.status = Status(status)
         self._message = message
-        self._asked: tuple[float | None, Any] | None = None  # rtol and global error, of `judge`
+        self._asked: tuple[float | None, Any, Any] | None = None  # of `judge`
         self.nfev, self.njev, self.nlu, self.nnewton = nfev, njev, nlu, nnewton
         self.nsteps, self.nrejected = nsteps, nrejected
         self.h = np.zeros(0) if h is None else h
@@ -260,9 +260,9 @@ class Solution:
         """The message without what was found by looking at the run's quality."""
         return self._message
 
-    def judge(self, rtol: float | None, error: Any = None) -> None:
-        """Say what was asked for, so that the run can be judged; ``solve`` does."""
-        self._asked = rtol, error
+    def judge(self, rtol: float | None, error: Any = None, again: Any = None) -> None:
+        """Say what was asked for, so that the run can be judged, and how to repeat it."""
+        self._asked = rtol, error, again
         self.__dict__.pop("quality", None)
 
     @functools.cached_property

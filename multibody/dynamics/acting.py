@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from integrators.kernels import OnWorkspace
-from integrators.tracing import TracingError
 
 from ..checks import Array, ArrayLike, exact_array
 from ..elements import Element, NamedElement
@@ -76,6 +75,7 @@ class _Part:
     rates: Any = None
     energy: Any = 0.0
     outputs: dict[str, Any] = field(default_factory=dict)
+    gain: float = 0.0  # of loads that friction adds to what it is the friction of
 
 
 @dataclass
@@ -418,11 +418,6 @@ def acting(model: Model, t: Any, q: Any, v: Any) -> Acted:
         if bound.carried_by is not None:
             carried.append((here, bound))
     if carried:
-        if symbolic:
-            raise TracingError(
-                f"element {carried[0][0]._named.name!r} feels a reaction, which is solved for with "
-                "numbers at every instant; leave traced=None or False"
-            )
         CARRY[0](model, t, q, v, carried, parts)
     acted = Acted(model.nv, model.n_bodies, parts, sizes)
     if last is not None:

@@ -26,10 +26,10 @@ from ..dynamics.storage.loading import ForcesLike, external_forces
 from .closed import TRACED_CONSTRAINTS, check_consistent, gap_invariants
 from .dae import closed_problem
 from .derivatives import FD_derivatives, ID_derivatives
-from .forces import driven_variables, force_laws, forces_at
+from .forces import check_unlocked, driven_variables, force_laws, forces_at, lock_review
 from .observing.conserved import invariants as conserved_quantities
 from .observing.observe import observables
-from .observing.watched import mechanism_watch
+from .observing.watched import mechanism_distance, mechanism_watch
 from .prescribing.jumps import drive_review
 from .prescribing.motion import PrescribedMotion
 from .recursions import unit_quaternions
@@ -266,7 +266,12 @@ def as_ivp(
         return mechanism_watch(model, *forces_at(tau, f_ext, problem.params))(problem, t, y)
 
     problem = problem.with_(
-        invariants=invariants, name=model.name, observe=observe, watch=watch, units=units_of(model)
+        invariants=invariants,
+        name=model.name,
+        observe=observe,
+        watch=watch,
+        units=units_of(model),
+        distance=mechanism_distance(model),
     )
     if model.contacts:
         from .contact.problem import one_way
@@ -288,6 +293,8 @@ def _of_tree(
     """The problem of a tree, or of loops that impose nothing."""
     from integrators import IVP
 
+    check_unlocked(model, *start, t_span[0])
+
     def directed(way: int) -> dict[str, Any]:
         # A term that brings errors down as time grows lets them grow as time runs backwards.
         slopes = Slopes(model, tau, f_ext, params, way * gain)
@@ -300,7 +307,7 @@ def _of_tree(
         t_span=t_span,
         params=force_laws(model, tau, f_ext, params)[2],
         state_names=(*model.q_names, *model.v_names),
-        review=drive_review(model, None),
+        review=drive_review(model, lock_review(model, None)),
         directed=directed if gain else None,
     )
 

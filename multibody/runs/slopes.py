@@ -100,6 +100,8 @@ class Slopes:
     def _accelerations(self, t: float, x: Array, p: Any) -> Array:
         model, q, v = self.model, x[: self.model.nq], x[self.model.nq :]
         tau, forces = self._forces(t, q, v, p)
+        if model.elements and not (np.isfinite(tau).all() and np.isfinite(forces).all()):
+            return np.full(model.nv, np.nan)  # no step: where friction locks there is no force
         if self.keep is None:
             return tree_accelerations(model, q, v, tau, forces, t)
         w = load(model, q, v, t)

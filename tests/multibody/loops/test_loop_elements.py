@@ -17,7 +17,8 @@ from multibody.dynamics.loops.constraints.joints import (
 )
 from multibody.dynamics.loops.loads.forces import loop_forces_in
 from multibody.joints import REGISTRY
-from multibody.runs.observing.ledger import ENTRIES, energy_ledger
+from multibody.runs.observing.books import ENTRIES
+from multibody.runs.observing.ledger import energy_ledger
 from tests.multibody.joint_samples import SAMPLES, parabola
 from tests.multibody.loops.test_loops import free_position, tied_body
 

@@ -141,14 +141,15 @@ def _with_elements(
     return outside + _on_bodies(model, in_loops), in_loops
 
 
-def _on_bodies(model: Model, in_loops: Array) -> Array:
-    """Wrenches in loop joints as forces on bodies, all in base coordinates."""
-    forces = np.zeros((model.n_bodies, *in_loops.shape[1:]))
+def _on_bodies(model: Model, in_loops: Any) -> Any:
+    """Wrenches in loop joints as forces on bodies, all in base coordinates; numbers or symbols."""
+    in_loops = np.asarray(in_loops)
+    forces = np.zeros((model.n_bodies, *in_loops.shape[1:]), in_loops.dtype)
     for loop, wrench in zip(model.loops, in_loops):
         if loop.successor:
-            forces[loop.successor - 1] += wrench
+            forces[loop.successor - 1] = forces[loop.successor - 1] + wrench
         if loop.predecessor:
-            forces[loop.predecessor - 1] -= wrench
+            forces[loop.predecessor - 1] = forces[loop.predecessor - 1] - wrench
     return forces
 
 
