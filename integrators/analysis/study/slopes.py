@@ -41,7 +41,7 @@ CLEAR_OF_FLOOR = 10.0  # a floor changes errors at this multiple of it by a tent
 LEAST_FALL = 2.0  # by which the error must fall within the range
 ROUND_OFF = 30.0  # floor in units of ε √N: there a random walk of roundings is 3 % of the error
 SHORTFALL = 0.75  # of an average slope that has not settled, and still calls for a diagnosis
-LEAVING, AWAY = 4, 0.1  # slopes in a row that go away from an order, so far beyond its interval
+LEAVING, AWAY = 4, 0.05  # slopes in a row that go away from an order, so far beyond its interval
 SHOWN = 6  # slopes at the fine end that a reason speaks of
 NEAR, FAR = 2.0, 8.0  # least and largest ratio of the steps of a window
 
