@@ -39,7 +39,7 @@ FINISHED = 1.0  # outcome of a run that is done; failures are Status codes, 0 go
 NAMES = (
     *("T", "H", "LOG_LAST", "LOG_BEFORE", "NSTEPS", "NREJECTED", "REJECTED"),
     # Length of the last accepted step, 0 before the first; defects inside steps so far, −1 before
-    # the first: see ``runge_kutta.inside``.
+    # the first: see ``implicit.inside``.
     *("H_LAST", "INSIDE_BEFORE", "OUTCOME"),
     # … these when a lane takes another run, and these never.
     *("IDLE", "T_END", "MIN_STEP", "MAX_STEP", "MAX_STEPS"),
