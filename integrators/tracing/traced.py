@@ -23,7 +23,7 @@ from .calculus import derivative
 from .calculus.dependence import dependence
 from .errors import GraphTooLargeError, TracingError
 from .function import Function, Jacobian, Series
-from .graph import Graph, Program
+from .graph import OPERATIONS, Graph, Program
 from .symbols.symbol import is_block
 from .trace import input_array, output_nodes, run, twice
 
@@ -40,6 +40,7 @@ TIME, STATE = 0, 1  # regions of loops
 
 LARGEST_BY_NUMBERS = 1000  # states up to which single numbers are traced unless n is given
 LARGEST_STRAIGHT = 100  # states up to which the code is one straight line
+SHORTEST = 8  # turns of a loop, on average
 LONG = 2000  # nodes of a straight line that is looked at for loops
 
 
@@ -377,13 +378,16 @@ class Traced(Function):
 
 
 def _loops(program: Program, n: int, k: int) -> LoopProgram | None:
-    """The loops of a long straight line, if there are some."""
+    """The loops of a long straight line, if there are some that are worth their name."""
     from .loops.trace import loops_of
 
+    if not OPERATIONS.issuperset(set(program.ops) - {"const", "input"}):
+        return None  # calls of other code
     try:
-        return loops_of(program, n, k)
+        loops = loops_of(program, n, k)
     except GraphTooLargeError:
         return None
+    return loops if SHORTEST * len(loops.families) <= loops.size + loops.work else None
 
 
 def _count(x: Any, name: str, least: int = 1) -> int:

@@ -25,6 +25,8 @@ __all__ = ["SymbolBlock", "block_of"]
 
 Integers = NDArray[np.int64]
 
+MANY = 64  # elements; a function that asks for more of them, one by one, is traced by symbols
+
 
 class SymbolBlock(np.lib.mixins.NDArrayOperatorsMixin, Symbol):
     """An array of traced numbers or, if `is_truth`, of traced truth values."""
@@ -63,6 +65,8 @@ class SymbolBlock(np.lib.mixins.NDArrayOperatorsMixin, Symbol):
         return len(self.index)
 
     def __iter__(self) -> Iterator[SymbolBlock]:
+        if self.ndim == 1 and len(self) > MANY:
+            raise tracing_error("elements are taken one by one", "work with whole arrays")
         return (self[i] for i in range(len(self)))
 
     def __hash__(self) -> int:

@@ -27,6 +27,9 @@ CONST, INPUT = CODE["const"], CODE["input"]
 #: A trace stops when it has made so many nodes; they take 40 bytes each.
 LARGEST_TRACE = 20_000_000
 
+#: It stops as well after so many blocks: a function that takes its elements one by one.
+MOST_BLOCKS = 5_000
+
 
 class _Unknown:
     """Stands for :attr:`.Graph.values`: no number is known while arrays are traced."""
@@ -59,8 +62,8 @@ class Columns:
 
     def _append(self, code: Any, operands: Integers, numbers: Any = 0.0) -> Integers:
         count = len(operands)
-        if self.size + count > LARGEST_TRACE:
-            raise too_large(LARGEST_TRACE)
+        if self.size + count > LARGEST_TRACE or len(self.starts) > MOST_BLOCKS:
+            raise too_large(self.size + count)
         padded = np.full((count, 3), -1)
         padded[:, : operands.shape[1]] = operands
         self._codes.append(np.full(count, code, dtype=np.int16))
