@@ -168,15 +168,15 @@ class DAEProblem(IVP):
 
     def residuals(self, t: float, y: Any) -> dict[str, float]:
         """Return what a state leaves of every constraint, open and hidden, by name."""
-        values = self.array.residuals(t, self.lower_derivatives(y), self.params)
+        assert self.complete is not None
+        values = self.array.residuals(t, self.complete.spread(y), self.params)
         return {self.array.row_names[r]: float(values[r]) for r in self.checked}
 
-    @cached_property
+    @property
     def held(self) -> NDArray[np.int64]:
         """Where the leading components of a state are in X."""
-        place = {name: i for i, name in enumerate(self.array.names)}
-        known = [place[name] for name in self.state_names if name in place]
-        return np.array(known, dtype=np.int64)
+        assert self.complete is not None
+        return self.complete.held
 
     @cached_property
     def checked(self) -> list[int]:
@@ -195,12 +195,6 @@ class DAEProblem(IVP):
             for r, (i, q) in enumerate(array.rows)
             if q < array.c[i] and all(order + q <= known[j] for j, order in need[i])
         ]
-
-    def lower_derivatives(self, y: Any) -> Array:
-        """Return X with the entries that are part of a state; others are 0."""
-        X = np.zeros(self.array.size)
-        X[self.held] = np.asarray(y, dtype=float)[: self.held.size]
-        return X
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,9 +240,9 @@ def watch(problem: Any, t: Array, y: Array) -> Mapping[str, Any]:
     if not rows:
         return watched_invariants(problem, t, y)
     for k in some:
-        X = problem.lower_derivatives(y[:, k])
+        X = problem.complete.spread(y[:, k])
         worst.append(float(np.abs(array.residuals(float(t[k]), X, problem.params)[rows]).max()))
-    last = problem.lower_derivatives(y[:, -1])
+    last = problem.complete.spread(y[:, -1])
     A = abs(array.full_jacobian(float(t[-1]), last, problem.params))
     size = float((A @ np.abs(last))[rows].max()) or 1.0
     return {
@@ -300,20 +294,17 @@ def _inaccurate(problem: Any, t: Array, y: Array, rtol: float | None) -> tuple[N
 def _nearly_singular(problem: Any, t: Array, y: Array) -> tuple[None, str] | None:
     """Tell where the system Jacobian came near to a singular one along a run."""
     array = problem.array
-    values = []
+    found = []
     some = np.union1d(samples(t), [len(t) - 1])
     for k in some:
-        X = problem.lower_derivatives(y[:, k])
+        X = problem.complete.spread(y[:, k])
         J = array.system_jacobian.dense(array.entries(float(t[k]), X, problem.params))
         if not np.isfinite(J).all():
             return None
-        values.append(float(np.linalg.svd(J, compute_uv=False)[-1]))
-    worst = int(np.argmin(values))
-    if values[worst] > LOST * values[0]:
+        found.append((float(np.linalg.svd(J, compute_uv=False)[-1]), k, J))
+    smallest, k, J = min(found, key=lambda one: one[0])
+    if smallest > LOST * found[0][0]:
         return None
-    k = int(some[worst])
-    X = problem.lower_derivatives(y[:, k])
-    J = array.system_jacobian.dense(array.entries(float(t[k]), X, problem.params))
     U, _, Vt = np.linalg.svd(J)
     equations = [i for i, x in enumerate(np.abs(U[:, -1])) if x > 0.1]
     unknowns = [j for j, x in enumerate(np.abs(Vt[-1])) if x > 0.1]

@@ -61,42 +61,44 @@ class _Stage:
     def step(self, entries: Array, residual: Array, keep: Keep) -> Array:
         """Return the shortest correction of the unknowns; combinations to keep do not change."""
         m, n = self.shape
+        own = [(places, V) for places, V in keep if int(places[0]) in self.column]
         if n <= LARGEST_DENSE:
             A = np.zeros(self.shape)
             A[self.r, self.c] = entries[self.entries]
-            own = [(places, V) for places, V in keep if int(places[0]) in self.column]
             if own:
-                B = np.zeros((sum(len(V) for _, V in own), n))
-                row = 0
-                for places, V in own:
-                    B[row : row + len(V), [self.column[x] for x in places.tolist()]] = V
-                    row += len(V)
-                right = np.concatenate([-residual, np.zeros(len(B))])
-                return np.asarray(np.linalg.lstsq(np.vstack([A, B]), right, rcond=None)[0])
+                A, right = np.vstack([A, *self._rows(own)]), self._padded(residual, own)
+                return np.asarray(np.linalg.lstsq(A, right, rcond=None)[0])
             if m == n:
                 return np.asarray(np.linalg.solve(A, -residual))
             if m == 1:
                 return -A[0] * (residual[0] / float(A[0] @ A[0]))
             Q, R = np.linalg.qr(A.T)
             return np.asarray(Q @ np.linalg.solve(R.T, -residual))
-        from scipy.sparse import csc_matrix, lil_matrix, vstack
+        from scipy.sparse import csc_matrix, vstack
         from scipy.sparse.linalg import splu
 
         from ..start import _sparse_least
 
         sparse = csc_matrix((entries[self.entries], (self.r, self.c)), shape=self.shape)
-        own = [(places, V) for places, V in keep if int(places[0]) in self.column]
         if own:
-            rows = []
-            for places, V in own:
-                B = lil_matrix((len(V), n))
-                B[:, [self.column[x] for x in places.tolist()]] = V
-                rows.append(B)
-            right = np.concatenate([-residual, np.zeros(sum(len(V) for _, V in own))])
-            return _sparse_least(vstack([sparse, *rows]).tocsr(), right)
+            rows = [csc_matrix(B) for B in self._rows(own)]
+            return _sparse_least(vstack([sparse, *rows]).tocsr(), self._padded(residual, own))
         if m == n:
             return np.asarray(splu(sparse).solve(-residual))
         return _sparse_least(sparse, -residual)
+
+    def _rows(self, own: Keep) -> list[Array]:
+        """Return combinations to keep as rows over the unknowns of the stage."""
+        found = []
+        for places, V in own:
+            B = np.zeros((len(V), self.shape[1]))
+            B[:, [self.column[x] for x in places.tolist()]] = V
+            found.append(B)
+        return found
+
+    @staticmethod
+    def _padded(residual: Array, own: Keep) -> Array:
+        return np.concatenate([-residual, np.zeros(sum(len(V) for _, V in own))])
 
 
 def _along_reactions(array: DerivativeArray, stage: _Stage, entries: Array, residual: Array) -> Any:
