@@ -79,13 +79,15 @@ def draw(
         tree = with_elements(tree, bodies, rng)
     else:
         tree = replace(tree, bodies=tuple(bodies))
+    if not tree.nv:  # nothing can move: let it float
+        more = {"loops": loops, "driven": driven, "elements": elements, "stated": stated}
+        return draw(seed, floating=True, n=n, laws=laws, every=every, **more)
     q, t = tree.random(rng), float(rng.uniform(0.1, 1.0))
     poses = mb.kinematics(tree, q, t=t).poses
     closed = tuple(
         loop(tree, rng, poses, EVERY if every else LOOPS, f"loop{k}") for k in range(loops)
     )
     count = int(rng.integers(0, 3)) if stated is None else stated
-    count = count if tree.nv else 0
     held = tuple(constraint(tree, rng, q, t, poses, f"stated{k}") for k in range(count))
     v, tau = rng.uniform(-1.0, 1.0, tree.nv), rng.uniform(-2, 2, tree.nv)
     f_ext = rng.uniform(-2, 2, (n, 6))
