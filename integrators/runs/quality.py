@@ -188,7 +188,8 @@ class Quality:
         again: Callable[..., Solution] | None = None,
     ) -> None:
         self.rtol, self.global_error, self._again = rtol, error, again
-        self._evaluations, self._watched_again = solution.nfev, ()
+        self._evaluations = solution.nfev
+        self._watched_again: tuple[Watch, ...] = ()
         self._problem, self._t, self._y = solution.problem, solution.t, solution.y
         self._steps, self._jumps = solution.nsteps, any(map(len, solution.t_events))
         self.watches = _watches(solution, rtol)

@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from integrators.tracing import TracingError, where
+from integrators.tracing import TracingError, traced, where
 
-from ....checks import Array
-from ...acting import CARRY
-from ...functions import FD, tree_joint_forces
-from ...storage.loading import load_given
-from ...storage.workspace import HAVE_ELEMENTS, HAVE_FORCES
-from ...trees.rnea import rnea_kernel
-from ...with_elements import forward_dynamics, joint_force_elements
-from ..assembly import assemble
-from ..closed_loop import REGULARISATION_INDEPENDENT, _row_names, mobility
-from ..multipliers import ALPHA, BETA, EPSILON, constrained_kernel
+from ...checks import Array
+from ..acting import CARRY, acting
+from ..functions import FD, tree_joint_forces
+from ..loading import load_given
+from ..rnea import rnea_kernel
+from ..with_elements import forward_dynamics, joint_force_elements
+from ..workspace import HAVE_ELEMENTS, HAVE_FORCES
+from .assembly import assemble
+from .closed_loop import REGULARISATION_INDEPENDENT, _row_names, mobility
+from .multipliers import ALPHA, BETA, EPSILON, constrained_kernel
 from .reactions import _on_bodies, _to_joints, joint_reactions
 
 if TYPE_CHECKING:
-    from ....model import Model
+    from ...model import Model
 
 __all__ = ["carry"]
 
@@ -40,6 +40,8 @@ DIFFERENCE = 1e-7
 #: The same on symbols: loads are equations of a cone, nearly linear, and few iterations settle
 #: them; where they do not, there is no solution or it is far away, and the run ends.
 ITERATIONS, SOLVED = 10, 1e-9
+#: Evaluations on numbers after which it is worth while to let machine code find the loads.
+OFTEN = 30
 
 
 def carry(model: Model, t: Any, q: Any, v: Any, carried: Any, parts: Any) -> None:
@@ -48,20 +50,44 @@ def carry(model: Model, t: Any, q: Any, v: Any, carried: Any, parts: Any) -> Non
     Where there are none (friction would lock the mechanism) forces are NaN, and a run ends there.
     """
     symbolic = any(np.asarray(x).dtype == object for x in (t, q, v))
-    if symbolic or (np.isfinite(q).all() and np.isfinite(v).all()):
-        s = _loads(model, t, q, v, carried, parts, symbolic)
+    found: Any = None if symbolic else _by_machine_code(model, t, q, v, carried)
+    if found is not None:
+        s, gain = found[:-1], found[-1]
+    elif symbolic or (np.isfinite(q).all() and np.isfinite(v).all()):
+        s, gain = _loads(model, t, q, v, carried, parts, symbolic)
     else:  # of a step that has failed already
-        s = np.full(len(carried), np.nan)
+        s, gain = np.full(len(carried), np.nan), 0.0
     for x, (here, _) in zip(s, carried):
         part = here._part
         if part.tau is not None:
             part.tau = x * part.tau
         part.wrenches = {i: x * w for i, w in part.wrenches.items()}
-        part.outputs["load"] = x
+        part.outputs["load"], part.gain = x, gain
+
+
+def _by_machine_code(model: Model, t: float, q: Array, v: Array, carried: Any) -> Array | None:
+    """Loads and gain at a state of numbers; None where they have to be found one by one."""
+    kept, nq = model.tree.traced, model.nq
+    count = kept["loads asked for"] = kept.get("loads asked for", 0) + 1
+    if count == OFTEN:
+        names = [here._named.name for here, _ in carried]
+
+        def loads(t: Any, x: Any) -> Any:
+            parts = acting(model, t, x[:nq], x[nq:]).parts
+            return np.array([*(parts[k].outputs["load"] for k in names), parts[names[0]].gain])
+
+        try:
+            kept["loads"] = traced(loads, n=nq + model.nv, outputs=len(names) + 1)
+        except (TracingError, ValueError):  # an element of one's own that branches, say
+            kept["loads"] = None
+    if kept.get("loads") is None:
+        return None
+    found = np.asarray(kept["loads"](t, np.concatenate([q, v])))
+    return found if np.isfinite(found).all() else None
 
 
 def _loads(model: Model, t: Any, q: Any, v: Any, carried: Any, parts: Any, symbolic: bool) -> Any:
-    """What each action is multiplied by."""
+    """What each action is multiplied by, and how much of a load its own friction adds."""
     joints = [element.carried_by for _, element in carried]
     own = {here._named.name for here, _ in carried}
     dtype: Any = object if symbolic else float
@@ -85,17 +111,16 @@ def _loads(model: Model, t: Any, q: Any, v: Any, carried: Any, parts: Any, symbo
         return np.array([e.felt(w, here) for (here, e), w in zip(carried, at)])
 
     s = (_settled_on_symbols if symbolic else _settled)(felt, len(carried))
-    if not symbolic:
-        slope_of_s = _differences(felt, np.nan_to_num(s))
-        gain = float(np.abs(np.linalg.eigvals(slope_of_s)).max())
-        for here, _ in carried:
-            here._part.gain = gain
-    return s
+    slope_of_s = _differences(felt, s if symbolic else np.nan_to_num(s))
+    gain: Any = 0.0
+    for row in slope_of_s:
+        gain = np.maximum(gain, sum(abs(x) for x in row))
+    return s, gain
 
 
-def _differences(felt: Any, s: Array) -> Array:
-    step = DIFFERENCE * max(float(np.abs(s).max()), 1.0)
-    value = felt(s)
+def _differences(felt: Any, s: Any) -> Any:
+    """∂felt/∂s, of numbers or of symbols."""
+    value, step = felt(s), DIFFERENCE * (1.0 + sum(abs(x) for x in s))
     return np.array([(felt(s + step * e) - value) / step for e in np.eye(len(s))]).T
 
 
@@ -117,11 +142,8 @@ def _settled(felt: Any, n: int) -> Array:
 
 def _settled_on_symbols(felt: Any, n: int) -> Any:
     s = felt(np.zeros(n))
-    step = DIFFERENCE * sum(abs(x) for x in s) + DIFFERENCE
     for _ in range(ITERATIONS):
-        value = felt(s)
-        J = np.array([(felt(s + step * e) - value) / step for e in np.eye(n)]).T
-        s = s + np.linalg.solve(np.eye(n) - J, value - s)
+        s = s + np.linalg.solve(np.eye(n) - _differences(felt, s), felt(s) - s)
     most = SOLVED * sum(abs(x) for x in s) + SOLVED * DIFFERENCE
     for left in abs(felt(s) - s):
         s = np.array([where((left <= most) & (x >= 0.0), x, np.nan) for x in s])
