@@ -138,7 +138,8 @@ def contact_forces(
         if given is not None:
             loads.append(with_contacts(model, k, parts, *given(t, q, v, p)))
         yielding = [at for c in model.contacts if c.law for at in _soft(model, c.name, t, q, v)]
-        parts[~rigid] = [frame @ at.force for frame, at in zip(frames[~rigid], yielding)]
+        for i, at in zip(np.flatnonzero(~rigid), yielding):
+            parts[i] = frames[i] @ at.force
         gap.append(k.gap)
         point.append(k.point)
         force.append(np.einsum("nk,nkx->nx", parts, frames))
