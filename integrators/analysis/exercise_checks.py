@@ -23,9 +23,9 @@ from ..errors import suggest
 from ..solve import solve
 from ..tableau import Tableau
 from .error.euler_bounds import euler_bounds
-from .method.amplification import stability_function
 from .method.order import error_norm, failing_conditions
-from .method.stability import a_stability, l_stability, stability_interval
+from .method.stability.amplification import stability_function
+from .method.stability.linear import a_stability, l_stability, stability_interval
 from .study.convergence import convergence
 
 __all__ = [

@@ -25,9 +25,9 @@ import numpy as np
 from ...tableau import Tableau
 from ...tableau.exact import DIGITS, Number, parse, to_decimal, uncertainty
 from ..exact.arithmetic import minus, plus, times, total
-from .algebraic import nonlinear_matrix
 from .families.partitioned import symmetry_of, symplecticity_of
 from .reducibility import irreducible
+from .stability.nonlinear import nonlinear_matrix
 from .verdict import Verdict, as_halves, as_tableau
 
 __all__ = ["adjoint", "compose", "quadratic_invariants", "symmetry", "symplecticity"]

@@ -10,17 +10,14 @@ from ...tableau import MAX_ORDER, OrderCondition, Tableau
 from ...tableau.tableau import _short, _sum
 from ...tableau.trees import rooted_trees
 from ..exact.polynomial import power
-from .algebraic import algebraic_stability, an_stability
-from .amplification import StabilityFunction, stability_function
 from .families.additive import additive_report
 from .families.partitioned import partitioned_report
 from .families.rosenbrock import rosenbrock_report
 from .geometric import quadratic_invariants, symmetry, symplecticity
 from .order import FiguresOfMerit, failing_conditions, figures_of_merit, stage_order
-from .oscillation import Dispersion, dispersion
 from .page import Page
-from .ssp import ssp_coefficient
-from .stability import (
+from .stability.amplification import StabilityFunction, stability_function
+from .stability.linear import (
     a_alpha,
     a_stability,
     i_stability,
@@ -29,6 +26,9 @@ from .stability import (
     stiff_accuracy,
     strong_a_stability,
 )
+from .stability.nonlinear import algebraic_stability, an_stability
+from .stability.oscillation import Dispersion, dispersion
+from .stability.ssp import ssp_coefficient
 from .verdict import Measure, Verdict, as_additive, as_halves, as_rosenbrock, as_tableau
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..method.amplification import StabilityFunction, as_stability_function
 from ..method.multistep import as_multistep
-from ..method.oscillation import Dispersion, dispersion
-from ..method.sampled import SampledStability, as_sampled
+from ..method.stability.amplification import StabilityFunction, as_stability_function
+from ..method.stability.oscillation import Dispersion, dispersion
+from ..method.stability.sampled import SampledStability, as_sampled
 from .multistep import SHADE, draw_regions, shade
 from .style import COLOURS, INK, LEGEND, QUIET, legend_beside, line_style, new_axes, plain, tidy
 
@@ -217,7 +217,7 @@ def amplification(
     >>> ax.get_ylabel()
     '|R(iy)|'
     """
-    from ..method.stability import stability_interval
+    from ..method.stability.linear import stability_interval
 
     functions = [as_stability_function(m) for m in _several(method)]
     ends = [stability_interval(R, axis).value for R in functions]  # refuses other axes

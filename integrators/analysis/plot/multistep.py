@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...methods.multistep import Multistep
-from ..method.amplification import StabilityFunction
 from ..method.multistep import characteristic_roots, in_stability_region, root_locus
+from ..method.stability.amplification import StabilityFunction
 from .style import INK, QUIET, legend_beside, line_style, new_axes, plain, tidy
 
 if TYPE_CHECKING:

@@ -155,7 +155,7 @@ def stability_slider(
     --------
     >>> panel = stability_slider(["ExplicitEuler", "RK4"])  # doctest: +SKIP
     """
-    from ..method.amplification import as_stability_function
+    from ..method.stability.amplification import as_stability_function
 
     functions = {name: as_stability_function(resolve(name)[1]) for name in methods}
 

@@ -134,7 +134,7 @@ def _amplification(method: Any) -> Callable[[Any], Any]:
     """Return R(z) of a Runge–Kutta or Taylor method."""
     found = resolve(method)
     if isinstance(found, Tableau):
-        from ..method.amplification import stability_function
+        from ..method.stability.amplification import stability_function
 
         return stability_function(found)
     if isinstance(found, Taylor):

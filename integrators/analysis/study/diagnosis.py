@@ -26,7 +26,7 @@ from ...problem import IVP
 from ...tableau import Tableau
 from ..method.multistep import zero_stability
 from ..method.probes import HIGHEST, MeasuredWeight, damping, measured_weights
-from ..method.stability import stability_interval
+from ..method.stability.linear import stability_interval
 from ..problem.fields import Field
 from .reference import SPREAD, TIGHT_RTOL, Reference, known_stiff, solved_tightly
 from .runs import Row

@@ -15,7 +15,7 @@ import numpy as np
 from ...tableau import Tableau
 from ..error.local import truncation_order
 from ..error.one_step import is_implicit
-from ..method.amplification import StabilityFunction, as_stability_function
+from ..method.stability.amplification import StabilityFunction, as_stability_function
 from .diagnosis import (
     CLASSICAL,
     Case,

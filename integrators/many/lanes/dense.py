@@ -11,7 +11,7 @@ import numpy as np
 
 from ...kernels import kernel
 from ...kernels.pointers import call_lanes
-from ...methods.runge_kutta.extra_stages import MOST_ITERATIONS
+from ...methods.runge_kutta.implicit.extra_stages import MOST_ITERATIONS
 from ...stepping.control import EPS
 from .rows import (
     H_FIXED,

@@ -50,7 +50,7 @@ def _trace_step(
     gamma = float(table["gamma"][0])
 
     def inside(w: Any, t: Any, h: Any, p: Any, K: Any, R: Any) -> Any:
-        """Norm of the stiff part of the defect, as ``runge_kutta.inside.look_inside``."""
+        """Norm of the stiff part of the defect, as ``runge_kutta.implicit.inside.look_inside``."""
         assert inner is not None
         slope = np.asarray(f(t + inner.node * h, w.y + combined(inner.value, K), *p))
         w.error = R @ (h * slope - combined(inner.slope, K))

@@ -7,7 +7,7 @@ run has ended the next one from the queue, and to end when it is told to. Arrays
 as last axis.
 
 The arithmetic of a step and the rules of step-size control are those of the single run: the step
-is traced from ``explicit``, or follows ``implicit``; the judge and the first step use
+is traced from ``explicit``, or follows ``implicit.step``; the judge and the first step use
 ``stepping.control``.
 """
 

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...methods.runge_kutta.coupled import NOTICED, ROUNDING_SAFETY, UNIT
-from ...methods.runge_kutta.extra_stages import HOPELESS, SLOW
-from ...methods.runge_kutta.implicit import CREDIT, MAX_RATE
-from ...methods.runge_kutta.implicit_engine import ImplicitEngine
+from ...methods.runge_kutta.implicit.coupled import NOTICED, ROUNDING_SAFETY, UNIT
+from ...methods.runge_kutta.implicit.engine import ImplicitEngine
+from ...methods.runge_kutta.implicit.extra_stages import HOPELESS, SLOW
+from ...methods.runge_kutta.implicit.step import CREDIT, MAX_RATE
 from ...stepping.state import COUPLING_TRANSFORMED, ESTIMATE_EMBEDDED, NEWTON_FAILED, STEP_TOO_SMALL
 from ...tableau.extension import Extension, in_powers
 from ...tableau.implicit_extension import implicit_extension, implicit_order

@@ -13,7 +13,7 @@ import numpy as np
 
 __all__ = ["inverse"]
 
-LARGEST_PIVOT = 1e300  # as in ``runge_kutta.lu``
+LARGEST_PIVOT = 1e300  # as in ``linear.lu``
 
 
 def inverse(re: Any, im: Any) -> tuple[Any, Any, Any]:

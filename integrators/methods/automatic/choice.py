@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from ...problem import IVP
 from ...stepping.engine import Options
-from ..runge_kutta.algebra import LARGEST_OWN_LU
 from ..runge_kutta.divided import is_regular
+from ..runge_kutta.implicit.algebra import LARGEST_OWN_LU
 
 __all__ = [
     "decays",

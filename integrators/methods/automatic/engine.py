@@ -21,7 +21,7 @@ from ...runs.phases import Phase
 from ...stepping import state as at
 from ...stepping.engine import Engine, Options, Stepper, Take
 from ...stepping.state import State
-from ..runge_kutta.algebra import LARGEST_OWN_LU
+from ..runge_kutta.implicit.algebra import LARGEST_OWN_LU
 from ..runge_kutta.stability_limit import real_boundary
 from ..runge_kutta.switching import Ladder
 from .choice import (

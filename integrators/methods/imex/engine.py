@@ -15,9 +15,9 @@ from ...stepping.engine import Engine, Options, checked_slope
 from ...stepping.workspace import TwoParts, empty_fields
 from ...tableau.additive import Additive, additive_check, additive_extension, plain_extension
 from ...tableau.extension import Extension, in_powers
-from ..runge_kutta.algebra import LARGEST_OWN_LU, JacobianSource, LinearAlgebra
-from ..runge_kutta.inside import implicit_refine, watch_inside
-from ..runge_kutta.predictor import extrapolation_weights, stage_predictor
+from ..runge_kutta.implicit.algebra import LARGEST_OWN_LU, JacobianSource, LinearAlgebra
+from ..runge_kutta.implicit.inside import implicit_refine, watch_inside
+from ..runge_kutta.implicit.predictor import extrapolation_weights, stage_predictor
 from .split import Split
 from .step import imex_accept, imex_dense, imex_step
 

@@ -21,7 +21,7 @@ from ...stepping.state import (
     NONFINITE,
     OK,
 )
-from ..runge_kutta.implicit import (
+from ..runge_kutta.implicit.step import (
     converged,
     evaluate_jacobian,
     jacobian_is_doubtful,
@@ -90,8 +90,8 @@ def imex_step(w, t, h):
 def look_at_end(w, t, h):
     """Refuse a step if f at its end, where the next one starts, comes as a surprise.
 
-    As in :mod:`..runge_kutta.surprise`: all stages may lie before a kink of f that the end is far
-    beyond.
+    As in :mod:`..runge_kutta.implicit.surprise`: all stages may lie before a kink of f that the
+    end is far beyond.
     """
     n = w.y.shape[0]
     s = w.stages

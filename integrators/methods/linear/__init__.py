@@ -1,7 +1,7 @@
 """Linear systems (M − γJ) x = r of implicit methods: patterns, factorisations, Krylov spaces.
 
 Which of them serves a problem is decided in :mod:`.choice`; the loop of an implicit method sees
-none of it (``runge_kutta.algebra`` answers its calls).
+none of it (``runge_kutta.implicit.algebra`` answers its calls).
 """
 
 from .choice import (

@@ -19,7 +19,7 @@ from ...kernels.pointers import call
 from ...stepping.dense import copy
 from ...stepping.norms import all_finite
 from ...stepping.state import FUNCTION_RAISED, NEWTON_FAILED, OK
-from ..runge_kutta.lu import lu_factor, lu_solve
+from ..linear.lu import lu_factor, lu_solve
 
 EQUATIONS, SLOPES, MOVE, ACCELERATE, SETTLE, LEAST_SQUARES = range(6)
 CODES = 6

@@ -34,7 +34,7 @@ from ...problem import IVP
 from ...stepping import state as at
 from ...stepping.engine import Options
 from ...stepping.workspace import Constrained
-from ..runge_kutta.algebra import JacobianSource
+from ..runge_kutta.implicit.algebra import JacobianSource
 from ..user.step import custom_dense, nothing
 from .alpha_step import (
     ACCELERATE,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...kernels.pointers import SingularMatrixError
 from ...stepping.state import NEWTON_FAILED, OK, SINGULAR_MATRIX, Status
-from ..runge_kutta.algebra import JacobianSource, LinearAlgebra
+from ..runge_kutta.implicit.algebra import JacobianSource, LinearAlgebra
 
 if TYPE_CHECKING:
     from .engine import MultistepEngine

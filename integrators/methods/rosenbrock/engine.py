@@ -15,9 +15,9 @@ from ...tableau.extension import Extension, in_powers
 from ...tableau.implicit_extension import InnerCheck
 from ...tableau.rosenbrock import Rosenbrock
 from ...tableau.rosenbrock_extension import rosenbrock_check, rosenbrock_extension
-from ..runge_kutta.algebra import LARGEST_OWN_LU, JacobianSource, LinearAlgebra
 from ..runge_kutta.divided import is_regular
-from ..runge_kutta.inside import implicit_refine, watch_inside
+from ..runge_kutta.implicit.algebra import LARGEST_OWN_LU, JacobianSource, LinearAlgebra
+from ..runge_kutta.implicit.inside import implicit_refine, watch_inside
 from .step import (
     AUTONOMOUS,
     BY_CODE,

@@ -18,7 +18,7 @@ from ...kernels.pointers import call
 from ...stepping.dense import combine, copy, evaluate, polynomial, slope_at_start, to_powers
 from ...stepping.norms import all_finite, error_norm
 from ...stepping.state import ESTIMATE_EMBEDDED, FUNCTION_RAISED, NONFINITE, OK
-from ..runge_kutta.implicit import (
+from ..runge_kutta.implicit.step import (
     TASK_JACOBIAN,
     ask_algebra,
     evaluate_jacobian,

@@ -23,7 +23,7 @@ from ..user.step import nothing
 from .divided import check_damping, divided_by_mass, has_explicit_stage, is_regular
 from .explicit import explicit_accept, explicit_dense, explicit_step
 from .fused import LARGEST_AROUND, fused_step, fused_step_function, inputs_size
-from .implicit_engine import ImplicitEngine
+from .implicit.engine import ImplicitEngine
 from .stability_limit import end_stage, real_boundary
 
 __all__ = ["ExplicitEngine", "engine_for"]

@@ -14,7 +14,7 @@ import numpy as np
 from ...problem import IVP
 from ...stepping.engine import Engine, Options
 from ...tableau.implicit_extension import HIGHEST_IMPLICIT
-from .implicit_engine import ImplicitEngine
+from .implicit.engine import ImplicitEngine
 from .switching import Ladder
 
 __all__ = ["VariableRadau"]

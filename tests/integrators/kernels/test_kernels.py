@@ -9,7 +9,7 @@ import pytest
 
 from integrators import Event, Taylor, problems, solve
 from integrators.kernels import cache_directory, compiled, kernel
-from integrators.methods.runge_kutta.lu import lu_factor, lu_solve
+from integrators.methods.linear.lu import lu_factor, lu_solve
 
 CASES = [
     ("DOPRI5", {}),

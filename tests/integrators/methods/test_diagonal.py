@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from integrators import catalogue, solve, traced
-from integrators.methods.runge_kutta.predictor import stage_predictor
+from integrators.methods.runge_kutta.implicit.predictor import stage_predictor
 from integrators.problems import detest
 from tests.integrators.methods.detest_stiff import PROBLEMS
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csc_matrix, diags_array, issparse
 
 from integrators import Status, Tableau, catalogue, problems, solve, traced
-from integrators.methods.runge_kutta.algebra import column_groups
+from integrators.methods.runge_kutta.implicit.algebra import column_groups
 
 FAMILIES = ["RadauIIA3", "Gauss2", "LobattoIIIC3", "RadauIA2", "SDIRK4", "Kvaerno5", "TRBDF2"]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ....tableau.additive import TREES, Additive, additive_extension
-from ..amplification import stability_function
 from ..page import Page, headline
-from ..stability import a_stability, l_stability, stability_interval
+from ..stability.amplification import stability_function
+from ..stability.linear import a_stability, l_stability, stability_interval
 from ..verdict import Measure, Verdict, as_additive
 
 if TYPE_CHECKING:

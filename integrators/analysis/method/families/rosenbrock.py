@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from ....tableau.rosenbrock import CONSTRAINED, WITH_MATRIX, F, G, Rosenbrock
 from ....tableau.rosenbrock_extension import rosenbrock_extension
 from ....tableau.trees import rooted_trees
-from ..amplification import StabilityFunction, stability_function
 from ..page import Page, headline
-from ..stability import a_alpha, a_stability, i_stability, l_stability, stability_interval
+from ..stability.amplification import StabilityFunction, stability_function
+from ..stability.linear import a_alpha, a_stability, i_stability, l_stability, stability_interval
 from ..verdict import Measure, Verdict, as_rosenbrock
 
 if TYPE_CHECKING:

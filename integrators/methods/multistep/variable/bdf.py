@@ -25,7 +25,7 @@ from ....stepping.dense import copy, evaluate, slope_at_start
 from ....stepping.norms import error_norm
 from ....stepping.state import FUNCTION_RAISED, NEWTON_FAILED, OK
 from ....stepping.stiffness import watch_implicit
-from ...runge_kutta.implicit import (
+from ...runge_kutta.implicit.step import (
     converged,
     factorise,
     implicit_norm,

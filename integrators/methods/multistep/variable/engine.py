@@ -12,7 +12,7 @@ from ....stepping import state as at
 from ....stepping.control import Controller
 from ....stepping.engine import Engine, Options
 from ....stepping.workspace import Multivalue, empty_fields
-from ...runge_kutta.algebra import LARGEST_OWN_LU, JacobianSource, LinearAlgebra
+from ...runge_kutta.implicit.algebra import LARGEST_OWN_LU, JacobianSource, LinearAlgebra
 from .adams import adams_accept, adams_dense, adams_refine, adams_step
 from .bdf import KEPT_MATRIX, bdf_accept, bdf_dense, bdf_refine, bdf_step
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...methods.names import method_name
-from ...methods.user.plain_function import is_step_function, positional_arguments, tableau_of
+from ....methods.names import method_name
+from ....methods.user.plain_function import is_step_function, positional_arguments, tableau_of
 
 __all__ = ["SampledStability", "as_sampled"]
 

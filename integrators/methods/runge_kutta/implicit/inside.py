@@ -20,11 +20,11 @@ move): it must be as small as an error.
 
 from __future__ import annotations
 
-from ...kernels import kernel
-from ...stepping.dense import combine, copy, evaluate
-from ...stepping.state import ESTIMATE_EMBEDDED, FUNCTION_RAISED, OK, State
-from ...tableau.implicit_extension import InnerCheck
-from .implicit import (
+from ....kernels import kernel
+from ....stepping.dense import combine, copy, evaluate
+from ....stepping.state import ESTIMATE_EMBEDDED, FUNCTION_RAISED, OK, State
+from ....tableau.implicit_extension import InnerCheck
+from .step import (
     ROUNDING_SAFETY,
     UNIT,
     estimate_error,

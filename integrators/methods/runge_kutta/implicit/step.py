@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...kernels import kernel
-from ...kernels.pointers import call, invoke
-from ...stepping.dense import combine, copy, evaluate, slope_at_start
-from ...stepping.norms import error_norm
-from ...stepping.state import (
+from ....kernels import kernel
+from ....kernels.pointers import call, invoke
+from ....stepping.dense import combine, copy, evaluate, slope_at_start
+from ....stepping.norms import error_norm
+from ....stepping.state import (
     COUPLING_DIAGONAL,
     COUPLING_FULL,
     ESTIMATE_EMBEDDED,
@@ -32,7 +32,7 @@ from ...stepping.state import (
     OK,
     SINGULAR_MATRIX,
 )
-from .lu import lu_factor, lu_solve
+from ...linear.lu import lu_factor, lu_solve
 
 # What the callback for external linear algebra is asked to do (passed in place of the time).
 TASK_FACTOR = 0.0

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...kernels import kernel
-from ...stepping.dense import combine, copy, evaluate
-from ...stepping.state import (
+from ....kernels import kernel
+from ....stepping.dense import combine, copy, evaluate
+from ....stepping.state import (
     COUPLING_FULL,
     FUNCTION_RAISED,
     NEWTON_FAILED,
     OK,
     STEP_TOO_SMALL,
 )
-from ...stepping.stiffness import watch_implicit
-from .implicit import (
+from ....stepping.stiffness import watch_implicit
+from ...linear.lu import lu_solve
+from .step import (
     ROUNDING_SAFETY,
     ROUNDING_SHARE,
     TASK_SOLVE_COMPLEX,
@@ -27,7 +28,6 @@ from .implicit import (
     solve_real,
     times_mass,
 )
-from .lu import lu_solve
 
 # As in the code RADAU, except for the rate, which is 0.002 there. 0.005 was chosen on van der Pol,
 # HIRES and Robertson, the problems of tests/integrators/runs/test_references.py.

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from ...tableau import Tableau
-from ...tableau.exact import DIGITS, to_decimal, uncertainty
-from .reducibility import irreducible
-from .verdict import Measure
+from ....tableau import Tableau
+from ....tableau.exact import DIGITS, to_decimal, uncertainty
+from ..reducibility import irreducible
+from ..verdict import Measure
 
 __all__ = ["ssp_coefficient"]
 

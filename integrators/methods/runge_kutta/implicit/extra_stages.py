@@ -14,15 +14,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...kernels import kernel
-from ...stepping.dense import combine, copy, evaluate, polynomial, to_powers
-from ...stepping.norms import error_norm
-from ...stepping.state import (
+from ....kernels import kernel
+from ....stepping.dense import combine, copy, evaluate, polynomial, to_powers
+from ....stepping.norms import error_norm
+from ....stepping.state import (
     FUNCTION_RAISED,
     NEWTON_FAILED,
     OK,
 )
-from .implicit import STAGNATION, solve_real, times_mass
+from .step import STAGNATION, solve_real, times_mass
 
 MOST_ITERATIONS = 15
 SLOW = 0.5  # a small increment that shrinks by less than this is rounding error …

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear.choice import LinearChoice, best_kind, check_preconditioner
-from ..linear.direct import BandLU, DenseLU, SparseLU
-from ..linear.pattern import Pattern, band_pattern, column_groups
-from ..linear.probing import found_pattern
-from ..linear.projected import Directional, KrylovSolver
-from .implicit import TASK_FACTOR, TASK_JACOBIAN, TASK_MASS, TASK_SOLVE_COMPLEX, TASK_SOLVE_REAL
+from ...linear.choice import LinearChoice, best_kind, check_preconditioner
+from ...linear.direct import BandLU, DenseLU, SparseLU
+from ...linear.pattern import Pattern, band_pattern, column_groups
+from ...linear.probing import found_pattern
+from ...linear.projected import Directional, KrylovSolver
+from .step import TASK_FACTOR, TASK_JACOBIAN, TASK_MASS, TASK_SOLVE_COMPLEX, TASK_SOLVE_REAL
 
 if TYPE_CHECKING:
-    from .implicit_engine import ImplicitEngine
+    from .engine import ImplicitEngine
 
 __all__ = ["LARGEST_OWN_LU", "JacobianSource", "LinearAlgebra", "column_groups"]
 
@@ -91,7 +91,7 @@ class JacobianSource:
         if engine.n <= LARGEST_OWN_LU and not self.is_asked:
             return
         if engine.state.f_native == 1:
-            from ...tracing.calculus.dependence import dependence
+            from ....tracing.calculus.dependence import dependence
 
             traced: Any = engine.problem.f
             self.pattern, self.seen_as = Pattern(dependence(traced.graph, 1, engine.n)), "traced"
@@ -147,7 +147,7 @@ class JacobianSource:
             return None
         if engine.n <= LARGEST_OWN_LU and not (self.is_asked or self.pattern is not None):
             return None
-        from ...tracing import GraphTooLargeError
+        from ....tracing import GraphTooLargeError
 
         traced: Any = f
         try:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exact.polynomial import power
+from ...exact.polynomial import power
 from .amplification import StabilityFunction, as_stability_function
 
 __all__ = ["Dispersion", "dispersion"]

@@ -26,11 +26,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...tableau import Tableau
-from ...tableau.exact import to_decimal, uncertainty
-from .reducibility import _numbered, irreducible
-from .stability import i_stability
-from .verdict import Verdict, as_tableau
+from ....tableau import Tableau
+from ....tableau.exact import to_decimal, uncertainty
+from ..reducibility import _numbered, irreducible
+from ..verdict import Verdict, as_tableau
+from .linear import i_stability
 
 __all__ = ["algebraic_stability", "an_stability", "nonlinear_matrix"]
 

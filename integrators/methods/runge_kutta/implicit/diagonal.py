@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...kernels import kernel
-from ...stepping.dense import combine, copy, evaluate
-from ...stepping.norms import error_norm
-from ...stepping.state import (
+from ....kernels import kernel
+from ....stepping.dense import combine, copy, evaluate
+from ....stepping.norms import error_norm
+from ....stepping.state import (
     ESTIMATE_DOUBLING,
     FUNCTION_RAISED,
     NEWTON_FAILED,
     OK,
     STEP_TOO_SMALL,
 )
-from .implicit import (
+from .step import (
     ROUNDING_SAFETY,
     ROUNDING_SHARE,
     UNIT,

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from ..exact import polynomial as poly
-from ..exact.polynomial import Polynomial
+from ...exact import polynomial as poly
+from ...exact.polynomial import Polynomial
+from ..multistep import a_alpha_of, a_stability_of, as_multistep, stability_interval_of
+from ..verdict import Measure, Verdict, as_tableau
 from .amplification import StabilityFunction, as_stability_function
-from .multistep import a_alpha_of, a_stability_of, as_multistep, stability_interval_of
-from .verdict import Measure, Verdict, as_tableau
 
 __all__ = [
     "a_alpha",

@@ -8,25 +8,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...problem import IVP
-from ...stepping import state as at
-from ...stepping.control import Controller, Predictive
-from ...stepping.engine import Engine, Options
-from ...stepping.workspace import Implicit
-from ...tableau import Tableau
-from ...tableau.extension import (
+from ....problem import IVP
+from ....stepping import state as at
+from ....stepping.control import Controller, Predictive
+from ....stepping.engine import Engine, Options
+from ....stepping.workspace import Implicit
+from ....tableau import Tableau
+from ....tableau.extension import (
     Extension,
     in_powers,
 )
-from ...tableau.implicit_extension import implicit_extension, implicit_order, inner_check
+from ....tableau.implicit_extension import implicit_extension, implicit_order, inner_check
+from ..divided import has_explicit_stage
 from .algebra import LARGEST_OWN_LU, JacobianSource, LinearAlgebra
 from .coupled import coupled_accept, newton_coupled
 from .diagonal import diagonal_accept, newton_diagonal
-from .divided import has_explicit_stage
 from .extra_stages import implicit_dense
-from .implicit import implicit_step
 from .inside import implicit_refine, watch_inside
 from .predictor import extrapolation_weights, stage_predictor
+from .step import implicit_step
 from .surprise import checked_accept, checked_step
 
 __all__ = ["ImplicitEngine"]

@@ -15,7 +15,7 @@ Fractions give fractions. Irrational coefficients carry 60 digits, and a coeffic
 agrees with a simple fraction to far more digits than chance allows is that fraction: the stability
 functions of Gauss, Radau and Lobatto methods come out as the Padé approximations they are. What
 is known to fewer digits has a *slack*, so that nobody reads more into the coefficients than they
-hold (:mod:`.stability_coefficients`).
+hold.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...tableau import MAX_ORDER, Tableau
-from ..exact import polynomial as poly
-from ..exact.polynomial import Polynomial
-from ..exact.stability_coefficients import rational_coefficients, recognised, slacks
-from .reducibility import without_unused_stages
-from .verdict import as_linear
+from ....tableau import MAX_ORDER, Tableau
+from ...exact import polynomial as poly
+from ...exact.polynomial import Polynomial
+from ...exact.stability_coefficients import rational_coefficients, recognised, slacks
+from ..reducibility import without_unused_stages
+from ..verdict import as_linear
 
 __all__ = ["StabilityFunction", "as_stability_function", "stability_function"]
 

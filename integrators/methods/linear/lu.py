@@ -1,7 +1,7 @@
 """Dense LU decomposition with partial pivoting, as kernels for real and complex matrices.
 
 For the small systems of implicit steps inside the compiled loop. Larger and sparse systems go to
-LAPACK and SuperLU through a callback, see :mod:`integrators.methods.runge_kutta.algebra`.
+LAPACK and SuperLU through a callback, see :mod:`integrators.methods.runge_kutta.implicit.algebra`.
 """
 
 from __future__ import annotations

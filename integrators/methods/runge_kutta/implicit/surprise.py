@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...kernels import kernel
-from ...stepping.dense import copy, evaluate, slope_at_start
-from ...stepping.norms import error_norm
-from ...stepping.state import (
+from ....kernels import kernel
+from ....stepping.dense import copy, evaluate, slope_at_start
+from ....stepping.norms import error_norm
+from ....stepping.state import (
     COUPLING_DIAGONAL,
     FUNCTION_RAISED,
     NEWTON_FAILED,
@@ -23,7 +23,7 @@ from ...stepping.state import (
 )
 from .coupled import coupled_accept
 from .diagonal import diagonal_accept
-from .implicit import implicit_step, solve_real
+from .step import implicit_step, solve_real
 
 
 @kernel
