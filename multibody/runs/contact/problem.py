@@ -103,7 +103,7 @@ class ContactProblem(Hybrid):
         return problem, method
 
     def whole(self, ivp: IVP) -> ContactProblem:
-        """Return the problem from another start, which is judged when a run by modes begins there."""
+        """Return the problem from another start, judged when a run by modes begins there."""
         given = {name: getattr(ivp, name) for name in ("y0", "t_span", "params", "events")}
         return replace(self, start=BEGIN, **given)
 
