@@ -170,7 +170,7 @@ class ContactModes:
             position_rates(w)
             return np.concatenate([with_own_rates(model, w.q_dot, t, w.q, w.v), w.a_q])
 
-        sizes = {"n": nq + model.nv, "params": n_params + len(held.ways())}
+        sizes: dict[str, Any] = {"n": nq + model.nv, "params": n_params + len(held.ways())}
         try:
             made = traced(motion if sizes["params"] else lambda t, x: motion(t, x), **sizes)
         except TracingError:

@@ -169,7 +169,7 @@ def one_way(problem: IVP, model: Model) -> IVP:
 
     def directed(way: int) -> dict[str, Any]:
         _forwards((0, way))
-        return {} if given is None else given(way)
+        return {} if given is None else dict(given(way))
 
     return problem.with_(directed=directed)
 
