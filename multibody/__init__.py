@@ -521,7 +521,7 @@ _LATER = {
     "record": "runs.observing.recorded",
     "regressor": "dynamics.parameters.regressor",
     "rotor_shortcut": "dynamics.loops.rotors",
-    "separate": "contact.separate",
+    "separate": "contact.kinematics",
     "simplify": "dynamics.parameters.equivalence",
     "solve_lcp": "contact.lcp",
     "stick_slip": "runs.stick_slip",

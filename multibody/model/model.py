@@ -185,7 +185,7 @@ class Model:
         ):
             FROM_DYNAMICS["check elements"](self)
 
-    @property
+    @cached_property
     def rigid_contacts(self) -> tuple[Contact, ...]:
         """Contacts without a law of their surfaces; those with one are elements, too."""
         return tuple(contact for contact in self.contacts if contact.law is None)

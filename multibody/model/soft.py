@@ -159,7 +159,7 @@ class _HuntCrossleyContact(SoftContact):
 
 def soft_elements(contacts: tuple[Contact, ...]) -> tuple[NamedElement, ...]:
     """Elements of the contacts that have a law."""
-    kinds = {SpringDamper: _SpringDamperContact, HuntCrossley: _HuntCrossleyContact}
+    kinds: dict[Any, Any] = {SpringDamper: _SpringDamperContact, HuntCrossley: _HuntCrossleyContact}
     found = []
     for c in contacts:
         if c.law is not None:

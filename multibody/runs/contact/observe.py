@@ -124,9 +124,10 @@ def contact_forces(
     times, states = np.asarray(seen.t), np.asarray(seen.y)
     nq, n, every = model.nq, model.nq + model.nv, contacts_of(model, every=True)
     rigid = np.array([c.law is None for c in every.contacts])
-    forces = _none if modes is None else _in_modes(modes, solution, times)
-    if modes is not None and not solution.modes:
-        forces = _in_steps(modes, solution)
+    if modes is None:
+        forces = _none
+    else:
+        forces = _in_modes(modes, solution, times) if solution.modes else _in_steps(modes, solution)
     gap, force, normal, friction, point, loads = [], [], [], [], [], []
     for j, t in enumerate(map(float, times)):
         y = np.ascontiguousarray(states[:n, j])
@@ -138,7 +139,8 @@ def contact_forces(
         if given is not None:
             loads.append(with_contacts(model, k, parts, *given(t, q, v, p)))
         yielding = [at for c in model.contacts if c.law for at in _soft(model, c.name, t, q, v)]
-        parts[~rigid] = [frame @ at.force for frame, at in zip(frames[~rigid], yielding)]
+        for i, at in zip(np.flatnonzero(~rigid), yielding):
+            parts[i] = frames[i] @ at.force
         gap.append(k.gap)
         point.append(k.point)
         force.append(np.einsum("nk,nkx->nx", parts, frames))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from integrators import IVP, Hybrid
+from integrators.problem import accepts_params
 
 from ...checks import Array, ArrayLike, one_of
 from ...model.contacts import HuntCrossley
@@ -36,6 +37,13 @@ class ContactProblem(Hybrid):
     """
 
     contact_modes: ContactModes | None = None
+
+    def __post_init__(self) -> None:
+        """Let events see their own parameters only: modes have others behind them."""
+        super().__post_init__()
+        assert self.contact_modes is not None
+        n = len(self.contact_modes.free.params)
+        object.__setattr__(self, "events", tuple(_own(event, n) for event in self.events))
 
     def with_(self, **changes: Any) -> Hybrid:
         """Return a copy with some fields replaced; the first mode follows the initial state."""
@@ -95,9 +103,34 @@ class ContactProblem(Hybrid):
         return problem, method
 
     def whole(self, ivp: IVP) -> ContactProblem:
-        """This problem from another start, which is judged when a run by modes begins there."""
+        """Return the problem from another start, judged when a run by modes begins there."""
         given = {name: getattr(ivp, name) for name in ("y0", "t_span", "params", "events")}
         return replace(self, start=BEGIN, **given)
+
+
+def _own(event: Any, n: int) -> Any:
+    """An event whose functions are given n parameters at most."""
+
+    def limited(function: Any) -> Any:
+        if not callable(function) or not accepts_params(function):
+            return function
+        if not n:
+            return lambda t, y: function(t, y)
+        return function if isinstance(function, _First) else _First(function, n)
+
+    changes = {name: limited(getattr(event, name)) for name in ("function", "reset")}
+    return replace(event, **changes)
+
+
+@dataclass(frozen=True)
+class _First:
+    """A function of (t, y, p) that is given the first n of p."""
+
+    function: Any
+    n: int
+
+    def __call__(self, t: float, y: Array, p: Any) -> Any:
+        return self.function(t, y, p[: self.n])
 
 
 def _restored(kind: Any, made: tuple[Any, ...], given: dict[str, Any]) -> Any:
@@ -121,8 +154,13 @@ def one_way(problem: IVP, model: Model) -> IVP:
     ValueError
         If it does so.
     """
+
     def lasting(contact: Any) -> bool:
-        return isinstance(contact.law, HuntCrossley) and contact.law.dissipation == 0.0 and not contact.friction
+        return (
+            isinstance(contact.law, HuntCrossley)
+            and contact.law.dissipation == 0.0
+            and not contact.friction
+        )
 
     if all(contact.law is None or lasting(contact) for contact in model.contacts):
         return problem
@@ -131,7 +169,7 @@ def one_way(problem: IVP, model: Model) -> IVP:
 
     def directed(way: int) -> dict[str, Any]:
         _forwards((0, way))
-        return {} if given is None else given(way)
+        return {} if given is None else dict(given(way))
 
     return problem.with_(directed=directed)
 
