@@ -335,11 +335,12 @@ class _Pieces:
             diverges = ~first & ~(theta < MAX_RATE)
             slow = ~diverges & (expected >= tolerance)
             small = memory * norm <= tolerance
-            outweighs: Any = norm > CREDIT  # or as coupled.outweighs has it
+            outweighs: Any = False  # as coupled.outweighs has it
             last = np.abs(combined(self.A[-1], change))
             for size, own, weight in zip(last, np.abs(y), x[rows.weights]):
                 outweighs = outweighs | ((size > own) & (size * weight > NOTICED))
-            verdict: Any = where(small & ~(first & outweighs), CONVERGED, GOES_ON)
+            again = (first & (norm > CREDIT)) | (outweighs & (left > 0.5))
+            verdict: Any = where(small & ~again, CONVERGED, GOES_ON)
             verdict = where(diverges | slow, HOPELESSLY, verdict)
             verdict = where(norm == 0.0, CONVERGED, verdict)
             verdict = where((verdict == GOES_ON) & (left < 0.5), HOPELESSLY, verdict)
