@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["cos", "exp", "log", "quotient", "sin"]
+__all__ = ["cos", "exp", "log", "quotient", "select", "sin"]
 
 
 def exp(x: Any) -> Any:
@@ -62,3 +62,10 @@ def cos(x: Any) -> Any:
 def quotient(a: Any, b: Any) -> Any:
     """a/b by C's formula (and Python's), also for complex numbers, where NumPy has its own."""
     return complex(a) / complex(b) if isinstance(b, complex) else a / b
+
+
+def select(condition: Any, a: Any, b: Any) -> Any:
+    """Return a or b: a branch that symbols can take."""
+    if isinstance(condition, bool | np.bool_):
+        return a if condition else b
+    return np.where(condition, a, b)

@@ -31,7 +31,7 @@ from numba.extending import (
 )
 from numba.np.arrayobj import make_array, populate_array
 
-from .elementary import cos, exp, log, quotient, sin
+from .elementary import cos, exp, log, quotient, select, sin
 from .pointers import call, call_lanes, invoke
 from .record import Record
 from .workspace import WORDS, Workspace
@@ -107,6 +107,11 @@ def _sin(x):
 @overload(cos)
 def _cos(x):
     return lambda x: np.cos(x)
+
+
+@overload(select)
+def _select(condition, a, b):
+    return lambda condition, a, b: a if condition else b
 
 
 @overload(quotient)

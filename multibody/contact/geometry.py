@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from integrators.kernels import inline_kernel, kernel
+from integrators.kernels.elementary import select
 from integrators.kernels.pointers import call
 
 from ..kernels.vectors import cross, transform_vector_inverse
@@ -160,13 +161,12 @@ def against_plane(w: Any, c: int) -> None:
         for k in range(3):
             u[k] = n[k] - along * a[k]
             u_rate[k] = n_rate[k] - along_rate * a[k] - along * a_rate[k]
-        size = dot(u, u)
-        if size < FLAT:  # it lies flat: any point of the rim is the lowest
-            tangents(a, u, w.spare3[6])
-            for k in range(3):
-                u_rate[k] = 0.0
-            size = 1.0
-        size = np.sqrt(size)
+        square = dot(u, u)
+        tangents(a, w.spare3[7], w.spare3[6])
+        for k in range(3):  # where it lies flat any point of the rim is the lowest
+            u[k] = select(square < FLAT, w.spare3[7, k], u[k])
+            u_rate[k] = select(square < FLAT, 0.0, u_rate[k])
+        size = np.sqrt(select(square < FLAT, 1.0, square))
         along_rate = dot(u, u_rate) / (size * size)
         for k in range(3):
             u_rate[k] = (u_rate[k] - along_rate * u[k]) / size
@@ -184,17 +184,14 @@ def between_centres(w: Any, c: int, sign: float, r_a: float, r_b: float) -> None
     for k in range(3):
         n[k] = w.spare3[2, k] - w.spare3[0, k]
         n_rate[k] = w.spare3[3, k] - w.spare3[1, k]
-    distance = np.sqrt(dot(n, n))
-    if distance == 0.0:  # concentric: every direction is normal
-        n[0] = 1.0
-        for k in range(3):
-            n_rate[k] = 0.0
-        distance = 1.0
-        w.phi[c] = sign * (0.0 - r_a) - r_b
-    else:
-        w.phi[c] = sign * (distance - r_a) - r_b
-        for k in range(3):
-            n[k] = n[k] / distance
+    square = dot(n, n)
+    distance = np.sqrt(square)
+    w.phi[c] = sign * (distance - r_a) - r_b
+    distance = select(square > 0.0, distance, 1.0)
+    n[0] = select(square > 0.0, n[0], 1.0)  # concentric: every direction is normal
+    for k in range(3):
+        n[k] = n[k] / distance
+        n_rate[k] = select(square > 0.0, n_rate[k], 0.0)
     along = dot(n, n_rate)
     for k in range(3):
         n_rate[k] = sign * (n_rate[k] - along * n[k]) / distance
@@ -268,14 +265,16 @@ def between_segments(w: Any, c: int) -> None:
 @kernel
 def tangents(n: Any, first: Any, second: Any) -> None:
     """Two unit vectors at right angles to n and to each other."""
-    least = 0
-    for k in range(1, 3):
-        if abs(n[k]) < abs(n[least]) - 1e-12:
-            least = k
-    size = np.sqrt(max(1.0 - n[least] * n[least], 0.0))
-    for k in range(3):
-        first[k] = -n[least] * n[k] / size
-    first[least] = size
+    x, y, z = abs(n[0]), abs(n[1]), abs(n[2])
+    small = select(y < x - 1e-12, n[1], n[0])
+    last = z < abs(small) - 1e-12
+    small = select(last, n[2], small)  # of the components, the one with the least size …
+    at_y = select(last, 0.0, select(y < x - 1e-12, 1.0, 0.0))
+    at_z = select(last, 1.0, 0.0)
+    size = np.sqrt(1.0 - small * small)
+    first[0] = (1.0 - at_y - at_z - small * n[0]) / size  # … and its axis, made orthogonal to n
+    first[1] = (at_y - small * n[1]) / size
+    first[2] = (at_z - small * n[2]) / size
     cross(n, first, second)
 
 

@@ -20,13 +20,15 @@ import numpy as np
 from integrators.kernels import OnWorkspace
 
 from ..checks import Array
-from ..dynamics.crba import crba_kernel
-from ..dynamics.loading import load, load_forces, loaded_inertia
 from ..dynamics.loops.closed_loop import loaded_constraints
-from ..dynamics.loops.gaps import closure_kernel
+from ..dynamics.loops.constraints.gaps import closure_kernel
 from ..dynamics.loops.multipliers import unconstrained_forces
-from ..dynamics.workspace import TreeWorkspace
-from .held_kernel import held_kernel
+from ..dynamics.storage.loading import load, load_forces, loaded_inertia
+from ..dynamics.storage.workspace import TreeWorkspace
+from ..dynamics.trees.crba import crba_kernel
+from ..dynamics.with_elements import accelerations_kernel
+from .geometry import contact_rows, one_contact
+from .held_kernel import held_kernel, held_on_symbols
 from .kinematics import kinematics_at, run_contacts
 from .response import mechanism_at
 from .sharing import Shared, changes_of_forces, force_columns, inside, share
@@ -41,6 +43,7 @@ __all__ = [
     "are_shared",
     "held_motion",
     "held_multipliers",
+    "held_symbols",
     "onto_contacts",
     "shared_forces",
 ]
@@ -82,6 +85,11 @@ class Held:
     slow: tuple[int, ...] = ()
     shared: bool = False
 
+    def ways(self) -> Array:
+        """Directions of slip where it was last known: (cos, sin) of each point that slides."""
+        angles = [a for a, state in zip(self.angles, self.states) if state == "slides"]
+        return np.column_stack([np.cos(angles), np.sin(angles)]).ravel()
+
     def rows(self) -> list[int]:
         """Rows 3i + k of the velocities that vanish."""
         found = []
@@ -122,6 +130,32 @@ def held_motion(
     _system(w)
     slopes = w.slope[: w.held_count[0]].copy()
     return HeldMotion(w.a_q.copy(), w.contact_force.reshape(-1, 3).copy(), slopes)
+
+
+def held_symbols(model: Model, held: Held, w: Any, ways: Any) -> Any:
+    """`held_motion` on a workspace of symbols that holds state and forces: v̇ in a_q.
+
+    `ways` are the known directions of slip, (cos, sin) of each point that slides, as symbols.
+    """
+    unconstrained_forces(w)
+    w.a_q[:] = 0.0
+    accelerations_kernel(w)
+    if model.bonds:
+        closure_kernel(w)
+    contacts, j, at = contacts_of(model), 0, 0
+    for i, state in zip(held.points, held.states):
+        one_contact(w, i)
+        contact_rows(w, i, w.T, 3 * i)
+        for k in range(3 if state == "sticks" else 1):
+            w.held_row[j], w.held_mu[j] = 3 * i + k, 0.0
+            if state == "slides":
+                w.held_mu[j] = float(contacts.friction[i])
+                w.held_known[j, 0], w.held_known[j, 1] = ways[at], ways[at + 1]
+                at += 2
+            j += 1
+    crba_kernel(w)
+    held_on_symbols(w)
+    return w
 
 
 def held_multipliers(

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from integrators.kernels import kernel
+from integrators.kernels.elementary import select
 
-from ..dynamics.factor import l_solve_kernel, lt_solve_kernel, ltdl_kernel
+from ..dynamics.trees.factor import l_solve_kernel, lt_solve_kernel, ltdl_kernel
 
-__all__ = ["held_kernel"]
+__all__ = ["held_kernel", "held_on_symbols"]
 
 #: Added to the diagonal of A, in parts of its mean.
 REGULARISATION = 1e-9
@@ -32,6 +33,20 @@ def held_kernel(w: Any) -> float:
 
     Needs τ − C in z, the inertia matrix in H, and the rows of loops and contacts.
     """
+    mean = couple(w)
+    m = w.rows.shape[0] + w.held_count[0]
+    factor(w, m, REGULARISATION * mean)
+    solve_refined(w, m)
+    respond(w)
+    check = 0.0
+    for k in range(w.v.shape[0]):
+        check += w.a_q[k]
+    return check
+
+
+@kernel
+def couple(w: Any) -> Any:
+    """R_rows, G_rows, system and rhs; returns the mean of its diagonal."""
     n = w.v.shape[0]
     ltdl_kernel(w.H, w.parent_v)
     lt_solve_kernel(w.H, w.parent_v, w.z, True)
@@ -69,11 +84,17 @@ def held_kernel(w: Any) -> float:
         for c in range(m):
             total = 0.0
             for k in range(n):
-                if w.R_rows[r, k] != 0.0:
-                    total += w.R_rows[r, k] * w.G_rows[c, k] / w.H[k, k]
+                total += w.R_rows[r, k] * w.G_rows[c, k] / w.H[k, k]
             w.system[r, c] = total
         mean += abs(w.system[r, r]) / m
-    solve_refined(w, m, REGULARISATION * mean)
+    return mean
+
+
+@kernel
+def respond(w: Any) -> None:
+    """a_q, contact_force, slope and lam from held_x."""
+    n, loops, held = w.v.shape[0], w.rows.shape[0], w.held_count[0]
+    m = loops + held
     for k in range(n):
         total = w.z[k]
         for r in range(m):
@@ -81,10 +102,6 @@ def held_kernel(w: Any) -> float:
         w.a_q[k] = total / w.H[k, k]
     l_solve_kernel(w.H, w.parent_v, w.a_q, True)
     spread_forces(w, loops, held)
-    check = 0.0
-    for k in range(n):
-        check += w.a_q[k]
-    return check
 
 
 @kernel
@@ -96,19 +113,20 @@ def slip_direction(w: Any, j: int, row: int) -> None:
     """
     c, s = w.held_known[j, 0], w.held_known[j, 1]
     x, y = w.speed[row + 1], w.speed[row + 2]
-    across = (c * y - s * x) / max(np.sqrt(x * x + y * y), w.held_slow[0])
-    along = np.sqrt(max(0.0, 1.0 - across * across))
+    speed = np.sqrt(x * x + y * y)
+    across = (c * y - s * x) / select(speed > w.held_slow[0], speed, w.held_slow[0])
+    rest = 1.0 - across * across
+    along = np.sqrt(select(rest > 0.0, rest, 0.0))
     w.held_slip[j, 0] = along * c - across * s
     w.held_slip[j, 1] = along * s + across * c
 
 
 @kernel
-def solve_refined(w: Any, m: int, epsilon: float) -> None:
-    """held_x with system · x = rhs, by elimination of system + ε and refinement."""
+def factor(w: Any, m: int, epsilon: float) -> None:
+    """Factors of system + ε by elimination with pivots."""
     F = w.system_factor
     for r in range(m):
         w.pivots[r] = r
-        w.held_x[r] = 0.0
         for c in range(m):
             F[r, c] = w.system[r, c]
         F[r, r] += epsilon
@@ -122,10 +140,34 @@ def solve_refined(w: Any, m: int, epsilon: float) -> None:
             for c in range(m):
                 F[j, c], F[best, c] = F[best, c], F[j, c]
         for r in range(j + 1, m):
-            factor = F[r, j] / F[j, j]
-            F[r, j] = factor
+            part = F[r, j] / F[j, j]
+            F[r, j] = part
             for c in range(j + 1, m):
-                F[r, c] -= factor * F[j, c]
+                F[r, c] -= part * F[j, c]
+
+
+@kernel
+def factor_in_order(w: Any, m: int, epsilon: Any) -> None:
+    """The same without pivots: what can be done on symbols."""
+    F = w.system_factor
+    for r in range(m):
+        w.pivots[r] = r
+        for c in range(m):
+            F[r, c] = w.system[r, c]
+        F[r, r] = F[r, r] + epsilon
+    for j in range(m):
+        for r in range(j + 1, m):
+            F[r, j] = F[r, j] / F[j, j]
+            for c in range(j + 1, m):
+                F[r, c] = F[r, c] - F[r, j] * F[j, c]
+
+
+@kernel
+def solve_refined(w: Any, m: int) -> None:
+    """held_x with system · x = rhs, by the factors of system + ε and refinement."""
+    F = w.system_factor
+    for r in range(m):
+        w.held_x[r] = 0.0
     for _ in range(REFINEMENTS + 1):
         for r in range(m):
             row = w.pivots[r]
@@ -160,3 +202,12 @@ def spread_forces(w: Any, loops: int, held: int) -> None:
         if w.held_mu[j] > 0.0:
             for k in range(2):
                 w.contact_force[row + 1 + k] = -w.held_mu[j] * w.held_slip[j, k] * w.held_x[r]
+
+
+def held_on_symbols(w: Any) -> None:
+    """`held_kernel` on a workspace of symbols."""
+    mean = couple(w)
+    m = len(w.rows) + int(w.held_count[0])
+    factor_in_order(w, m, REGULARISATION * mean)
+    solve_refined(w, m)
+    respond(w)

@@ -9,16 +9,21 @@ import numpy as np
 from integrators.kernels import OnWorkspace
 
 from ..checks import Array, ArrayLike
-from ..dynamics.loading import load, load_given
+from ..dynamics.storage.loading import load, load_given
+from ..dynamics.storage.workspace import TreeWorkspace
 from ..dynamics.with_elements import accelerations_kernel
-from ..dynamics.workspace import TreeWorkspace
 from .geometry import contact_kernel
+from .lcp import LCPError, solve_lcp
+from .response import mechanism_at
 from .workspace import ContactWorkspace, contacts_of
 
 if TYPE_CHECKING:
     from ..model import Model
 
-__all__ = ["ContactKinematics", "contact_kinematics", "kinematics_at"]
+__all__ = ["ContactKinematics", "contact_kinematics", "kinematics_at", "separate"]
+
+#: Steps of `separate`, and the penetration (m) that is none.
+NEWTON_STEPS, CLOSED = 50, 1e-14
 
 # Kernels of the tree are compiled for its own workspace, once for all; see contact.workspace.
 _bodies = OnWorkspace(accelerations_kernel, TreeWorkspace)
@@ -56,10 +61,13 @@ class ContactKinematics(NamedTuple):
     bias: Array
 
 
-def need_contacts(model: Model) -> None:
-    """Raise if a model has no contacts."""
-    if not model.contacts:
-        raise ValueError(f"{model.name!r} has no contacts; add one with ModelBuilder.add_contact")
+def need_contacts(model: Model, every: bool = False) -> None:
+    """Raise if a model has no rigid contacts, or none at all."""
+    if not (model.contacts if every else model.rigid_contacts):
+        kind = "" if every else "rigid "
+        raise ValueError(
+            f"{model.name!r} has no {kind}contacts; add one with ModelBuilder.add_contact"
+        )
 
 
 def contact_kinematics(
@@ -77,34 +85,35 @@ def contact_kinematics(
     >>> found.gap.round(12), found.gap_rate
     (array([0.2]), array([-2.]))
     """
-    need_contacts(model)
+    need_contacts(model, every=True)
     load_given(model, q, v, t)
-    return _loaded(model)
+    return _loaded(model, every=True)
 
 
 def kinematics_at(model: Model, q: Array, v: Array | None, t: float) -> ContactKinematics:
-    """The same at a state of a run, whose quaternions are taken as they are."""
+    """The same of rigid contacts at a state of a run, whose quaternions are taken as they are."""
     load(model, q, v, t)
     return _loaded(model)
 
 
-def run_contacts(model: Model, moved: bool = False) -> Any:
+def run_contacts(model: Model, moved: bool = False, every: bool = False) -> Any:
     """Workspace of contact, computed at the state that is loaded.
 
-    `moved` says that the bodies have been moved already, with a_q = 0.
+    `moved` says that the bodies have been moved already, with a_q = 0; `every`, that compliant
+    contacts count, too.
     """
     tree = model.tree.workspace
     if not moved:
         tree.a_q[:] = 0.0
         _bodies(tree)
-    w: Any = contacts_of(model).workspace
+    w: Any = contacts_of(model, every).workspace
     _contacts(w)
     return w
 
 
-def _loaded(model: Model) -> ContactKinematics:
-    contacts = contacts_of(model)
-    w = run_contacts(model)
+def _loaded(model: Model, every: bool = False) -> ContactKinematics:
+    contacts = contacts_of(model, every)
+    w = run_contacts(model, every=every)
     n = contacts.n
     frames, speed = w.normal.reshape(n, 3, 3), w.speed.reshape(n, 3)
     return ContactKinematics(
@@ -125,3 +134,40 @@ def gaps_at(model: Model, q: Array, v: Array | None, t: float) -> tuple[Array, A
     load(model, q, v, t)
     w = run_contacts(model)
     return w.phi.copy(), np.ascontiguousarray(w.speed[::3])
+
+
+def separate(model: Model, q: ArrayLike, *, t: float = 0.0) -> Array:
+    """Move bodies apart where they penetrate, by as little as their inertia allows.
+
+    Each step finds the smallest displacement u, by uᵀHu, with φ + T u ≥ 0 for all points.
+
+    Raises
+    ------
+    LCPError
+        If no position near q is free of penetration.
+
+    Examples
+    --------
+    >>> import multibody as mb
+    >>> b = mb.ModelBuilder()
+    >>> _ = b.add_body("ball", 0, mb.Prismatic("z"), inertia=mb.sphere(mass=1.0, radius=0.1))
+    >>> b.add_contact("floor", 0, mb.HalfSpace(), "ball", mb.Ball(0.1))
+    >>> separate(b.build(), [0.07]).round(12)
+    array([0.1])
+    """
+    need_contacts(model)
+    position = model.check("q", q)
+    still = np.zeros(model.nv)
+    for _ in range(NEWTON_STEPS):
+        k = kinematics_at(model, position, still, t)
+        if k.gap.min(initial=0.0) >= -CLOSED:
+            return position
+        near = np.flatnonzero(k.gap <= 0.0)
+        T = k.T[near, 0]
+        spread = mechanism_at(model, position, still, None, None, t).spread
+        z = solve_lcp(T @ spread @ T.T, k.gap[near].copy(), smallest=True).z
+        position = model.integrate(position, spread @ (T.T @ z))
+    raise LCPError(
+        f"separate: {NEWTON_STEPS} steps from q did not end the penetration (still "
+        f"{-k.gap.min():.3g} m at contact {k.names[int(np.argmin(k.gap))]!r}); start nearer"
+    )

@@ -10,14 +10,15 @@ import numpy as np
 from integrators.kernels import OnWorkspace
 
 from ..checks import Array, ArrayLike, one_of, real_array
-from .lemke import LemkeWorkspace, lemke
 from .pivoting import (
     FOUND,
     NO_SOLUTION,
     RESIDUAL,
     TOO_LONG,
+    LemkeWorkspace,
     PivotWorkspace,
     active_set,
+    lemke,
     pivots_or_active_set,
 )
 

@@ -7,6 +7,7 @@ on the one, kernels of contact on the other, and see the same positions.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -14,7 +15,9 @@ import numpy as np
 from integrators.kernels.workspace import Workspace
 
 from ..checks import Array
-from ..dynamics.workspace import TreeWorkspace
+from ..dynamics.loops.constraints.stated import stated_law
+from ..dynamics.storage.workspace import TreeWorkspace
+from ..model.constraints import Constraint, bound, constraint_numbers
 from ..model.surfaces import (
     BALL_BALL,
     BALL_BOWL,
@@ -26,6 +29,8 @@ from ..model.surfaces import (
 from .scales import length_of, speed_of
 
 if TYPE_CHECKING:
+    from integrators.tracing import Traced
+
     from ..model import Contact, Model
 
 __all__ = ["SLOW", "ContactWorkspace", "Contacts", "contacts_of"]
@@ -115,13 +120,13 @@ class Contacts:
         What thresholds are parts of, see `contact.scales`.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, contacts: tuple[Contact, ...]) -> None:
         self.model = model
         self.names: list[str] = []
         self.contacts: list[Contact] = []
         kinds, bodies, numbers = [], [], []
         functions: list[Any] = []
-        for contact in model.contacts:
+        for contact in contacts:
             if contact.gap is not None:
                 self.names.append(contact.name)
                 self.contacts.append(contact)
@@ -147,7 +152,6 @@ class Contacts:
         self.functions = functions
         self.restitution = np.array([c.restitution for c in self.contacts])
         self.friction = np.array([c.friction for c in self.contacts])
-        self.is_rigid = np.array([c.law is None for c in self.contacts], dtype=bool)
         self.length = length_of(model)
         self.speed = speed_of(model, self.length)
         self._local = threading.local()
@@ -204,6 +208,30 @@ class Contacts:
             **self._held(min(3 * n, HELD_ROWS), len(tree.rows)),
         )
 
+    def symbolic(self, rows: int) -> Any:
+        """Workspace of objects, for kernels run on symbols, with so many rows that are held."""
+        w, n, nv = self.model.tree.symbolic(), self.n, self.model.nv
+        w.kind, w.numbers = self.kinds, self.numbers
+        w.body_a, w.body_b = self.bodies.T
+        w.gap_laws = [None if f is None else self._symbolic_law(f) for f in self.functions]
+        sizes = {"gap_out": nv + 3, "state": self.model.nq + nv, "phi": n, "normal": (3 * n, 3)}
+        sizes |= {"point": (n, 3), "normal_rate": (n, 3), "point_rate": (n, 3), "T": (3 * n, nv)}
+        sizes |= {"speed": 3 * n, "bias": 3 * n, "motion_a": 15, "motion_b": 15, "spare3": (12, 3)}
+        for name, size in (sizes | {"contact_force": 3 * n}).items():
+            setattr(w, name, np.zeros(size, dtype=object))
+        for name, array in self._held(rows, len(w.rows)).items():
+            setattr(w, name, array if array.dtype == np.int64 else array.astype(object))
+        w.held_count, w.held_slow = [rows], [SLOW * self.speed]
+        return w
+
+    def _symbolic_law(self, function: Any) -> Any:
+        law = gap_law(self.model, function).function
+
+        def call(t: Any, x: Any, p: Any, out: Any) -> None:
+            out[:] = law(t, x)
+
+        return call
+
     def make_room(self, w: ContactWorkspace, rows: int) -> None:
         """Let so many rows be held."""
         if rows > len(w.held_row):
@@ -234,17 +262,40 @@ class Contacts:
         """Address of the machine code of a user's gap: φ, φ̇, bias and the row T."""
         if function is None:
             return 0
-        from .user_gap import gap_law
-
         code = gap_law(self.model, function).machine_code()
         self._kept.append(code)
         return int(code.address)
 
 
-def contacts_of(model: Model) -> Contacts:
-    """Contacts of a model as arrays, made once."""
-    kept = model.tree.traced
-    if "contacts" not in kept:
-        kept["contacts"] = Contacts(model)
-    found: Contacts = kept["contacts"]
+def contacts_of(model: Model, every: bool = False) -> Contacts:
+    """Rigid contacts of a model as arrays, or those with a law as well; made once."""
+    kept, chosen = model.tree.traced, model.contacts if every else model.rigid_contacts
+    key = "contacts", len(chosen)
+    if key not in kept:
+        kept[key] = Contacts(model, chosen)
+    found: Contacts = kept[key]
     return found
+
+
+def gap_law(model: Model, phi: Callable[..., Any]) -> Traced:
+    """[φ, φ̇, bias, T] as a traced function of t and x = [q; v].
+
+    That is the law of a constraint φ = 0, in which T is K, and the bias of φ̈ is −γ.
+    """
+    from integrators.tracing import traced
+
+    nq, nv, joints = model.nq, model.nv, model.nq - model.n_states
+    constraint = bound(Constraint("gap", phi), model)
+    if constraint.count != 1:
+        raise ValueError(f"gap: expected φ(q), one number, received {constraint.count}")
+    if constraint.points:
+        raise ValueError(
+            "gap: q.point is not known here; give shapes, or write φ of joint variables"
+        )
+    law, p = stated_law(model, constraint), np.array(constraint_numbers(model, constraint))
+
+    def gap(t: Any, x: Any) -> Any:
+        delta, *K, rate, gamma = law(t, np.concatenate([x[:joints], x[nq:]]), p)
+        return np.array([delta, rate, -gamma, *K])
+
+    return traced(gap, n=nq + nv, outputs=3 + nv)

@@ -36,6 +36,9 @@ class Ending(Transition):
 class ContactMode(Mode):
     """A :class:`~integrators.Mode` whose events are given room where it is entered."""
 
+    #: Bounces below what the tolerances tell form no series; `ContactModes` sees whether all rests.
+    judges_piles = True
+
     def __init__(
         self,
         problem: IVP,
@@ -49,6 +52,10 @@ class ContactMode(Mode):
 
     def ivp(self, t: float, y: Any, t1: float, params: Any = None) -> IVP:
         """The problem of this mode from (t, y) on."""
+        if params is not None and isinstance(
+            self.problem, IVP
+        ):  # behind them come directions of slip, if the motion is traced
+            params = np.concatenate([params, self.problem.params[len(params) :]])
         problem = super().ivp(t, y, t1, params)
         self.watch.enter(self.held, t, np.asarray(y, dtype=float), problem.params)
         return problem

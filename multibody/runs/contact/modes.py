@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from integrators.tracing import Traced, TracingError, traced
+
 from ...checks import Array
 from ...contact.accelerations import (
     CLOSED_GAP,
@@ -27,13 +29,18 @@ from ...contact.accelerations import (
     closed_points,
     settle,
 )
-from ...contact.held import Held, are_shared, onto_contacts
+from ...contact.held import Held, are_shared, held_symbols, onto_contacts
 from ...contact.impacts import collide
 from ...contact.kinematics import ContactKinematics, kinematics_at
 from ...contact.lcp import LCPError
 from ...contact.response import Mechanism, mechanism_at
 from ...contact.workspace import SLOW, contacts_of
+from ...dynamics.acting import with_own_rates
 from ...dynamics.functions import rate_along
+from ...dynamics.trees.kinematics import position_rates
+from ..closed import TRACED_CONSTRAINTS
+from ..slopes import TracedJacobian
+from ..traced import set_forces
 from .watching import Watch
 
 if TYPE_CHECKING:
@@ -41,10 +48,11 @@ if TYPE_CHECKING:
 
     from ...model import Model
 
-__all__ = ["FREE", "SETTLE", "ContactModes"]
+__all__ = ["BEGIN", "FREE", "SETTLE", "ContactModes"]
 
-#: Keys of the mode without contact, and of the instant after infinitely many impacts.
-FREE, SETTLE = "free", "(comes to rest)"
+#: Keys of the mode without contact, and of instants: a start that is yet to be judged, and what
+#: follows infinitely many impacts.
+FREE, BEGIN, SETTLE = "free", "(begins)", "(comes to rest)"
 
 #: Bounces lower than this part of the mechanism's length are summed to their limit: their times are
 #: a geometric series.
@@ -93,6 +101,7 @@ class ContactModes:
         self.model, self.free, self.tau, self.f_ext, self.law = model, free, tau, f_ext, law
         self.contacts = contacts_of(model)
         self.held: dict[str, Held] = {FREE: Held()}
+        self.motions: dict[Any, Any] = {}  # traced, by points and their states
         self.watch = Watch(model, self.given_forces)
         self.none = CLOSED_SPEED * self.contacts.speed
         self.closed = CLOSED_GAP * self.contacts.length
@@ -111,15 +120,16 @@ class ContactModes:
 
         from .mode import ContactMode
 
-        if key == SETTLE:
-            at_once = Transition(lambda t, y, *p: -1.0, -1, jump=self._settle, name="at rest")
-            return Mode(self.free, at_once)
+        if key in (BEGIN, SETTLE):
+            decide = self._begin if key == BEGIN else self._settle
+            return Mode(self.free, Transition(lambda t, y, *p: -1.0, -1, jump=decide, name=key))
         held = self.held[key]
         problem = self.free if not held.points else self._problem(held)
         return ContactMode(problem, self._transitions(held), SETTLE, held, self.watch)
 
     def _problem(self, held: Held) -> IVP:
         model, nq = self.model, self.model.nq
+        motion = self._traced(held)
 
         def f(t: float, y: Array, p: Any = ()) -> Array:
             q, v = y[:nq], y[nq:]
@@ -132,10 +142,45 @@ class ContactModes:
 
         right = f if len(self.free.params) else (lambda t, y: f(t, y))
         nothing: dict[str, Any] = {"jac": None, "manifold": None, "invariants": {}, "review": None}
-        return self.free.with_(f=right, project=project, **nothing)
+        problem = self.free.with_(f=right, project=project, **nothing)
+        if motion is None:
+            return problem
+        params = np.concatenate([self.free.params, held.ways()])
+        return problem.with_(f=motion, jac=TracedJacobian(motion), params=params)
+
+    def _traced(self, held: Held) -> Any:
+        """ẋ in a mode as machine code, with the directions of slip after other parameters.
+
+        None where the motion without contacts is not traced, or the points' geometry is not.
+        """
+        model, nq, n_params = self.model, self.model.nq, len(self.free.params)
+        rows = len(held.rows())
+        large = rows + len(model.tree.acting_rows) > TRACED_CONSTRAINTS
+        if large or not isinstance(self.free.f, Traced):
+            return None
+        key = held.points, held.states
+        if key in self.motions:
+            return self.motions[key]
+
+        def motion(t: Any, x: Any, p: Any = ()) -> Any:
+            w = self.contacts.symbolic(rows)
+            w.t[0], w.q[:], w.v[:] = t, x[:nq], x[nq:]
+            set_forces(model, w, *self.given_forces(t, x[:nq], x[nq:], p))
+            held_symbols(model, held, w, p[n_params:])
+            position_rates(w)
+            return np.concatenate([with_own_rates(model, w.q_dot, t, w.q, w.v), w.a_q])
+
+        sizes: dict[str, Any] = {"n": nq + model.nv, "params": n_params + len(held.ways())}
+        try:
+            made = traced(motion if sizes["params"] else lambda t, x: motion(t, x), **sizes)
+        except TracingError:
+            made = None
+        self.motions[key] = made
+        return made
 
     def given_forces(self, t: float, q: Array, v: Array, p: Any) -> tuple[Any, Any]:
-        """Joint forces and external forces that are given, or None."""
+        """Joint forces and external forces that are given, or None; p may go on behind theirs."""
+        p = p[: len(self.free.params)]
         tau = None if self.tau is None else self.tau(t, q, v, p)
         return tau, None if self.f_ext is None else self.f_ext(t, q, v, p)
 
@@ -187,7 +232,7 @@ class ContactModes:
                 add(watch.turned(i, held.angles[j], slow), what, i, "turn")
                 add(watch.slope(held, row), "jams", i, "jam")
             row += 3 if state == "sticks" else 1
-        for i in map(int, np.flatnonzero(self.contacts.is_rigid)):
+        for i in range(self.contacts.n):
             if i not in held.points:
                 add(watch.gap(i), "touches", i, "touch")
         return found
@@ -198,6 +243,9 @@ class ContactModes:
         """Mode and state at the start of a run; raises where bodies penetrate."""
         closed_points(self.model, kinematics_at(self.model, q, v, t))
         return self.enter(t, np.concatenate([q, v]), p)
+
+    def _begin(self, t: float, y: Array, p: Any = ()) -> tuple[str, Array]:
+        return self.start(t, self.model.normalise(y[: self.model.nq]), y[self.model.nq :], p)
 
     def enter(
         self,
@@ -223,7 +271,7 @@ class ContactModes:
         if hint == "stop" and np.hypot(*k.slip[point]) < self.slow:  # no slip is left across
             v = onto_contacts(model, Held((point,), ("sticks",), (0.0,)), t, q, v)[1]
             k = kinematics_at(model, q, v, t)
-        closed = self.contacts.is_rigid & (k.gap <= self.closed)
+        closed = k.gap <= self.closed
         if hint == "touch":
             closed[point] = True
         if (closed & (k.gap_rate < -self.none)).any():
@@ -271,7 +319,7 @@ class ContactModes:
         model, nq = self.model, self.model.nq
         q, v = y[:nq].copy(), y[nq:].copy()
         k = kinematics_at(model, q, v, t)
-        near = self.contacts.is_rigid & (np.abs(k.gap) <= SETTLED_GAP * self.contacts.length)
+        near = np.abs(k.gap) <= SETTLED_GAP * self.contacts.length
         near &= np.abs(k.gap_rate) <= SETTLED_SPEED * self.contacts.speed
         points = tuple(int(i) for i in np.flatnonzero(near))
         if not points:

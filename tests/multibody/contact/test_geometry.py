@@ -174,5 +174,5 @@ def test_forms_that_do_not_know_contacts_say_so():
     from dataclasses import replace
 
     contact = mb.Contact("stop", 0, mb.HalfSpace(), 1, mb.Vertex())
-    with pytest.raises(ValueError, match="has contacts"):
+    with pytest.raises(ValueError, match="has rigid contacts"):
         mb.as_dae(replace(model, contacts=(contact,)))
