@@ -155,7 +155,7 @@ def page(rows: Path) -> str:
         "Problems that are not chaotic with the schemes of the catalogue, steps chosen by the "
         f"study: {len(lines)} of {of_all} pairs were run. In {judgements['right']} the interval "
         f"contains the order of the method; in {judgements['explained']} it does not, or "
-        f"none is claimed, and the cause that is named can be the one; {judgements['wrong']} are wrong, "
+        f"none is claimed, and the cause named can be the one; {judgements['wrong']} are wrong, "
         f"{judgements['late']} took too long. Written by `benchmarks/verdicts.py`, which says how "
         "they are judged.", "",
         f"| problem | {' | '.join(kinds)} |", f"|---|{'---:|' * len(kinds)}",
