@@ -149,12 +149,13 @@ def page(rows: Path) -> str:
     kinds = [kind for kind, _ in Counter(kind for _, kind in said).most_common()]
     counts = Counter(said)
     judgements = Counter(line[0] for line in lines)
+    of_all = len(catalogue.names()) * sum(not e.chaotic for e in problems.entries())
     text = [
         "# Verdicts of convergence studies", "",
         "Problems that are not chaotic with the schemes of the catalogue, steps chosen by the "
-        f"study: {len(lines)} pairs were run. In {judgements['right']} the interval contains "
-        f"the order of the method; in {judgements['explained']} it does not, or none is claimed, "
-        f"and the cause that is named can be the one; {judgements['wrong']} are wrong, "
+        f"study: {len(lines)} of {of_all} pairs were run. In {judgements['right']} the interval "
+        f"contains the order of the method; in {judgements['explained']} it does not, or "
+        f"none is claimed, and the cause named can be the one; {judgements['wrong']} are wrong, "
         f"{judgements['late']} took too long. Written by `benchmarks/verdicts.py`, which says how "
         "they are judged.", "",
         f"| problem | {' | '.join(kinds)} |", f"|---|{'---:|' * len(kinds)}",

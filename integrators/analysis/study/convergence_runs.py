@@ -199,7 +199,8 @@ class StudyRuns:
             rows, finer = self._finer(label, method, rows, expected)
             estimate = self._estimate(method, rows)
         estimate = _doubted(estimate, expected, bool(finer))
-        lost = np.isfinite(estimate.stalled_at) and estimate.stalled_at > FOLLOWS
+        known = [row.error for row in rows if row.ok and row.error is not None]
+        lost = estimate.obstacle == STALLED and min(known, default=0.0) > FOLLOWS
         if lost and isinstance(method, Tableau) and method.order and self.problem.mass is None:
             shortest = f"the shortest is {rows[-1].step:.3g}"
             reason = f"no step is short enough to follow the solution ({shortest})"

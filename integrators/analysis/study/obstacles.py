@@ -10,6 +10,8 @@ altogether, or only cancels over the interval, as over the period of a periodic 
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from ...tableau import Tableau
@@ -133,8 +135,10 @@ def _amplification(case: Case) -> StabilityFunction | None:
 
 def _unresolved(case: Case) -> Finding | None:
     """Is even the shortest step long beside the fast components?"""
-    known = [(h, e) for h, e in zip(case.steps, case.errors) if e and e <= FOLLOWS]
-    fell = len(known) > 1 and average_slope(known) >= case.expected - SHORTFALL
+    runs = zip(case.steps, case.errors, case.estimate.marks)
+    known = [(h, e) for h, e, mark in runs if e and e <= FOLLOWS and mark != ROUNDING]
+    slopes = [average_slope(pair) for pair in pairwise(known)]
+    fell = bool(slopes) and np.median(slopes) >= case.expected - SHORTFALL
     if fell and case.estimate.obstacle != GAP:
         return None  # it is not in the way
     eigenvalues = decaying_spectrum(case)

@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from integrators import solve, traced, where
+from integrators import Event, Taylor, solve, traced, where
 from integrators.tracing import trace
 from integrators.tracing.calculus.interval import INTERVALS
 from integrators.tracing.graph import CONDITIONS, UNARY
@@ -422,3 +422,12 @@ def test_conditions_and_their_opposites_in_every_order():
         assert g.graph.evaluate([0.0, *y]) == plain(0.0, y)
     constants = [g.graph.ops[node] == "const" for node in g.graph.outputs]
     assert constants == [True] * 4 + [False] * 5
+
+
+@pytest.mark.parametrize("known", [None, 1])
+@pytest.mark.parametrize("method", ["DOP853", "RADAU5", Taylor(8)])
+def test_parameters_may_be_those_of_events_alone(known, method):
+    falling = Event(lambda t, y, p: y[0] - p[0], terminal=True)
+    for f in (lambda t, y: -y, traced(lambda t, y: -y, n=known)):
+        run = solve(f, (0, 5), [1.0], params=[0.5], events=falling, method=method, rtol=1e-8)
+        assert run.t[-1] == pytest.approx(np.log(2), abs=1e-6)
