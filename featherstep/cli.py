@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 from .invocation import command_line
 from .lab.command import add_lab
 from .mechanism_study import command as mechanisms
+from .mechanism_study.simulation import add_simulate
 from .method_figures import add_report, add_stability
 from .options import (
     FAILURE,
@@ -235,7 +236,7 @@ def _parser() -> _Parser:
     _add_methods(commands, shared)
     _add_problems(commands, shared)
     mechanisms.add_mechanisms(commands, shared)
-    mechanisms.add_simulate(commands, shared)
+    add_simulate(commands, shared)
     _add_model(commands, shared)
     add_study(commands, shared)
     add_lab(commands, shared)
@@ -487,6 +488,7 @@ def _add_warmup(commands: Any, shared: argparse.ArgumentParser) -> None:
               FEATHERSTEP_CACHE=/opt/featherstep featherstep warmup
         """),
     )
+    parser.add_argument("--workers", metavar="N", type=int, help="default: one a processor")
     parser.set_defaults(run=_warmup, debug=False)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -60,8 +61,8 @@ class Settings(NamedTuple):
             and not (isinstance(value, int | float | str | tuple) and value == default)
         ]
 
-    def finer(self, factor: float, times: NDArray[np.float64]) -> Settings:
-        """Return what asks for an error smaller by a factor, at these times alone."""
+    def finer(self, factor: float, times: NDArray[np.float64] | None) -> Settings:
+        """Return what asks for an error smaller by a factor, at these times alone, or all steps."""
         return self._replace(
             step=None if self.step is None else self.step / factor,
             rtol=max(relative_tolerance(self.rtol) / factor, SMALLEST_RTOL),
@@ -174,7 +175,7 @@ def _equal_weights(atol: float, n: int) -> NDArray[np.float64]:
 
 def _positive(name: str, value: Any) -> float:
     number = float(value)
-    if not (np.isfinite(number) and number > 0):
+    if not 0 < number < math.inf:
         raise ValueError(f"{name} must be a positive number, got {value}")
     return number
 

@@ -227,6 +227,9 @@ class IVP:
         :attr:`Solution.quality`: a dictionary of (times, values there, scale, factor), where the
         scale is what a change is compared with and the factor multiplies what the tolerance
         allows. By default the invariants.
+    distance
+        ``distance(problem, t, y, z)`` returns how far apart two states are, in parts of the size of
+        what moves; by default that of the component that is furthest apart, in parts of its size.
     observe
         ``observe(solution)`` returns what :attr:`Solution.observed` shows: drift of constraints,
         multipliers, energy, … along a run.
@@ -262,6 +265,7 @@ class IVP:
     review: Callable[..., Any] | None = None
     observe: Callable[[Any], Any] | None = None
     watch: Callable[..., Any] | None = None
+    distance: Callable[..., Any] | None = None
     directed: Callable[[int], Mapping[str, Any]] | None = None
     recipe: Recipe | None = None
     schedule: Schedule | None = None
@@ -279,6 +283,7 @@ class IVP:
             "review": "problem, t, y, rtol",
             "observe": "solution",
             "watch": "problem, t, y",
+            "distance": "problem, t, y, z",
         }
         for name, arguments in functions.items():
             function = getattr(self, name)
@@ -321,6 +326,8 @@ class IVP:
             set_field(self, "mass", left)
         elif self.mass is not None:
             check_mass(self.mass, y0)
+        if hasattr(self.f, "with_parameters"):  # a traced f, and parameters of events alone
+            set_field(self, "f", self.f.with_parameters(params.size))
 
     @property
     def n(self) -> int:

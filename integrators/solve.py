@@ -226,17 +226,21 @@ def solve(
     if isinstance(task, Hybrid):
         times = output_times_of(t_eval, task.t_span)
         solution = HybridRun(task, solve, how._replace(t_eval=times)._asdict()).run()
-        solution.problem = given
+        solution.problem = task if isinstance(given, Hybrid) else given
     else:
         solution, pressed = _plain_run(task, how)
+        if isinstance(problem, Hybrid):  # by a scheme of its own
+            solution.problem = problem.whole(task)  # type: ignore[attr-defined]
     solution.method = method_name(how.method)
 
-    def again(factor: float, times: NDArray[np.float64]) -> Solution:
-        return solve(given, **how.finer(factor, times)._asdict(), kinks=kinks)
+    def again(factor: float, times: Any, most: int | None = None) -> Solution:
+        finer = how.finer(factor, times)
+        finer = finer if most is None else finer._replace(max_steps=most)
+        return solve(given, **finer._asdict(), kinks=kinks)
 
     asked = None if step is not None else relative_tolerance(rtol)
     looked = check is not None and solution.success and solution.t.size > 0
-    solution.judge(asked, global_error(solution, again, asked) if looked else None)
+    solution.judge(asked, global_error(solution, again, asked) if looked else None, again)
     return _delivered(solution, pressed, throw, on_interrupt)
 
 

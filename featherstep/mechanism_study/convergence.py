@@ -13,7 +13,7 @@ from integrators.methods.mechanical.half_explicit import HalfExplicit
 from multibody import as_dae, as_ivp
 
 if TYPE_CHECKING:
-    from .compare import Mechanism
+    from .mechanism import Mechanism
 
 __all__ = ["for_convergence"]
 

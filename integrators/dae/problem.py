@@ -70,6 +70,13 @@ class Formulation(IVP):
             return made
         return replace(made, review=joined(self.always_review, changes["review"]))
 
+    def onto_constraints(self, t: float, y: Array) -> Array:
+        """Return a state whose positions and velocities satisfy the constraints."""
+        if self.to_qv is not None:
+            return y
+        n = self.mechanical.nq + self.mechanical.nv
+        return np.concatenate([nearest(self.mechanical, t, y[:n], self.params), y[n:]])
+
     def split(self, t: float, y: Any) -> tuple[Array, Array]:
         """Positions and velocities of a state."""
         y = np.asarray(y, dtype=float)

@@ -9,6 +9,10 @@ nothing. A drift out of proportion is told in the message; status and success st
 Invariants do not see errors along the motion. Two things do: the growth of errors, from Jacobians
 along the run (:attr:`Quality.sensitivity`), and a second run with a tighter tolerance
 (:func:`global_error`, for ``solve(check="global")``).
+
+Drift and growth are suspicions: how much of either a good run may have depends on the mechanism
+(an energy may swing far where positions do not) and on how much better a method is than its
+tolerance. Where a second run is cheap, it decides; where it is not, what is suspected counts.
 """
 
 from __future__ import annotations
@@ -73,7 +77,15 @@ LONGEST, MOST_PARTS = 1.0, 8
 
 #: Tighter tolerance, or shorter step, of the second run; and what error, in tolerances, is told.
 TIGHTER, SHORTER = 100.0, 2.0
-FAR_OFF = 100.0
+FAR_OFF = 30.0
+
+#: Parts of the allowed drift, and growth, above which a second run decides.
+SUSPECTED_DRIFT, SUSPECTED_GROWTH = 0.3, 50.0
+#: Part of a drift that is left in the second run if it is none of the integration.
+UNREDUCED = 0.5
+#: What the run may have cost for that, in operations of f (of one that is not traced as many as
+#: given), steps of the second run for each one of the first, and the tightest tolerance.
+MOST_OPERATIONS, UNTRACED, MOST_LONGER, TIGHTEST = 3e8, 30_000, 20, 1e-12
 
 
 @dataclass(frozen=True)
@@ -169,9 +181,14 @@ class Quality:
     """
 
     def __init__(
-        self, solution: Solution, rtol: float | None, error: GlobalError | None = None
+        self,
+        solution: Solution,
+        rtol: float | None,
+        error: GlobalError | None = None,
+        again: Callable[..., Solution] | None = None,
     ) -> None:
-        self.rtol, self.global_error = rtol, error
+        self.rtol, self.global_error, self._again = rtol, error, again
+        self._evaluations, self._watched_again = solution.nfev, ()
         self._problem, self._t, self._y = solution.problem, solution.t, solution.y
         self._steps, self._jumps = solution.nsteps, any(map(len, solution.t_events))
         self.watches = _watches(solution, rtol)
@@ -179,16 +196,74 @@ class Quality:
     @property
     def doubts(self) -> tuple[str, ...]:
         """What speaks against the run: what its message says."""
-        found = [str(w) for w in self.watches if not w.ok]
-        error = self.global_error
+        far, told = self.error_at_end, [w for w in self.watches if not w.ok]
+        if far is None:
+            found = [str(w) for w in told]
+            return (*found, self._grown) if self._growth * (self.rtol or 0.0) > LOST else (*found,)
         asked = ALWAYS / FAR_OFF if self.rtol is None else self.rtol
-        if error is not None and not error.end <= FAR_OFF * asked:
-            found.append(
-                f"its error at the end is about {error.end:.1g}, relative ({error.source})"
-            )
-        if self._growth * (self.rtol or 0.0) > LOST:
-            found.append(self._grown)
-        return tuple(found)
+        if far <= FAR_OFF * asked:
+            return tuple(f"{w}{self._as_before(w)}" for w in told if self._as_before(w))
+        error = self.global_error
+        how = (
+            f"a second run with a tolerance tighter by {TIGHTER:g}"
+            if error is None
+            else error.source
+        )
+        said = f"its error at the end is about {far:.1g}, relative ({how})"
+        return (*map(str, told), said)
+
+    def _as_before(self, watch: Watch) -> str:
+        """What to say of a drift that a tighter tolerance does not reduce; nothing of others."""
+        if not np.isfinite(watch.drift):
+            return " "
+        second = next((w for w in self._watched_again if w.name == watch.name), None)
+        if second is None or second.drift < UNREDUCED * watch.drift:
+            return ""
+        return ", with a tighter tolerance as well: the equations do not keep it"
+
+    @functools.cached_property
+    def error_at_end(self) -> float | None:
+        """Relative error at the end, from a second run; None where there was none.
+
+        A second run is made on request (``check="global"``), and where something is suspected of a
+        run that was cheap. Of a mechanism it is the error of positions, in parts of its size
+        (``IVP.distance``), of others the largest of the components.
+        """
+        if self.global_error is not None:
+            return self._apart(self._y[:, -1] - self.global_error.error[:, -1], self.global_error)
+        if not self._is_suspect() or not self._is_cheap():
+            return None
+        second = self._again(TIGHTER, None, MOST_LONGER * (self._steps + 50))  # type: ignore[misc]
+        if not second.success or second.reached is None:
+            return None
+        if not all(w.ok for w in self.watches):
+            self._watched_again = _watches(second, self.rtol)
+        return self._apart(second.reached[1])
+
+    def _apart(self, right: Array, error: GlobalError | None = None) -> float:
+        """How far the end is from where it should be, in parts of what moves."""
+        distance = getattr(self._problem, "distance", None)
+        if distance is not None:
+            return float(distance(self._problem, float(self._t[-1]), self._y[:, -1], right))
+        if error is not None:
+            return error.end
+        count = getattr(self._problem, "compared", len(right))
+        return float((np.abs(self._y[:, -1] - right) / _sizes(self._y))[:count].max(initial=0.0))
+
+    def _is_suspect(self) -> bool:
+        """Whether to look closer; of a mechanism also where nobody knows how its errors grow."""
+        if any(w.relative > SUSPECTED_DRIFT * w.allowed for w in self.watches):
+            return True
+        unknown = self.sensitivity is None and getattr(self._problem, "distance", None) is not None
+        return unknown or self._growth > SUSPECTED_GROWTH
+
+    def _is_cheap(self) -> bool:
+        """Whether a second run costs little, and can tell."""
+        if self._again is None or self.rtol is None or self.rtol < TIGHTEST * TIGHTER:
+            return False
+        graph = getattr(getattr(self._problem, "f", None), "graph", None)
+        one = UNTRACED if graph is None else len(graph.ops)
+        return self._evaluations * one <= MOST_OPERATIONS
 
     @functools.cached_property
     def sensitivity(self) -> float | None:
@@ -206,7 +281,7 @@ class Quality:
     @property
     def ok(self) -> bool:
         """Whether nothing speaks against the run."""
-        return not self.doubts and not self._growth > SENSITIVE
+        return not self.doubts and (self.error_at_end is not None or not self._growth > SENSITIVE)
 
     @property
     def _growth(self) -> float:
@@ -227,7 +302,7 @@ class Quality:
     def verdict(self) -> str:
         """What speaks against the run, in words; "nothing speaks against it"."""
         said = list(self.doubts)
-        if self._growth > SENSITIVE and self._grown not in said:
+        if self.error_at_end is None and self._growth > SENSITIVE and self._grown not in said:
             said.append(self._grown)
         if said:
             return "; ".join(said)

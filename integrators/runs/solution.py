@@ -17,7 +17,7 @@ from ..manifold import kept, lost
 from ..notebook_html import solution_table
 from ..stepping.state import Status
 from . import solution_file
-from .exported import as_dataframe, as_xarray, export, known_names, names_of
+from .exported import WRITERS, as_dataframe, as_xarray, export, known_names, names_of
 from .hybrid.modes import ModeInterval, key_of, stays, totals, written, written_key
 from .phases import Phase, named, phases_of, written_phases
 from .quality import Quality
@@ -213,7 +213,7 @@ class Solution:
         self.t_events, self.y_events = t_events or [], y_events or []
         self.status = Status(status)
         self._message = message
-        self._asked: tuple[float | None, Any] | None = None  # rtol and global error, of `judge`
+        self._asked: tuple[float | None, Any, Any] | None = None  # of `judge`
         self.nfev, self.njev, self.nlu, self.nnewton = nfev, njev, nlu, nnewton
         self.nsteps, self.nrejected = nsteps, nrejected
         self.h = np.zeros(0) if h is None else h
@@ -260,9 +260,9 @@ class Solution:
         """The message without what was found by looking at the run's quality."""
         return self._message
 
-    def judge(self, rtol: float | None, error: Any = None) -> None:
-        """Say what was asked for, so that the run can be judged; ``solve`` does."""
-        self._asked = rtol, error
+    def judge(self, rtol: float | None, error: Any = None, again: Any = None) -> None:
+        """Say what was asked for, so that the run can be judged, and how to repeat it."""
+        self._asked = rtol, error, again
         self.__dict__.pop("quality", None)
 
     @functools.cached_property
@@ -398,6 +398,8 @@ class Solution:
         if os.path.basename(path) in ("", ".", ".."):
             raise ValueError(f"{path} names a folder; expected the name of a file, such as run.npz")
         path = Path(path)
+        if path.suffix.lower() in WRITERS:
+            raise ValueError(f"{path} names no .npz file; export({path.name!r}) writes such tables")
         if path.suffix != ".npz":
             path = path.with_name(path.name + ".npz")
         arrays: dict[str, Any] = {"t": self.t, "y": self.y, "h": self.h}

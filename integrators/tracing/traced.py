@@ -58,12 +58,14 @@ class Traced(Function):
         params: Any = None,
         time: bool = True,
         outputs: int | None = None,
+        pure: bool = False,
     ) -> None:
         if not callable(function):
             raise TypeError(f"expected a function f(t, y), got {type(function).__name__}")
         self.function = function
         self.name = getattr(function, "__name__", "f")
         self._time = time
+        self._pure = pure  # made of traces alone: nothing can hide in it
         self._outputs = None if outputs is None else _count(outputs, "outputs")
         self._takes_p = _takes_parameters(function, time)
         self._size = None if n is None else _count(n, "n")
@@ -194,7 +196,7 @@ class Traced(Function):
 
         with self._tracing:
             if self._program is None:
-                program = twice(build, self.name)
+                program = build() if self._pure else twice(build, self.name)
                 if n > LARGEST_STRAIGHT and len(program) > LONG:
                     self._loops = _loops(program, n, k)
                 self._size, self._parameters, self._program = n, k, program
@@ -247,6 +249,20 @@ class Traced(Function):
     def __repr__(self) -> str:
         size = "?" if self._size is None else self._size
         return f"<traced {self.name}, n={size}, k={self._parameters}>"
+
+    def with_parameters(self, count: int) -> Traced:
+        """Return the same function as one of parameters as well, if it takes none."""
+        own = self.function
+        if not count or self._takes_p:
+            return self
+
+        def ignoring(t: Any, y: Any, p: Any) -> Any:
+            return own(t, y)
+
+        ignoring.__name__ = self.name
+        return self._derive(
+            ("ignoring", count), lambda: Traced(ignoring, self._size, count, True, self._outputs)
+        )
 
     def code_alone(self, lanes: int = 1) -> Any:
         """Machine code that lives as long as its users; the graph is traced again if need be."""
@@ -382,6 +398,12 @@ def _count(x: Any, name: str, least: int = 1) -> int:
     if isinstance(x, bool) or not isinstance(x, int | np.integer) or x < least:
         raise ValueError(f"{name} must be an integer of at least {least}, got {x!r}")
     return int(x)
+
+
+def traced_rhs(f: Callable[..., Any], n: int, params: int) -> Traced:
+    """Trace f of a problem, whose parameters may be for its events alone: f ignores them then."""
+    takes = isinstance(f, Traced) or _takes_parameters(f, True)
+    return traced(f, n=n, params=params if takes else 0).with_parameters(params)
 
 
 def _takes_parameters(function: Callable[..., Any], time: bool, required: bool = False) -> bool:

@@ -144,7 +144,7 @@ class BearingFriction(Element):
         axis, slides = here.axis(self.joint)
         force = wrench[3:]
         along = force @ axis
-        across = np.sqrt(max(force @ force - along * along, 0.0))
+        across = np.sqrt(np.maximum(force @ force - along * along, 0.0))
         if slides:
             return self.coefficient * across
         return self.coefficient * (self.radius * across + self.axial_radius * abs(along))

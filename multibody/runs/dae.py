@@ -20,16 +20,16 @@ from integrators.dae.formulations.table import FORMULATIONS, formulation_key
 from integrators.problem import direction, from_recipe, time_span
 
 from ..checks import Array, ArrayLike, check_rank_tolerance
-from ..dynamics.factor import lt_solve, ltl
 from ..dynamics.functions import FD, crba, position_rate
 from ..dynamics.loops.assembly import binds_positions
 from ..dynamics.loops.closed_loop import RANK_TOLERANCE, constraints, need_loops
 from ..dynamics.motion import totals_along
+from ..dynamics.trees.factor import lt_solve, ltl
 from ..model.rules import refuse_contacts
 from .closed import TRACED_CONSTRAINTS, Stabilisation, check_consistent
-from .forces import force_laws, forces_at
+from .forces import check_unlocked, force_laws, forces_at, lock_review
 from .observing.observe import over_all_loops, with_reactions
-from .observing.watched import mechanism_watch
+from .observing.watched import mechanism_distance, mechanism_watch
 from .prescribing.jumps import drive_review
 from .prescribing.motion import PrescribedMotion
 from .recursions import Recursions, unit_quaternions
@@ -122,6 +122,7 @@ def as_mechanical(
     rank_tolerance = check_rank_tolerance(rank_tolerance)
     t0, t1 = time_span(t_span)
     check_consistent(model, q0, v0, t0)
+    check_unlocked(model, q0, v0, t0)
     if not len(model.tree.acting_rows):
         raise ValueError(
             f"{model.name!r}: the loops {[loop.name for loop in model.bonds]} impose nothing that "
@@ -284,7 +285,8 @@ def as_dae(
         return mechanism_watch(model, *forces, split_states)(problem, t, y)
 
     review = problem.review if motion is None else motion.review(problem.review)
-    return scheduled(problem.with_(watch=watch, review=review, units=units_of(model)), model)
+    more = {"units": units_of(model), "distance": mechanism_distance(model, split_states)}
+    return scheduled(problem.with_(watch=watch, review=review, **more), model)
 
 
 def closed_problem(
@@ -349,7 +351,7 @@ def closed_problem(
     rates = None if problem.gains is not None else _rates(model, tau, f_ext, params)
     review = loop_review(model, "energy" in system.invariants, rates)
     made: Any = problem.with_(
-        review=drive_review(model, review), directed=directed if turns else None
+        review=drive_review(model, lock_review(model, review)), directed=directed if turns else None
     )
     return made
 

@@ -10,13 +10,14 @@ import numpy as np
 
 from ..checks import Array, ArrayLike, real_array
 from ..dynamics.acting import acting
-from ..dynamics.loading import ForcesLike
-from ..dynamics.loops import carried as carried  # solves for elements that feel reactions
+from ..dynamics.loops.loads import carried as carried  # solves for elements that feel reactions
+from ..dynamics.storage.loading import ForcesLike
 
 if TYPE_CHECKING:
     from ..model import Model
 
 __all__ = [
+    "check_unlocked",
     "driven_variables",
     "external_force_law",
     "force_laws",
@@ -24,6 +25,7 @@ __all__ = [
     "given_external_forces",
     "given_joint_forces",
     "joint_force_law",
+    "lock_review",
     "table_law",
     "takes_parameters",
     "with_parameters",
@@ -234,7 +236,7 @@ def force_laws(
 
     The parameters are those of functions for forces, or else constant joint forces.
     """
-    feels = [e.name for e in model.elements if e.element.carried_by is not None]
+    feels = _feeling(model)
     if feels and not (tau is None and f_ext is None):
         raise ValueError(
             f"element {feels[0]!r} feels the reaction in a joint, and knows of forces in the model "
@@ -265,6 +267,48 @@ def force_laws(
             f"{params!r:.80}; give params=[…]"
         )
     return tau_law, law, values
+
+
+#: Part of a load that friction of this load may add to it: at 1 no acceleration satisfies both.
+LOCKS = 0.5
+
+
+def check_unlocked(model: Model, q: Array, v: Array, t: float) -> None:
+    """Raise if friction locks a mechanism at its start."""
+    if _feeling(model) and not np.isfinite(acting(model, t, q, v).joint_forces()).all():
+        raise ValueError(f"initial state: {_locked(model)}")
+
+
+def lock_review(model: Model, review: Callable[..., Any] | None) -> Callable[..., Any] | None:
+    """Review of runs: whether one ended because friction locked, besides what another one says."""
+    if not _feeling(model):
+        return review
+
+    def told(problem: Any, t: Array, y: Array, rtol: float | None) -> Any:
+        status, text = (review and review(problem, t, y, rtol)) or (None, "")
+        if not len(t) or t[-1] == problem.t_span[1]:
+            return (status, text) if text else None
+        q, v = y[: model.nq, -1], y[model.nq : model.nq + model.nv, -1]
+        acted = acting(model, float(t[-1]), q, v)
+        if not any(part.gain >= LOCKS for part in acted.parts.values()):
+            return (status, text) if text else None
+        remark = _locked(model)
+        return status, f"{text}; {remark}" if text else remark
+
+    return told
+
+
+def _feeling(model: Model) -> list[str]:
+    """Names of elements that feel a reaction."""
+    return [e.name for e in model.elements if e.element.carried_by is not None]
+
+
+def _locked(model: Model) -> str:
+    return (
+        f"friction of {', '.join(map(repr, _feeling(model)))} grows with what it adds to its own "
+        "load, so that no acceleration satisfies both: the mechanism locks or jams there; take a "
+        "smaller coefficient, or let the joint give way (Bushing)"
+    )
 
 
 def forces_at(tau: Any, f_ext: Any, p: Array) -> tuple[Any, Any]:

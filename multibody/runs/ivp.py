@@ -21,15 +21,15 @@ from integrators.tracing import traced as traced_function
 from ..checks import Array, ArrayLike, check_rank_tolerance, one_of, real_array
 from ..dynamics.acting import acting
 from ..dynamics.functions import FD, position_rate
-from ..dynamics.loading import ForcesLike, external_forces
 from ..dynamics.loops.closed_loop import RANK_TOLERANCE
+from ..dynamics.storage.loading import ForcesLike, external_forces
 from .closed import TRACED_CONSTRAINTS, check_consistent, gap_invariants
 from .dae import closed_problem
 from .derivatives import FD_derivatives, ID_derivatives
-from .forces import driven_variables, force_laws, forces_at
+from .forces import check_unlocked, driven_variables, force_laws, forces_at, lock_review
 from .observing.conserved import invariants as conserved_quantities
 from .observing.observe import observables
-from .observing.watched import mechanism_watch
+from .observing.watched import mechanism_distance, mechanism_watch
 from .prescribing.jumps import drive_review
 from .prescribing.motion import PrescribedMotion
 from .recursions import unit_quaternions
@@ -214,10 +214,10 @@ def as_ivp(
         model.neutral() if q0 is None else model.check("q", q0),
         np.zeros(model.nv) if v0 is None else model.check("v", v0),
     )
-    if model.contacts:
-        from .contact.problem import with_contacts
+    if model.rigid_contacts:
+        from .contact.problem import contact_problem
 
-        return with_contacts(*(model, *start, span, tau, f_ext, params, restitution_law), **how)
+        return contact_problem(*(model, *start, span, tau, f_ext, params, restitution_law), **how)
     gain = QUATERNION_GAIN if quaternions == "stabilise" else 0.0
     given = {name: value for name, value in options.items() if value is not None}
     if model.bonds:
@@ -254,14 +254,29 @@ def as_ivp(
 
     # Constant forces are the parameters of the problem, which may have others by now.
     def observe(solution: Solution) -> Any:
+        if model.contacts:
+            from .contact.observe import contact_forces
+
+            laws = force_laws(model, tau, f_ext, params)[:2]
+            acting = lambda *at: tuple(law and law(*at) for law in laws)  # noqa: E731
+            return contact_forces(model, solution, given=acting)
         return observables(model, solution, *forces_at(tau, f_ext, solution.problem.params))
 
     def watch(problem: Any, t: Array, y: Array) -> Any:
         return mechanism_watch(model, *forces_at(tau, f_ext, problem.params))(problem, t, y)
 
     problem = problem.with_(
-        invariants=invariants, name=model.name, observe=observe, watch=watch, units=units_of(model)
+        invariants=invariants,
+        name=model.name,
+        observe=observe,
+        watch=watch,
+        units=units_of(model),
+        distance=mechanism_distance(model),
     )
+    if model.contacts:
+        from .contact.problem import one_way
+
+        problem = one_way(problem, model)
     return scheduled(problem, model)
 
 
@@ -278,6 +293,8 @@ def _of_tree(
     """The problem of a tree, or of loops that impose nothing."""
     from integrators import IVP
 
+    check_unlocked(model, *start, t_span[0])
+
     def directed(way: int) -> dict[str, Any]:
         # A term that brings errors down as time grows lets them grow as time runs backwards.
         slopes = Slopes(model, tau, f_ext, params, way * gain)
@@ -290,7 +307,7 @@ def _of_tree(
         t_span=t_span,
         params=force_laws(model, tau, f_ext, params)[2],
         state_names=(*model.q_names, *model.v_names),
-        review=drive_review(model, None),
+        review=drive_review(model, lock_review(model, None)),
         directed=directed if gain else None,
     )
 

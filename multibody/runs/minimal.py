@@ -15,13 +15,13 @@ import numpy as np
 from integrators.problem import from_recipe
 
 from ..checks import Array, ArrayLike, real_array
-from ..dynamics.factor import l_solve_kernel, lt_solve_kernel, ltdl_kernel
 from ..dynamics.loops.closed_loop import constraints
 from ..dynamics.loops.closure import LoopClosure
 from ..dynamics.motion import energy
+from ..dynamics.trees.factor import l_solve_kernel, lt_solve_kernel, ltdl_kernel
 from ..model.rules import refuse_contacts
 from .observing.observe import observables_of_states
-from .observing.watched import mechanism_watch
+from .observing.watched import mechanism_distance, mechanism_watch
 
 if TYPE_CHECKING:
     from integrators import IVP
@@ -159,6 +159,7 @@ def as_ivp_minimal(
         review=_closure_review(closure) if model.bonds else None,
         observe=observe,
         watch=mechanism_watch(model, tau, f_ext, states),
+        distance=mechanism_distance(model, states),
     )
 
 

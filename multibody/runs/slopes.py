@@ -15,8 +15,8 @@ import numpy as np
 from ..checks import Array, ArrayLike
 from ..dynamics.acting import own_rates, with_own_rates
 from ..dynamics.functions import rate_along, tree_accelerations
-from ..dynamics.kinematics import position_rates
-from ..dynamics.loading import load, load_forces
+from ..dynamics.storage.loading import load, load_forces
+from ..dynamics.trees.kinematics import position_rates
 from .closed import Stabilisation
 from .derivatives import TRACED_JACOBIAN_OPERATIONS, StateJacobian
 from .forces import force_laws
@@ -100,6 +100,8 @@ class Slopes:
     def _accelerations(self, t: float, x: Array, p: Any) -> Array:
         model, q, v = self.model, x[: self.model.nq], x[self.model.nq :]
         tau, forces = self._forces(t, q, v, p)
+        if model.elements and not (np.isfinite(tau).all() and np.isfinite(forces).all()):
+            return np.full(model.nv, np.nan)  # no step: where friction locks there is no force
         if self.keep is None:
             return tree_accelerations(model, q, v, tau, forces, t)
         w = load(model, q, v, t)

@@ -6,7 +6,7 @@ import pytest
 
 import multibody as mb
 from featherstep.cli import main
-from featherstep.mechanism_study import command, compare
+from featherstep.mechanism_study import command, mechanism
 from tests.multibody.io.test_sdf import four_bar
 from tests.multibody.io.test_urdf import ARM
 
@@ -70,7 +70,7 @@ def test_faults_are_one_line(files, arguments, said, capsys):
 
 
 def test_files_of_other_programs_are_mechanisms_for_all_commands(files):
-    assert command.MODEL_FILES == compare.MODEL_FILES
+    assert command.MODEL_FILES == mechanism.MODEL_FILES
     assert command.is_mechanism("robot.sdf")
-    found = compare.find_mechanism(str(files / "bars.sdf"))
+    found = mechanism.find_mechanism(str(files / "bars.sdf"))
     assert found.model.nv == 3

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy.special import ellipj, ellipk
 
-from featherstep.mechanism_study.compare import compare, find_mechanism
+from featherstep.mechanism_study.compare import compare
+from featherstep.mechanism_study.mechanism import find_mechanism
 from featherstep.mechanism_study.reference import Measure, ReferenceMotion
 from featherstep.mechanism_study.table import KEYS, verdict
 from integrators import solve

@@ -260,9 +260,15 @@ class AssimuloEngine(External):
         if failure is None and self._bad is None and self.counts["nsteps"] > steps:
             return None  # at the end, or stopped for a fresh start
         words = self._words(failure)
+        if self._starts_afresh():
+            return None
         if TOO_MANY.search(words) and self._error is None and self._bad is None:
             return at.TOO_MANY_STEPS
         return self._failed(words, failure)
+
+    def _starts_afresh(self) -> bool:
+        """Whether to go on, after a failure, with a solver that has no history."""
+        return False
 
     def _fixed_step(self, t_stop: float, take: Take) -> None:
         """One step to base + (index + 1)·h, or to ``t_stop`` if that comes first."""

@@ -36,6 +36,8 @@ DAE_KINDS = {
 }
 INTERPOLATES = ("IDA", "Radau5DAE")
 NOT_TESTED = 1e8  # absolute tolerance that takes a component out of the error test
+#: How often a multistep method that is stuck begins anew, and steps that make it worth while.
+MOST_AFRESH, WORTH_IT = 5, 20
 
 
 def assimulo_engine(name: str, problem: IVP, options: Options) -> External:
@@ -88,6 +90,7 @@ class AssimuloDAEEngine(AssimuloEngine):
         self._algebraic = np.all(self._mass == 0.0, axis=1)
         self._slope_before: Array | None = None
         self._exact = self._exact_jacobian()
+        self._highest, self._afresh, self._stuck_at = highest, 0, 0
 
     def _dense_mass(self) -> Array:
         mass = self.problem.mass
@@ -174,6 +177,33 @@ class AssimuloDAEEngine(AssimuloEngine):
         return solver
 
     # ------------------------------------------------------------ steps
+
+    def _starts_afresh(self) -> bool:
+        """Whether a multistep method that got stuck on a problem of higher index begins anew.
+
+        Its history there contains errors of velocities and multipliers, which no error test sees;
+        with order 1 and a short step it often goes on. If it does not get far, it has failed.
+        """
+        stuck = self._error is None and self._bad is None and self._attempts_left() > 0
+        if not (stuck and self.multistep and self._highest > 1):
+            return False
+        if self._afresh >= MOST_AFRESH or self.counts["nsteps"] - self._stuck_at < WORTH_IT:
+            return False
+        self._afresh, self._stuck_at = self._afresh + 1, self.counts["nsteps"]
+        if hasattr(self.problem, "onto_constraints"):
+            self._y = self.problem.onto_constraints(self._t, self._y)
+        self._stale = True
+        return True
+
+    def _words(self, failure: BaseException | None) -> str:
+        words = super()._words(failure)
+        if self._highest < 2:
+            return words
+        return (
+            f"{words} This problem has index {self._highest}, and {self.name} controls errors as "
+            "if it were 1: take RADAU5, a form of index 1 (index1, projected, baumgarte), or "
+            "another tolerance"
+        )
 
     def replace_state(self, y: NDArray[Any]) -> None:
         """Put another state in place of the current one, if a fresh start is worth it.

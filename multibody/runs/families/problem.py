@@ -26,7 +26,7 @@ from integrators.tracing import Traced, traced
 from ...checks import Array
 from ...dynamics.loops.assembly import assemble, consistent_velocity
 from ..closed import gap_invariants, loop_projection
-from ..forces import driven_variables, takes_parameters, with_parameters
+from ..forces import driven_variables, lock_review, takes_parameters, with_parameters
 from ..ivp import as_ivp
 from ..observing.conserved import invariants as conserved_quantities
 from ..observing.observe import observables
@@ -136,7 +136,7 @@ def family_problem(
     own = takes_parameters(tau) or takes_parameters(f_ext)
     if options.get("traced") is False:
         raise ValueError("a family is traced, so that its models share machine code; leave traced")
-    if family.base.contacts:
+    if family.base.rigid_contacts:
         raise ValueError(
             f"{family.name} has contacts, whose modes are followed for each model by itself; use "
             "as_ivp(family.model(row), …), or a Study, which does so"
@@ -289,7 +289,7 @@ class _FamilyReview:
         model = self.pieces.family.model(problem.params)
         undisturbed = self.pieces.f_ext is None and "energy" in problem.invariants
         judged = loop_review(model, undisturbed) if model.bonds else None
-        judged = drive_review(model, judged)
+        judged = drive_review(model, lock_review(model, judged))
         return None if judged is None else judged(problem, t, y, rtol)
 
 

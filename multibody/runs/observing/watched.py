@@ -24,7 +24,7 @@ from .ledger import energy_ledger
 if TYPE_CHECKING:
     from ...model import Model
 
-__all__ = ["mechanism_watch"]
+__all__ = ["mechanism_distance", "mechanism_watch"]
 
 #: Steps for which the books are kept: they take longer than the run.
 MOST_BOOKED = 400
@@ -134,21 +134,54 @@ def _energy(model: Model, t: Array, q: Array, v: Array) -> dict[str, Any]:
         early = np.append(0.0, np.cumsum(0.5 * (rate[1:] + rate[:-1]) * np.diff(t)))
         mass = max(sum(body.inertia.mass for body in model.bodies), TINY)
         ahead = early * np.sqrt(2.0 * kinetic / mass)
-        size = _size(model, q[:, 0], float(t[0]))
+        size = _extent(_places(model, q[:, 0], float(t[0])))
         found["the place along the path"] = t, ahead, size, AHEAD
     return found
 
 
-def _size(model: Model, q: Array, t: float) -> float:
-    """Diagonal of the box around all bodies: their origins, and radii of gyration."""
+def mechanism_distance(
+    model: Model, states: Callable[..., tuple[Array, Array]] | None = None
+) -> Callable[..., float]:
+    """Return what :class:`integrators.IVP` takes as ``distance``: of bodies, in parts of the whole.
+
+    Parameters
+    ----------
+    model, states
+        As in :func:`mechanism_watch`.
+    """
+
+    def places(problem: Any, t: float, y: Array) -> Array:
+        q = y[: model.nq] if states is None else states(problem, np.array([t]), y[:, None])[0][:, 0]
+        return _places(model, q, t)
+
+    def distance(problem: Any, t: float, y: Array, z: Array) -> float:
+        start = places(problem, float(problem.t_span[0]), np.asarray(problem.y0, dtype=float))
+        here, there = places(problem, t, y), places(problem, t, z)
+        size = max(_extent(start, np.zeros((1, 3))), _extent(start, there))
+        return float(np.linalg.norm(here - there, axis=1).max()) / size
+
+    return distance
+
+
+def _places(model: Model, q: Array, t: float) -> Array:
+    """Points in rows that tell where bodies are and how they are turned.
+
+    Origins, and on each axis through the centre of mass a point as far away as the body is large.
+    """
     poses = kinematics(model, model.normalise(q), t=t).poses[1:]
-    places = [pose.p for pose in poses]
+    places = []
     for pose, inertia in zip(poses, (body.inertia for body in model.bodies)):
+        places.append(pose.p)
         if inertia.mass > 0.0:
             centre = pose.p + pose.R @ inertia.centre
             radius = np.sqrt(max(np.trace(inertia.central), 0.0) / (2.0 * inertia.mass))
-            places += [centre - radius, centre + radius]
-    return max(float(np.linalg.norm(np.ptp(places, axis=0))), TINY)
+            places += [centre + radius * s * axis for axis in pose.R.T for s in (1.0, -1.0)]
+    return np.array(places)
+
+
+def _extent(*places: Array) -> float:
+    """Diagonal of the box around points."""
+    return max(float(np.linalg.norm(np.ptp(np.vstack(places), axis=0))), TINY)
 
 
 def _balance(model: Model, t: Array, q: Array, v: Array, tau: Any, f_ext: Any) -> Any:

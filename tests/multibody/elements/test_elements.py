@@ -191,15 +191,36 @@ def test_bearings_of_a_loop_keep_the_books_and_agree_among_formulations():
     pin = NamedElement("pin", mb.BearingFriction("pin", 0.1, 0.02))
     model = replace(entry.model(), elements=(guide, pin))
     start = entry.start(model)
-    first = mb.as_ivp(model, *start, (0.0, 0.02), traced=False)
-    second = mb.as_dae(model, *start, (0.0, 0.02), formulation="projected", traced=False)
-    runs = [solve(p, method="DOPRI5", rtol=1e-8, atol=1e-10) for p in (first, second)]
+    first = mb.as_ivp(model, *start, (0.0, 0.3))
+    second = mb.as_dae(model, *start, (0.0, 0.3), formulation="projected")
+    runs = [solve(p, method="DOPRI5", rtol=1e-9, atol=1e-11) for p in (first, second)]
     assert np.abs(runs[0].y[:, -1] - runs[1].y[:, -1]).max() < 1e-6
-    ledger = mb.energy_ledger(model, runs[0])
+    untraced = mb.as_ivp(model, *start, (0.0, 0.3), traced=False)
+    for t, x in zip(runs[0].t[::40], runs[0].y.T[::40]):
+        slow = untraced.rhs(t, x)
+        assert np.abs(first.rhs(t, x) - slow).max() < 1e-12 * np.abs(slow).max()
+    short = solve(first.with_(t_span=(0.0, 0.02)), method="DOPRI5", rtol=1e-8, atol=1e-10)
+    ledger = mb.energy_ledger(model, short)
     assert ledger.work["elements"][-1] < -1e-6
     assert np.abs(ledger.balance).max() < 1e-7
     with pytest.raises(ValueError, match="'guide' feels the reaction"):
         mb.as_ivp(model, *start, (0.0, 1.0), tau=[1.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("traced", [True, False])
+def test_friction_that_locks_ends_the_run_and_says_so(traced):
+    """A block that a spinning lever presses against its guide: Painlevé's paradox."""
+    b = mb.ModelBuilder(gravity=(0, 0, 0), name="wedged")
+    b.add_body("block", 0, mb.Prismatic("x"), inertia=mb.point_mass(0.1))
+    b.add_body("lever", "block", mb.Revolute("y"), inertia=mb.point_mass(1.0, (0.7, 0, 0.7)))
+    b.add_element("guide", mb.BearingFriction("block", 1.5))
+    model = b.build()
+    run = solve(mb.as_ivp(model, [0.0, -2.0], [1.0, 2.0], (0.0, 2.0), traced=traced))
+    assert not run.success
+    assert run.t[-1] == pytest.approx(0.141, abs=1e-3)
+    assert "friction of 'guide' grows" in run.message
+    with pytest.raises(ValueError, match="initial state: friction of 'guide' grows"):
+        mb.as_ivp(model, [0.0, 0.0], [1.0, 2.0], (0.0, 2.0), traced=traced)
 
 
 def test_a_wheel_rolls_out_under_what_it_carries():
