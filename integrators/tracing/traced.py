@@ -277,6 +277,10 @@ class Traced(Function):
             self._derived[key] = make()
         return self._derived[key]
 
+    def kept(self, name: str, make: Callable[[Traced], Any]) -> Any:
+        """Return what others make of the function, made once: how a Jacobian is grouped, say."""
+        return self._derive(("kept", name), lambda: make(self))
+
     @property
     def _states(self) -> range:
         return range(1, 1 + self.n)

@@ -92,7 +92,7 @@ def test_components_are_named_by_numbers(wrong):
 
 
 @pytest.mark.parametrize("name", ["stiff E5", "stiff F3"])
-@pytest.mark.parametrize("method", ["RADAU5", "RadauVariable"])
+@pytest.mark.parametrize("method", ["RADAU5", "RadauIIA5", "RadauVariable"])
 def test_an_atol_above_all_concentrations(method, name):
     """Everything is small in tolerances; one iteration of Newton's made concentrations negative."""
     problem = detest.get(name)

@@ -92,7 +92,7 @@ class JacobianSource:
             return
         if engine.state.f_native == 1:
             traced: Any = engine.problem.f
-            self.pattern, self.seen_as = Pattern(traced.dependence()), "traced"
+            self.pattern, self.seen_as = traced.kept("pattern", _traced_pattern), "traced"
             return
         t0, f = engine.problem.t_span[0], engine.problem.bind(engine.problem.f)
 
@@ -443,6 +443,10 @@ class LinearAlgebra:
 def _noise(base: Array) -> Array:
     """Rounding errors that differences of f may have, at the least."""
     return 1e-10 * (np.abs(base) + np.abs(base).max(initial=0.0))
+
+
+def _traced_pattern(traced: Any) -> Pattern:
+    return Pattern(traced.dependence())
 
 
 def _is_sparse(matrix: Any) -> bool:
