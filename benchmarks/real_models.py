@@ -76,7 +76,7 @@ def row(path: Path) -> list[str]:
     except (ValueError, TypeError) as error:
         return [name, f"refused: {getattr(error, 'message', error)}"[:160]]
     mass = sum(float(body.inertia.mass) for body in model.bodies)
-    ours = f"{model.nq}, {model.nv}, {mass:.4g} kg"
+    ours = f"{model.nq - model.n_states}, {model.nv}, {mass:.4g} kg"
     if model.loops:
         q = model.neutral()
         gap = abs(constraints(model, q).delta).max()

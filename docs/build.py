@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT), str(HERE)]
 #: Where each page stands in the site; one that is in none of these stands in the first.
 SECTIONS = {
     "How to": (
-        "labs", "studies", "many", "mechanisms", "models", "gears", "elements", "contact",
+        "order", "labs", "studies", "many", "mechanisms", "models", "gears", "elements", "contact",
         "automatic", "quality", "manifolds", "cost", "parameters", "derivatives",
     ),
     "Explanation": (

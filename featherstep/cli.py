@@ -488,6 +488,7 @@ def _add_warmup(commands: Any, shared: argparse.ArgumentParser) -> None:
               FEATHERSTEP_CACHE=/opt/featherstep featherstep warmup
         """),
     )
+    parser.add_argument("--workers", metavar="N", type=int, help="default: one a processor")
     parser.set_defaults(run=_warmup, debug=False)
 
 

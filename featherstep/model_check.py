@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from multibody import ID, crba
-from multibody.algebra.quaternions import to_matrix
+from multibody.algebra.orientation.quaternions import to_matrix
 from multibody.io.shared.xml import parse_xml
 from multibody.joints import Fixed, Free, Planar, Spherical
 from multibody.model import Model

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import multiprocessing
 import pkgutil
 import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -15,8 +18,9 @@ import multibody
 from integrators import Split, Taylor, solve, traced
 from integrators.kernels import OnWorkspace, interpreting
 from integrators.kernels import cache as disk
-from integrators.kernels.c_functions import CFunction
+from integrators.kernels.c_functions import CFunction, from_text
 from integrators.kernels.tiers.tiers import gathered
+from integrators.processors import available_processors
 from multibody import as_ivp, mechanisms
 
 from .options import FAILURE, complain, shown_progress
@@ -28,6 +32,7 @@ METHODS = (
     *("DOP853", "RK4", "RADAU5", "RadauVariable", "Gauss2", "SDIRK4", "LobattoIIIA3"),
     *("BDF", "Adams", "Rodas5P", "DPRKN6"),
 )
+FEW = 4  # kernels for which starting another process does not pay
 FIXED = ("StormerVerlet", "LobattoIIIAB3")  # with fixed steps only
 
 
@@ -41,9 +46,8 @@ def warm_up(arguments: argparse.Namespace) -> int:
     functions = all_kernels()
     lacking = [function for function in functions if not function.is_kept]
     with shown_progress("compiling") as report:
-        for done, function in enumerate(lacking):
-            report(done, len(lacking), function.function.__name__)
-            function.build()
+        for done, name in enumerate(_compiled(lacking, arguments.workers)):
+            report(done, len(lacking), name)
         report(len(lacking), len(lacking), "")
     refused = [function for function in functions if not function.is_kept]
     if refused:
@@ -51,6 +55,26 @@ def warm_up(arguments: argparse.Namespace) -> int:
         return complain(f"{folder} does not hold the code of {names}", FAILURE, False)
     sys.stdout.write(f"{len(functions)} kernels, {len(lacking)} of them new, in {folder}\n")
     return 0
+
+
+def _compiled(functions: list[CFunction], workers: int | None) -> Iterator[str]:
+    """Compile kernels, in several processes where that pays; yields their names as they come."""
+    wanted = available_processors() if workers is None else workers
+    workers = min(wanted, len(functions) // FEW)
+    if workers < 2:
+        for function in functions:
+            yield function.function.__name__
+            function.build()
+        return
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+        yield from pool.map(_compiled_elsewhere, [str(f.text) for f in functions])
+
+
+def _compiled_elsewhere(text: str) -> str:
+    """Compile one kernel, in a process of its own, into the cache."""
+    function = from_text(text)
+    function.build()
+    return function.function.__name__
 
 
 def all_kernels() -> list[CFunction]:

@@ -22,7 +22,9 @@ def as_problem(
     problem: Any, t_span: Sequence[float] | None, y0: Any, changes: dict[str, Any]
 ) -> IVP:
     """The problem that solve was given, with what it was given in place of its own."""
-    given = {name: value for name, value in changes.items() if _is_given(value)}
+    given = {
+        name: value for name, value in changes.items() if value is not None and _is_given(value)
+    }
     if isinstance(problem, IVP):
         if t_span is not None:
             given["t_span"] = t_span
@@ -76,7 +78,10 @@ def for_many_digits(
 
 
 def by_own_method(problem: Hybrid, how: Settings) -> tuple[Hybrid, Settings]:
-    """The problem and method that stand for a scheme that only this kind of problem has."""
+    """The problem and method that stand for a scheme that only this kind of problem has.
+
+    Such a problem has ``whole(ivp)``: itself, as the solution is to know it.
+    """
     own = getattr(problem, "by_own_method", None)
     replaced = own(how.method) if own is not None and isinstance(how.method, str) else None
     if replaced is None:

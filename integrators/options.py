@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -174,7 +175,7 @@ def _equal_weights(atol: float, n: int) -> NDArray[np.float64]:
 
 def _positive(name: str, value: Any) -> float:
     number = float(value)
-    if not (np.isfinite(number) and number > 0):
+    if not 0 < number < math.inf:
         raise ValueError(f"{name} must be a positive number, got {value}")
     return number
 

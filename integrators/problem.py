@@ -326,6 +326,8 @@ class IVP:
             set_field(self, "mass", left)
         elif self.mass is not None:
             check_mass(self.mass, y0)
+        if hasattr(self.f, "with_parameters"):  # a traced f, and parameters of events alone
+            set_field(self, "f", self.f.with_parameters(params.size))
 
     @property
     def n(self) -> int:

@@ -226,9 +226,11 @@ def solve(
     if isinstance(task, Hybrid):
         times = output_times_of(t_eval, task.t_span)
         solution = HybridRun(task, solve, how._replace(t_eval=times)._asdict()).run()
-        solution.problem = given
+        solution.problem = task if isinstance(given, Hybrid) else given
     else:
         solution, pressed = _plain_run(task, how)
+        if isinstance(problem, Hybrid):  # by a scheme of its own
+            solution.problem = problem.whole(task)  # type: ignore[attr-defined]
     solution.method = method_name(how.method)
 
     def again(factor: float, times: Any, most: int | None = None) -> Solution:
@@ -259,8 +261,8 @@ def _plain_run(ivp: IVP, how: Settings) -> tuple[Solution, bool]:
     solution = run.run(first)
     if untraced:
         solution.remark(
-            f"f was left untraced: {ivp.n} states are better served by NumPy's arrays; "
-            f"traced(f, n={ivp.n}) insists"
+            f"f was left untraced: it cannot be traced by arrays, and {ivp.n} states are better "
+            f"served by NumPy than by single numbers; traced(f, n={ivp.n}) insists"
         )
     engine.release()
     return solution, run.interrupts.waiting
@@ -269,7 +271,7 @@ def _plain_run(ivp: IVP, how: Settings) -> tuple[Solution, bool]:
 def _is_better_plain(ivp: IVP) -> bool:
     """Whether f was to be traced, but has too many states for that to pay."""
     f: Any = ivp.f
-    return hasattr(f, "is_better_plain") and bool(f.is_better_plain(ivp.n))
+    return hasattr(f, "is_better_plain") and bool(f.is_better_plain(ivp.n, ivp.params.size))
 
 
 def _run_with_sensitivities(

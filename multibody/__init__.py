@@ -23,23 +23,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import io, joints, kernels
-from .algebra import (
-    angles,
-    frames,
-    inertia,
-    natural,
-    planar,
-    plucker,
-    points,
-    quaternions,
-    rates,
-    rotations,
-    screws,
-    se3,
-    spatial,
-)
+from .algebra import frames, inertia, natural, planar, plucker, points, screws, se3, spatial
 from .algebra.frames import Frame, FrameMoving, label_checks
 from .algebra.inertia import ArticulatedInertia, CentralInertia, InverseInertia, RigidInertia, mcI
+from .algebra.orientation import angles, quaternions, rates, rotations
+from .algebra.orientation.rates import convert
 from .algebra.plucker import (
     Plucker,
     XtoV,
@@ -56,7 +44,6 @@ from .algebra.plucker import (
     xlt,
 )
 from .algebra.points import Point, Vector
-from .algebra.rates import convert
 from .algebra.screws import Twist, Wrench
 from .algebra.se3 import Pose
 from .algebra.spatial import Force, Motion, crf, crm
@@ -83,7 +70,7 @@ from .dynamics.loops.closed_loop import (
     constraints,
     mobility,
 )
-from .dynamics.loops.forces import loop_forces
+from .dynamics.loops.loads.forces import loop_forces
 from .dynamics.motion import (
     Energy,
     Kinematics,
@@ -158,8 +145,8 @@ from .runs.simulate import energies, positions, simulate
 if TYPE_CHECKING:
     from . import mechanisms
     from .algebra import se2, subspaces
-    from .dynamics import factor
     from .dynamics.book import handles, oracles
+    from .dynamics.trees import factor
     from .pictures import animate, plot, sliders
 
 __all__ = [
@@ -437,7 +424,7 @@ __all__ = [
 # Loaded on first use: public module → where it is; public name → module that defines it.
 _MODULES = {
     "animate": "pictures.animate",
-    "factor": "dynamics.factor",
+    "factor": "dynamics.trees.factor",
     "handles": "dynamics.book.handles",
     "mechanisms": "mechanisms",
     "oracles": "dynamics.book.oracles",
@@ -461,10 +448,10 @@ _LATER = {
     "Impact": "contact.impacts",
     "InverseForm": "dynamics.book.handles",
     "JointForces": "dynamics.book.divide_and_conquer",
-    "JointReactions": "dynamics.loops.reactions",
+    "JointReactions": "dynamics.loops.loads.reactions",
     "LCPError": "contact.lcp",
     "LoopClosure": "dynamics.loops.closure",
-    "LoopElement": "dynamics.loops.joints",
+    "LoopElement": "dynamics.loops.constraints.joints",
     "MobilityCount": "dynamics.loops.counting",
     "ModelFamily": "mechanisms.families",
     "ModelFile": "io.own.named_numbers",
@@ -478,15 +465,15 @@ _LATER = {
     "Subspace": "algebra.subspaces",
     "accelerations_by_assembly": "dynamics.book.handles",
     "active_forces": "algebra.subspaces",
-    "actuators": "dynamics.loops.actuation",
+    "actuators": "dynamics.loops.loads.actuation",
     "articulated_bodies": "dynamics.book.handles",
     "as_ivp_minimal": "runs.minimal",
     "base_parameters": "dynamics.parameters.base",
     "branched_cost": "dynamics.numerics.cost",
-    "closed_loop_inverse_dynamics": "dynamics.loops.actuation",
+    "closed_loop_inverse_dynamics": "dynamics.loops.loads.actuation",
     "conditioning": "dynamics.numerics.conditioning",
     "connect": "dynamics.book.divide_and_conquer",
-    "constraint_forces": "dynamics.loops.forces",
+    "constraint_forces": "dynamics.loops.loads.forces",
     "contact_accelerations": "contact.accelerations",
     "contact_forces": "runs.contact.observe",
     "contact_kinematics": "contact.kinematics",
@@ -512,16 +499,16 @@ _LATER = {
     "impact": "contact.impacts",
     "impacts": "runs.contact.observe",
     "independent_coordinates": "dynamics.loops.independent",
-    "joint_reactions": "dynamics.loops.reactions",
-    "loop_elements": "dynamics.loops.joints",
+    "joint_reactions": "dynamics.loops.loads.reactions",
+    "loop_elements": "dynamics.loops.constraints.joints",
     "loop_force": "runs.observing.recorded",
-    "loop_forces_in": "dynamics.loops.forces",
-    "loop_joint_forces": "dynamics.loops.joints",
-    "loop_joint_state": "dynamics.loops.joints",
-    "ltdl": "dynamics.factor",
-    "ltdl_solve": "dynamics.factor",
-    "ltl": "dynamics.factor",
-    "ltl_solve": "dynamics.factor",
+    "loop_forces_in": "dynamics.loops.loads.forces",
+    "loop_joint_forces": "dynamics.loops.constraints.joints",
+    "loop_joint_state": "dynamics.loops.constraints.joints",
+    "ltdl": "dynamics.trees.factor",
+    "ltdl_solve": "dynamics.trees.factor",
+    "ltl": "dynamics.trees.factor",
+    "ltl_solve": "dynamics.trees.factor",
     "observe": "runs.observing.observe",
     "operational_space_inertia": "dynamics.book.handles",
     "output": "runs.observing.recorded",

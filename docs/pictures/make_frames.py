@@ -14,9 +14,9 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from multibody.algebra import angles
 from multibody.algebra.frames import Frame
-from multibody.algebra.rotations import Rx, Rz
+from multibody.algebra.orientation import angles
+from multibody.algebra.orientation.rotations import Rx, Rz
 from multibody.algebra.se3 import Pose
 
 HERE = Path(__file__).parent

@@ -134,6 +134,13 @@ def _refuse(problem: Any) -> None:
         value = getattr(problem, attribute, None)
         if value is not None and np.size(value):
             raise ValueError(f"problem: an FMU is not written for {what}")
+    own = getattr(problem, "parameter_names", ())
+    if own and len(own) < np.size(problem.params):  # one of a family of models
+        raise ValueError(
+            f"problem: {np.size(problem.params)} numbers follow from its parameters "
+            f"{', '.join(own)}, and an FMU would change one without the others; write one model, "
+            "as_ivp(family.model(values), …)"
+        )
     if np.iscomplexobj(problem.y0):
         raise ValueError("problem: an FMU has real states; write real and imaginary parts apart")
     if problem.project is not None and not isinstance(problem.project, Traced):

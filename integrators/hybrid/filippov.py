@@ -423,7 +423,7 @@ class _Modes:
 
     def _told(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A function that knows its dimensions, if it is traced."""
-        if isinstance(function, Traced) and function._program is None:
+        if isinstance(function, Traced) and not function.is_traced:
             self.bound(function)(self.ivp.t_span[0], self.ivp.y0)
         return function
 

@@ -148,6 +148,9 @@ class Mode:
     >>> fall = Mode(lambda t, y: [y[1], -9.81], [Transition(lambda t, y: y[0], -1, to="rest")])
     """
 
+    #: Whether the mode that `zeno` names looks itself at what piles up without a series.
+    judges_piles: ClassVar[bool] = False
+
     def __init__(
         self,
         problem: IVP | Callable[..., Any],

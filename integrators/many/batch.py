@@ -29,7 +29,7 @@ from ..stepping.limits import attempts
 from ..stepping.state import Status
 from .alone import Alone, Watched, one_by_one, probe
 from .by_solve import run_each, why_not_lanes
-from .inputs import check_times
+from .inputs import ALGEBRA, check_times, sorted_options
 from .inputs import runs_of as _runs
 from .lanes.code import LaneCode, lane_code
 from .lanes.runs import LaneRuns
@@ -68,6 +68,7 @@ def solve_many(
     kinks: str | None = None,
     workers: int | None = None,
     on_interrupt: str = "raise",
+    **others: Any,
 ) -> ManySolutions:
     """Solve a problem for many initial values, parameters, or both.
 
@@ -106,6 +107,10 @@ def solve_many(
     on_interrupt
         What Ctrl-C does, as in ``solve``: "raise" :class:`IntegrationInterrupted`, whose
         ``solution`` is what this function would return, or "return" it.
+    others
+        ``jac``, ``jac_sparsity``, ``mass``, ``index``, ``project``, ``nonnegative`` and
+        ``manifold`` of the problem; ``linear_solver``, ``preconditioner`` and ``bandwidth``: as in
+        ``solve``, one run at a time.
 
     Examples
     --------
@@ -116,7 +121,8 @@ def solve_many(
     True
     """
     check_on_interrupt(on_interrupt)
-    ivp, states, parameters, each = _runs(problem, t_span, y0, params, events, rtol, atol)
+    fields, algebra = sorted_options(others)
+    ivp, states, parameters, each = _runs(problem, t_span, y0, params, events, rtol, atol, fields)
     if sensitivities is not None:
         if reduce or len(each.atols) > 1 or why_not_lanes(ivp, kinks):
             raise ValueError(
@@ -138,6 +144,7 @@ def solve_many(
             max_steps=max_steps,
             workers=workers,
             on_interrupt=on_interrupt,
+            **algebra,
         )
         return many_with_sensitivities(
             ivp,
@@ -162,6 +169,7 @@ def solve_many(
         first_step=first_step,
         max_step=max_step,
         min_step=min_step,
+        **algebra,
     )
     if alone_because:
         if reduce or each.differs:
@@ -213,6 +221,7 @@ def _lanes(
         "it has a mass matrix": ivp.mass is not None,
         "components must not become negative": ivp.nonnegative.size > 0,
         "there are times to step on": np.size(options["tstops"]) > 0,
+        "its linear algebra is chosen": not ALGEBRA.isdisjoint(options),
     }
     for reason, holds in reasons.items():
         if holds:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,54 @@ from ..problem import IVP, time_span
 from ..runs.mistakes import relative_tolerance
 from .results import Each
 
-__all__ = ["check_finite", "check_times", "runs_of"]
+__all__ = ["ALGEBRA", "check_finite", "check_times", "runs_of", "sorted_options"]
 
 Array = NDArray[np.float64]
 
 
+#: Options of ``solve`` that are parts of the problem, …
+FIELDS = frozenset(("jac", "jac_sparsity", "mass", "index", "project", "nonnegative", "manifold"))
+#: … that choose linear algebra, …
+ALGEBRA = frozenset(("linear_solver", "preconditioner", "bandwidth"))
+#: … and that are for one run, with what to do instead.
+FOR_ONE = {
+    "precision": "all runs are done in doubles; call solve(…, precision=…) for each run",
+    "dense_output": "give t_eval, or call solve for each run",
+    "callback": "give events or reduce, or call solve for each run",
+    "progress": "a Study tells how far it is; or call solve for each run",
+    "throw": "look at success and message of the result",
+    "check": "call solve(…, check=…) for the runs in doubt",
+    "args": "give them as params, one row for each run",
+    "vectorized": "f is called with one state",
+}
+
+
+def sorted_options(others: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Fields of the problem and choices of linear algebra among further options of ``solve``."""
+    for name in others:
+        if name in FOR_ONE:
+            raise TypeError(f"solve_many has no {name}, which is for one run: {FOR_ONE[name]}")
+        if name not in FIELDS | ALGEBRA:
+            raise TypeError(
+                f"solve_many() got an unexpected keyword argument {name!r}; help(solve_many) lists "
+                "what it takes"
+            )
+    given = {name: value for name, value in others.items() if value is not None}
+    return (
+        {name: value for name, value in given.items() if name in FIELDS},
+        {name: value for name, value in given.items() if name in ALGEBRA},
+    )
+
+
 def runs_of(
-    problem: Any, t_span: Any, y0: Any, params: Any, events: Any, rtol: Any, atol: Any
+    problem: Any,
+    t_span: Any,
+    y0: Any,
+    params: Any,
+    events: Any,
+    rtol: Any,
+    atol: Any,
+    fields: Mapping[str, Any],
 ) -> tuple[Any, Array, Array, Each]:
     """The problem of the first run, and states, parameters, times and tolerances of all."""
     wide = np.ndim(t_span) == 2 and np.shape(t_span)[1] != 2  # intervals have two columns
@@ -72,7 +114,7 @@ def runs_of(
         every = zip(states, parameters, begins)
         states = np.array([find(None if y0 is None else row, p, t) for row, p, t in every])
     if isinstance(problem, IVP | Hybrid):
-        changes: dict[str, Any] = {"y0": states[0], "params": parameters[0]}
+        changes: dict[str, Any] = {"y0": states[0], "params": parameters[0], **fields}
         if t_span is not None:
             changes["t_span"] = spans[0] if spans.ndim == 2 else t_span
         if events is not None:
@@ -80,7 +122,7 @@ def runs_of(
         ivp = problem.with_(**changes)
     else:
         first = spans[0] if spans.ndim == 2 else t_span
-        ivp = IVP(problem, states[0], first, params=parameters[0], events=events or ())
+        ivp = IVP(problem, states[0], first, params=parameters[0], events=events or (), **fields)
     spans = spans if spans.ndim == 2 else np.array([ivp.t_span])
     return (
         ivp,

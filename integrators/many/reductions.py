@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..problem import IVP
 from ..runs.solution import polynomials
-from .lanes.hooks import NODES, WEIGHTS
+from .lanes.hooks import NODES, WEIGHTS, peak
 from .lanes.rows import INTEGRAL, LARGEST, SMALLEST
 
 if TYPE_CHECKING:
@@ -235,28 +235,10 @@ def _followed(g: Callable[..., Any], kind: int, solution: Solution) -> tuple[flo
         values = np.array([_number(g(float(s), y)) for s, y in zip(places, states)])
         total += h * float(np.dot(WEIGHTS, values))
         if kind != INTEGRAL:
-            theta, value = _extreme_of(sign * values)
+            theta, value = peak(values.tolist(), sign)
             if value > sign * best:
                 best, at = sign * value, float(t + theta * h)
     return (float(total), float(dense.end)) if kind == INTEGRAL else (best, at)
-
-
-def _extreme_of(values: Array) -> tuple[float, float]:
-    """Where the polynomial through samples at NODES is largest near the largest of them."""
-    from scipy.interpolate import BarycentricInterpolator
-    from scipy.optimize import minimize_scalar
-
-    best = int(np.argmax(values))
-    through = BarycentricInterpolator(NODES, values)
-    found = minimize_scalar(
-        lambda s: -float(through(s)),
-        bounds=(NODES[max(best - 1, 0)], NODES[min(best + 1, len(NODES) - 1)]),
-        method="bounded",
-        options={"xatol": 1e-10},
-    )
-    if -found.fun > values[best]:
-        return float(found.x), float(-found.fun)
-    return NODES[best], float(values[best])
 
 
 def _number(value: Any) -> float:

@@ -61,6 +61,9 @@ def about_the_index(ivp: IVP, status: Status, t: float, y: Array) -> str:
     stuck = (Status.STEP_TOO_SMALL, Status.NEWTON_FAILED, Status.SINGULAR_MATRIX)
     if ivp.mass is None or status not in (*stuck, Status.TOO_MANY_STEPS):
         return ""
+    advice = getattr(ivp, "advice", None)  # of a problem that knows its index
+    if advice is not None:
+        return str(advice)
     if ivp.n > LARGEST_DENSE:
         return ""
     if ivp.index is not None and np.max(ivp.index) >= 2:

@@ -25,6 +25,7 @@ FEW = 20  # numbers up to which Python is quicker than NumPy
 LARGE = 1e6  # states below this have digits enough
 OFTEN_SET_BACK = 0.1  # part of the steps after which a multistep method loses its past
 MOSTLY, FEW_STIFF = 0.5, 50  # part and number of steps that make a run a stiff one
+NEGATIVE = 1e-3  # part of the whole by which an amount below zero is worth a word
 MATTERS = 1e3  # a motion by so many atol is one that the user wants to see
 
 
@@ -138,7 +139,7 @@ def _about_jumps(engine: Any) -> str:
         return "; if f jumps there (the sign of friction, an if), write it as integrators.Switch"
     from ..tracing.calculus.dependence import has_kinks  # loaded by whoever traced f
 
-    known = f._program is not None and has_kinks(f.graph)
+    known = f.is_traced and has_kinks(f.form)
     return "; f has branches (sign, where, abs, …): kinks='locate' steps on them" if known else ""
 
 
@@ -162,6 +163,8 @@ def remarks(
             yield f"the solution has grown to {end:.1g}: unless it is meant to, it blew up{cause}"
         if slope is not None and slope.shape == ivp.y0.shape:
             yield from _stuck(ivp, engine, slope, y_end)
+    if slope is not None and (left := _about_amounts(ivp, slope, y_end)):
+        yield left
     if options.fixed and (options.rtol != USUAL_RTOL or np.any(options.atol != USUAL_ATOL)):
         yield (
             "rtol and atol had no effect, since a fixed step has no error control; leave out step "
@@ -175,6 +178,29 @@ def remarks(
             "constraints moved the state by more than the tolerance; one-step methods (DOPRI853, "
             "RADAU5, Taylor) keep their order"
         )
+
+
+def _about_amounts(ivp: IVP, slope: NDArray[Any], y_end: NDArray[Any]) -> str:
+    """What to say where amounts that f hands from one to another have become negative.
+
+    Their sum is kept and none began below zero, so each has the whole as its bound.
+    """
+    y0 = ivp.y0
+    if y0.size < 2 or y0.dtype.kind == "c" or ivp.mass is not None or np.any(y0 < 0.0):
+        return ""
+    whole, moved = float(y0.sum()), float(np.abs(slope).sum())
+    kept = moved > 0.0 and abs(float(slope.sum())) <= 1e-14 * moved
+    if not kept or y_end.min() > -NEGATIVE * whole or ivp.nonnegative.size:
+        return ""
+    total = float(y_end.sum())
+    if abs(total - whole) > 1e-3 * whole + 1e-12 * float(np.abs(y_end).sum()):
+        return ""
+    i = int(y_end.argmin())
+    return (
+        f"f keeps the sum of all components, none of which began below zero, but y[{i}] has become "
+        f"{y_end[i]:.3g}: if they are amounts, this is no solution; give nonnegative=True, or an "
+        "atol far below their sizes"
+    )
 
 
 def _about_stiffness(engine: Any) -> str:

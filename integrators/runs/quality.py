@@ -466,7 +466,7 @@ def _exact_jacobian(problem: Any) -> Any:
     if callable(jac := getattr(problem, "jac", None)):
         return jac
     f: Any = getattr(problem, "f", None)
-    if not hasattr(f, "jacobian") or len(f.graph.ops) * problem.n > MOST_TRACED:
+    if not hasattr(f, "jacobian") or f.operations()["total"] * problem.n > MOST_TRACED:
         return None
     return f.jacobian()
 

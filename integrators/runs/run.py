@@ -160,7 +160,7 @@ class Run:
         engine, ivp = self.engine, self.ivp
         t0 = ivp.t_span[0]
         self.first_slope = slope = first_slope(engine, ivp)
-        if not math.isfinite(np.vdot(slope, slope).real) and not np.isfinite(slope).all():
+        if not math.isfinite(abs(slope.dot(slope))) and not np.isfinite(slope).all():
             bad = int(np.flatnonzero(~np.isfinite(slope))[0])
             raise ValueError(
                 f"f(t0, y0) is not finite: component {bad} is {slope[bad]} at t0 = {t0:g}; "
@@ -242,9 +242,7 @@ class Run:
         Q: NDArray[Any] | None,
     ) -> None:
         """Steps without events: keep and output them."""
-        lengths = np.empty_like(ends)
-        lengths[0] = ends[0] - t
-        np.subtract(ends[1:], ends[:-1], out=lengths[1:])
+        lengths = np.diff(ends, prepend=t) if len(ends) > 1 else ends - t
         self.lengths_taken.append(lengths)
         if self.keep_dense and Q is not None:
             starts, before = _starts(t, y, ends, states)
@@ -420,10 +418,12 @@ class Run:
         text = self.message or ending(status, engine, self.exception)
         if status < 0 and self.ivp.mass is not None:
             text += about_the_index(self.ivp, status, engine.t, engine.y)
-        parts = [text, self.remark]
+        if self.remark:
+            text = f"{text}; {self.remark}" if text else self.remark
         if status == Status.FINISHED and y.shape[1]:
-            parts += remarks(self.ivp, engine, self.first_slope, y[:, -1])
-        return "; ".join(filter(None, parts))
+            for said in remarks(self.ivp, engine, self.first_slope, y[:, -1]):
+                text += f"; {said}"
+        return text
 
     def _dense_output(self) -> DenseOutput:
         engine = self.engine

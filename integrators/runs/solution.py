@@ -17,7 +17,7 @@ from ..manifold import kept, lost
 from ..notebook_html import solution_table
 from ..stepping.state import Status
 from . import solution_file
-from .exported import as_dataframe, as_xarray, export, known_names, names_of
+from .exported import WRITERS, as_dataframe, as_xarray, export, known_names, names_of
 from .hybrid.modes import ModeInterval, key_of, stays, totals, written, written_key
 from .phases import Phase, named, phases_of, written_phases
 from .quality import Quality
@@ -398,6 +398,8 @@ class Solution:
         if os.path.basename(path) in ("", ".", ".."):
             raise ValueError(f"{path} names a folder; expected the name of a file, such as run.npz")
         path = Path(path)
+        if path.suffix.lower() in WRITERS:
+            raise ValueError(f"{path} names no .npz file; export({path.name!r}) writes such tables")
         if path.suffix != ".npz":
             path = path.with_name(path.name + ".npz")
         arrays: dict[str, Any] = {"t": self.t, "y": self.y, "h": self.h}

@@ -304,7 +304,7 @@ class Engine(Stepper):
 
     def begin(self, slope: NDArray[Any], first_step: float | None) -> None:
         """Remember the first slope; choose the first step."""
-        self.w.f0[:] = self.to_real(slope)
+        self.w.f0[:] = self.to_real(slope) if self.complex else slope
         self.state.f0_current = 1
         if not self.options.fixed:
             rtol = float(self.state.rtol)
@@ -410,7 +410,7 @@ class Engine(Stepper):
 
     def slope(self, t: float, y: NDArray[Any]) -> NDArray[Any]:
         """f(t, y) through the same pointer as the loop, counted; raises what f raises."""
-        self.x[:] = self.to_real(y)
+        self.x[:] = self.to_real(y) if self.complex else y
         self.state.nfev += 1
         self.flag[0] = self.state.f_native
         self._f(t, *self._f_arguments)

@@ -44,7 +44,7 @@ class Options:
     ) -> None:
         self.rtol = rtol
         self.atol = atol
-        self.step = step
+        self.step, self.fixed = step, step is not None
         self.controller = controller
         self.max_norm = max_norm
         self.min_step = min_step
@@ -53,11 +53,6 @@ class Options:
         self.want_dense = want_dense
         self.outputs = outputs  # the only times where dense output is needed; empty: everywhere
         self.linear = linear  # how linear systems are solved, a LinearChoice; None: as is best
-
-    @property
-    def fixed(self) -> bool:
-        """Whether the step is fixed."""
-        return self.step is not None
 
 
 def checked_slope(value: Any, y: NDArray[Any]) -> NDArray[Any]:

@@ -250,6 +250,8 @@ class Lanes(Workspace):
         "judge": "a",  # what follows from it
         "dense": "a",  # the polynomials of steps, Q …
         "interpolate": "a",  # … and their values at parts theta of the steps
+        "due": "a",  # which steps hold outputs
+        "values": "a",  # states at the next output of each lane
         "common": Common,
         "y0": "f2",  # initial states and parameters, a row for each run
         "p0": "f2",
@@ -265,6 +267,7 @@ class Lanes(Workspace):
         "rejected": "i1",
         "h_end": "f1",  # the step that came next
         "y_eval": "f3",
+        "all_outputs": "f1",  # the same numbers, one behind the other
         "trail_at": "i1",  # where the steps of each run begin in the next two, if they are kept
         "trail_t": "f1",
         "trail_y": "f2",
@@ -283,8 +286,9 @@ class Lanes(Workspace):
         "first": "f2",
         "rtol": "f1",
         "atol": "f2",
-        "next_time": "f1",  # the next output of each lane
-        "Q": "f2",
+        "next_time": "f1",  # the next output of each lane, a row of `lane`
+        "dense_results": "f2",  # Q, and the sum of its rows
+        "Q": "f2",  # a view of it
         # Implicit steps: see integrators.many.lanes.newton.
         "prepare": "a",
         "jac": "a",
@@ -295,6 +299,7 @@ class Lanes(Workspace):
         "further": "a",
         "newton_tolerances": "f1",  # by run, or one for all
         "inside_weights": "f1",
+        "inside_stricts": "f1",
         "newton": "f2",  # the next are views of it
         "prepared": "f2",
         "iterated": "f2",

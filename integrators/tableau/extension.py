@@ -63,6 +63,7 @@ CANDIDATES = np.arange(1, 41) / 40  # nodes of further rows: never outside the s
 SOLVED = 1e-11  # residual of order conditions that hold; 1e-6 and more where they do not
 MOST_FURTHER = 30  # slopes or stages
 DEPENDENT = 1e-11  # what is smaller than this is rounding error
+ABSENT = 1e-9  # … and weights of rows that conditions of order do not ask for, of the largest
 
 
 @dataclass(frozen=True)
@@ -349,6 +350,10 @@ class Search:
         """Legendre coefficients of g for this order, the smallest; None if there are none."""
         equations, right = self._equations(order)
         g: NDArray[Any] = np.linalg.lstsq(equations, right, rcond=DEPENDENT)[0]
+        needed = np.abs(g).max(axis=1) > ABSENT * np.abs(g).max()
+        if not needed.all():  # weights of rows that have none are rounding errors, and cost time
+            g[~needed] = 0.0
+            g[needed] = np.linalg.lstsq(equations[:, needed], right, rcond=DEPENDENT)[0]
         return g if np.max(np.abs(equations @ g - right)) < SOLVED else None
 
     def _equations(self, order: int) -> tuple[Array, Array]:

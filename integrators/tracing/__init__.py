@@ -8,7 +8,7 @@ from .errors import GraphTooLargeError, TracingError
 from .function import Function, Jacobian, Series
 from .symbols.arrays import where
 from .trace import trace
-from .traced import Traced, traced
+from .traced import Traced, traced, traced_rhs
 
 __all__ = [
     "Function",
@@ -19,5 +19,6 @@ __all__ = [
     "TracingError",
     "trace",
     "traced",
+    "traced_rhs",
     "where",
 ]

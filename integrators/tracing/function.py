@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from .interpreted_code import InterpretedCode
     from .llvm.codegen import MachineCode
+    from .loops.program import LoopProgram
 
 __all__ = ["Function", "Jacobian", "Series"]
 
@@ -45,12 +46,16 @@ class Function:
         Number of states and of parameters.
     graph : Program
         The simplified straight-line program; inputs are t, y, p, then the further vectors.
+    form : Program or LoopProgram
+        What machine code is made of: the graph, or loops that do the same.
     extra : tuple of int
         Lengths of the further vectors, such as the direction of a Jacobian-vector product.
     """
 
-    def __init__(self, graph: Program, n: int, k: int, extra: Sequence[int] = ()) -> None:
-        self._graph = graph
+    def __init__(
+        self, graph: Program | LoopProgram, n: int, k: int, extra: Sequence[int] = ()
+    ) -> None:
+        self._form = graph
         self._n = n
         self._k = k
         self.extra = tuple(extra)
@@ -59,12 +64,22 @@ class Function:
         self._entry: Any = None
 
     def __reduce__(self) -> Any:
-        return type(self), (self._graph, self._n, self._k, self.extra)
+        return type(self), (self._form, self._n, self._k, self.extra)
+
+    @property
+    def form(self) -> Program | LoopProgram:
+        """What machine code is made of."""
+        return self._form
+
+    @functools.cached_property
+    def _expanded(self) -> Program:
+        form = self.form
+        return form if isinstance(form, Program) else form.expanded()
 
     @property
     def graph(self) -> Program:
         """The simplified straight-line program."""
-        return self._graph
+        return self._expanded
 
     @property
     def n(self) -> int:
@@ -109,9 +124,9 @@ class Function:
             return self._interpret(t, *arrays)
         if self._entry is None and not self.extra and native.available():
             self._entry = native.slope_entry(
-                code.address, self.n, self.k, self.graph.shape, self._evaluate, code
+                code.address, self.n, self.k, self.form.shape, self._evaluate, code
             )
-        return code(t, arrays[0], np.concatenate(arrays[1:])).reshape(self.graph.shape)
+        return code(t, arrays[0], np.concatenate(arrays[1:])).reshape(self.form.shape)
 
     def _evaluate_complex(self, t: complex, *arrays: np.ndarray) -> np.ndarray:
         """Evaluate with complex arguments, which the graph does not know."""
@@ -123,8 +138,8 @@ class Function:
 
     def _interpret(self, t: float, *arrays: np.ndarray) -> np.ndarray:
         """Return the same without machine code."""
-        values = self.graph.evaluate([t, *(float(e) for a in arrays for e in a)])
-        return np.array(values, dtype=float).reshape(self.graph.shape)
+        values = self.form.evaluate([t, *(float(e) for a in arrays for e in a)])
+        return np.array(values, dtype=float).reshape(self.form.shape)
 
     def _code(self) -> MachineCode | InterpretedCode | None:
         """Scalar machine code, or None where there is no compiler or the graph is too large."""
@@ -159,14 +174,18 @@ class Function:
         if not has_llvm() and lanes == 1:
             from .interpreted_code import InterpretedCode
 
-            return InterpretedCode(self.graph, self.n)
+            return InterpretedCode(self.form, self.n)
+        if lanes == 1 and not isinstance(self.form, Program):
+            from .loops.code import compile_loops
+
+            return compile_loops(self.form)
         from .llvm.codegen import compile_program
 
         return compile_program(self.graph, self.n, lanes)
 
     def operations(self) -> dict[str, int]:
         """How many operations of each kind one evaluation takes, and their ``total``."""
-        return self.graph.operations()
+        return self.form.operations()
 
     def interval(self, box: Any, t: Any = 0.0, p: Any = ()) -> tuple[np.ndarray, np.ndarray]:
         """Guaranteed bounds of all values on a box.
@@ -280,6 +299,11 @@ class Series(Function):
     def graph(self) -> Program:
         """All coefficients as one straight-line program (large, where there are loops)."""
         return self._program
+
+    @property
+    def form(self) -> Program:
+        """The same: loops over the order are made of the right-hand side."""
+        return self.graph
 
     def _compile(self, lanes: int) -> MachineCode | InterpretedCode:
         if self.unrolled or not has_llvm():

@@ -44,9 +44,9 @@ class InterpretedCode:
 
     lanes = 1
 
-    def __init__(self, program: Program, n: int) -> None:
+    def __init__(self, program: Any, n: int) -> None:
         k = len(program.inputs) - 1 - n
-        self.size = size = len(program.outputs)
+        self.size = size = int(np.prod(program.shape))
         self._evaluate = evaluate = _function(program, n)
         doubles, vectors = ctypes.c_double, cast(Any, np.frombuffer)
         states, parameters, results = doubles * max(n, 1), doubles * max(k, 1), doubles * size
@@ -73,8 +73,10 @@ class InterpretedCode:
         return out
 
 
-def _function(program: Program, n: int) -> Callable[..., Any]:
+def _function(program: Any, n: int) -> Callable[..., Any]:
     """Return a Python function (t, y, p) → values of a program."""
+    if not isinstance(program, Program):
+        return lambda t, y, p: program.evaluate(np.concatenate([[t], y, p]))
     if len(program) > LARGEST_FUNCTION:
         return lambda t, y, p: program.evaluate([t, *y, *p])
     names: dict[str, Any] = {}

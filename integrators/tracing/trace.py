@@ -72,9 +72,12 @@ def output_nodes(graph: Graph, result: Any, name: str) -> tuple[list[int], tuple
 _NOT_AN_INDEX = ("used as indices", "are valid indices")
 
 
-def run(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-    """Call the function on symbols; errors name the user's line."""
-    with numpy_for_symbols():
+def run(function: Callable[..., Any], arguments: Sequence[Any], blocks: Any = None) -> Any:
+    """Call the function on symbols; errors name the user's line.
+
+    `blocks` is the graph of arrays that are traced as a whole.
+    """
+    with numpy_for_symbols(blocks):
         try:
             return function(*arguments)
         except TracingError:

@@ -10,23 +10,38 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
 import sys
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from .calculus import derivative
-from .errors import TracingError
+from .calculus.dependence import dependence
+from .errors import GraphTooLargeError, TracingError
 from .function import Function, Jacobian, Series
-from .graph import Graph, Program
+from .graph import OPERATIONS, Graph, Program
+from .symbols.symbol import is_block
 from .trace import input_array, output_nodes, run, twice
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+    from .loops.program import LoopProgram
 
 __all__ = ["Traced", "traced"]
 
+log = logging.getLogger(__name__)
+
+TIME, STATE = 0, 1  # regions of loops
+
 LARGEST_BY_NUMBERS = 1000  # states up to which single numbers are traced unless n is given
+LARGEST_STRAIGHT = 100  # states up to which the code is one straight line
+SHORTEST = 8  # turns of a loop, on average
+LONG = 2000  # nodes of a straight line that is looked at for loops
 
 
 class Traced(Function):
@@ -43,12 +58,14 @@ class Traced(Function):
         params: Any = None,
         time: bool = True,
         outputs: int | None = None,
+        pure: bool = False,
     ) -> None:
         if not callable(function):
             raise TypeError(f"expected a function f(t, y), got {type(function).__name__}")
         self.function = function
         self.name = getattr(function, "__name__", "f")
         self._time = time
+        self._pure = pure  # made of traces alone: nothing can hide in it
         self._outputs = None if outputs is None else _count(outputs, "outputs")
         self._takes_p = _takes_parameters(function, time)
         self._size = None if n is None else _count(n, "n")
@@ -72,6 +89,7 @@ class Traced(Function):
         self._broken = False
         self._entry = None
         self._program: Program | None = None
+        self._loops: LoopProgram | None = None
         functools.update_wrapper(self, function, updated=())
         if self._size is not None and self._parameters is not None:
             self._trace(self._size, self._parameters)
@@ -105,20 +123,54 @@ class Traced(Function):
     def graph(self) -> Program:
         """The simplified straight-line program of f."""
         if self._program is None:
-            self._trace(self.n, self.k)
-        assert self._program is not None
+            self._program = self.form if isinstance(self.form, Program) else self.form.expanded()
         return self._program
 
-    def is_better_plain(self, n: int) -> bool:
+    @property
+    def form(self) -> Program | LoopProgram:
+        """What machine code is made of: a straight line, or loops."""
+        if not self.is_traced:
+            self._trace(self.n, self.k)
+        form = self._program if self._loops is None else self._loops
+        assert form is not None
+        return form
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether the function has been traced already."""
+        return self._program is not None or self._loops is not None
+
+    def is_better_plain(self, n: int, k: int) -> bool:
         """Whether the function itself serves n states better, and nothing has been traced yet.
 
-        A trace is one of single numbers: for thousands of them it takes long, and what comes out
-        is no faster than NumPy's arrays.
+        That is so for many states, if the function cannot be traced by arrays: a trace by single
+        numbers takes long.
         """
-        return self._program is None and n > LARGEST_BY_NUMBERS
+        if self.is_traced or n <= LARGEST_BY_NUMBERS:
+            return False
+        self._find_loops(n, k)
+        return self._loops is None
+
+    def _find_loops(self, n: int, k: int) -> None:
+        """Trace by arrays, if that is possible."""
+        from .loops.trace import trace_loops
+
+        with self._tracing:
+            if self._loops is None:
+                try:
+                    m = n if self._outputs is None else self._outputs
+                    loops = trace_loops(self._call, (n, k), m)
+                except Exception as error:  # if it is the user's, symbols will say so better
+                    log.info("%s is not traced by arrays: %s", self.name, error)
+                else:
+                    self._size, self._parameters, self._loops = n, k, loops
 
     def _trace(self, n: int, k: int) -> None:
         """Trace for n states and k parameters; they are kept if it succeeds."""
+        if n > LARGEST_STRAIGHT:
+            self._find_loops(n, k)
+            if self._loops is not None:
+                return
         m = n if self._outputs is None else self._outputs
         names = ("t", *(f"y[{i}]" for i in range(n)), *(f"p[{i}]" for i in range(k)))
 
@@ -144,7 +196,9 @@ class Traced(Function):
 
         with self._tracing:
             if self._program is None:
-                program = twice(build, self.name)
+                program = build() if self._pure else twice(build, self.name)
+                if n > LARGEST_STRAIGHT and len(program) > LONG:
+                    self._loops = _loops(program, n, k)
                 self._size, self._parameters, self._program = n, k, program
 
     @property
@@ -152,18 +206,19 @@ class Traced(Function):
         return _takes_parameters(self.function, self._time, required=True)
 
     def _evaluate(self, t: Any, y: Any, *more: Any) -> np.ndarray:
-        if self._program is None:
+        if is_block(t) or is_block(y):  # part of a function that is traced by arrays
+            return self._call(t, y, *more)
+        if not self.is_traced:
             n, k = self._size, self._parameters
             if k is None:
                 k = int(np.size(more[0])) if more else 0
             self._trace(max(1, int(np.size(y))) if n is None else n, k)
         return super()._evaluate(t, y, *more)
 
-    def _call(self, t: Any, y: np.ndarray, p: np.ndarray) -> Any:
+    def _call(self, t: Any, y: Any, p: Any = ()) -> Any:
         """Call the function itself."""
-        arguments: list[Any] = [t] if self._time else []
-        arguments.append(y)
-        if self._takes_p and (self.k or self._needs_p):
+        arguments = [t, y] if self._time else [y]
+        if self._takes_p and (np.size(p) or self._needs_p):
             arguments.append(p)
         return self.function(*arguments)
 
@@ -195,12 +250,26 @@ class Traced(Function):
         size = "?" if self._size is None else self._size
         return f"<traced {self.name}, n={size}, k={self._parameters}>"
 
+    def with_parameters(self, count: int) -> Traced:
+        """Return the same function as one of parameters as well, if it takes none."""
+        own = self.function
+        if not count or self._takes_p:
+            return self
+
+        def ignoring(t: Any, y: Any, p: Any) -> Any:
+            return own(t, y)
+
+        ignoring.__name__ = self.name
+        return self._derive(
+            ("ignoring", count), lambda: Traced(ignoring, self._size, count, True, self._outputs)
+        )
+
     def code_alone(self, lanes: int = 1) -> Any:
         """Machine code that lives as long as its users; the graph is traced again if need be."""
         code = self._lent.get(lanes)
         if code is None:
             code = self._lent[lanes] = self._compile(lanes)
-            self._program = None
+            self._program = self._loops = None
         return code
 
     def _derive(self, key: Any, make: Callable[[], Any]) -> Any:
@@ -241,6 +310,8 @@ class Traced(Function):
         """Return the exact ∂f/∂t at fixed y, a function of (t, y, p) with value (n,)."""
 
         def make() -> Function:
+            if self._loops is not None:
+                return Function(self._loops.along(TIME, None), self.n, self.k)
             column = derivative.jacobian(self.graph, [0])
             program = Program(column.ops, column.args, column.inputs, column.outputs, (self.m,))
             return Function(program, self.n, self.k)
@@ -249,10 +320,29 @@ class Traced(Function):
 
     def jvp(self) -> Function:
         """(∂f/∂y)·v: a function of (t, y, v, p)."""
-        return self._derive(
-            "jvp",
-            lambda: Function(derivative.jvp(self.graph, self._states), self.n, self.k, (self.n,)),
-        )
+
+        def make() -> Function:
+            if isinstance(self.form, Program):
+                product: Any = derivative.jvp(self.form, self._states)
+            else:
+                product = self.form.along(STATE, "v")
+            return Function(product, self.n, self.k, (self.n,))
+
+        return self._derive("jvp", make)
+
+    def dependence(self, on: str = "y") -> scipy.sparse.csc_matrix:
+        """Where ∂f/∂y, or with ``on="t"`` ∂f/∂t, may be different from zero.
+
+        Examples
+        --------
+        >>> traced(lambda t, y: [y[1], -y[0] + t], n=2).dependence().toarray().astype(int)
+        array([[0, 1],
+               [1, 0]])
+        """
+        first, count = (1, self.n) if on == "y" else (0, 1)
+        if isinstance(self.form, Program):
+            return dependence(self.form, first, count)
+        return self.form.dependence(first)
 
     def vjp(self) -> Function:
         """wᵀ·(∂f/∂y): a function of (t, y, w, p)."""
@@ -287,10 +377,29 @@ class Traced(Function):
         return self._derive(("series", order), lambda: Series(self.graph, self.n, self.k, order))
 
 
+def _loops(program: Program, n: int, k: int) -> LoopProgram | None:
+    """The loops of a long straight line, if there are some that are worth their name."""
+    from .loops.trace import loops_of
+
+    if not OPERATIONS.issuperset(set(program.ops) - {"const", "input"}):
+        return None  # calls of other code
+    try:
+        loops = loops_of(program, n, k)
+    except GraphTooLargeError:
+        return None
+    return loops if SHORTEST * len(loops.families) <= loops.size + loops.work else None
+
+
 def _count(x: Any, name: str, least: int = 1) -> int:
     if isinstance(x, bool) or not isinstance(x, int | np.integer) or x < least:
         raise ValueError(f"{name} must be an integer of at least {least}, got {x!r}")
     return int(x)
+
+
+def traced_rhs(f: Callable[..., Any], n: int, params: int) -> Traced:
+    """Trace f of a problem, whose parameters may be for its events alone: f ignores them then."""
+    takes = isinstance(f, Traced) or _takes_parameters(f, True)
+    return traced(f, n=n, params=params if takes else 0).with_parameters(params)
 
 
 def _takes_parameters(function: Callable[..., Any], time: bool, required: bool = False) -> bool:

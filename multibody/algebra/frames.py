@@ -40,8 +40,8 @@ import numpy as np
 
 from ..checks import Array, ArrayLike, check_rotation, check_unit, one_of, real_array
 from . import points as _points
-from . import quaternions as _q
 from .frame_labels import FrameLabelWarning, Label, Labels, check_chain, label_checks
+from .orientation import quaternions as _q
 
 __all__ = ["Frame", "FrameLabelWarning", "FrameMoving", "label_checks"]
 

@@ -28,8 +28,8 @@ from ..checks import (
 )
 from ..kernels import inertia as _k
 from ..kernels import spatial as _ks
+from .orientation.rotations import skew, vex
 from .plucker import Plucker, Transformable
-from .rotations import skew, vex
 from .spatial import Force, Motion
 
 __all__ = [

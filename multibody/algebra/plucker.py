@@ -13,7 +13,7 @@ import numpy as np
 
 from ..checks import Array, ArrayLike, check_rotation, one_of, one_precision, real_array
 from ..kernels import spatial as _k
-from .rotations import primitive, skew, vex
+from .orientation.rotations import primitive, skew, vex
 from .spatial import Motion, SpatialVector
 
 __all__ = [

@@ -28,7 +28,7 @@ from ..checks import (
 )
 from ..kernels import screw as _k
 from .inertia import CentralInertia, RigidInertia
-from .rotations import skew, vex
+from .orientation.rotations import skew, vex
 from .se3 import Pose, angular_first, linear_first, matrix_linear_first
 from .spatial import Force, Motion
 

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from ..checks import Array, ArrayLike, check_rotation, one_precision, real_array
-from . import rotations
-from .half_angle import c_cos2, c_mix, c_sin2
 from .inertia import CentralInertia
+from .orientation import rotations
+from .orientation.half_angle import c_cos2, c_mix, c_sin2
+from .orientation.rotations import skew
 from .plucker import Plucker, Transformable
 from .points import Point, Vector
-from .rotations import skew
 from .spatial import Force, Motion
 
 __all__ = [

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..checks import Array, ArrayLike, real_array, real_scalar
 from ..kernels import spatial as _k
-from .rotations import skew
+from .orientation.rotations import skew
 
 __all__ = [
     "Force",

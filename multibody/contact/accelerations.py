@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..checks import Array, ArrayLike
-from ..dynamics.loading import ForcesLike
+from ..dynamics.storage.loading import ForcesLike
 from .cones import APART, SLIDING, STICKING, coulomb, shared_evenly
 from .kinematics import ContactKinematics, kinematics_at, need_contacts
 from .lcp import LCPError, solve_lcp
@@ -135,9 +135,9 @@ def contact_accelerations(
 
 
 def closed_points(model: Model, k: ContactKinematics) -> Array:
-    """Which rigid points are closed; raises where bodies penetrate."""
-    rigid, tolerance = contacts_of(model).is_rigid, CLOSED_GAP * contacts_of(model).length
-    deep = np.flatnonzero(rigid & (k.gap < -tolerance))
+    """Which points are closed; raises where bodies penetrate."""
+    tolerance = CLOSED_GAP * contacts_of(model).length
+    deep = np.flatnonzero(k.gap < -tolerance)
     if deep.size:
         worst = deep[np.argmin(k.gap[deep])]
         raise ValueError(
@@ -148,7 +148,7 @@ def closed_points(model: Model, k: ContactKinematics) -> Array:
     if not np.isfinite(k.gap).all():
         worst = int(np.flatnonzero(~np.isfinite(k.gap))[0])
         raise ValueError(f"contact {k.names[worst]!r}: its gap is {k.gap[worst]}")
-    return np.asarray(rigid & (k.gap <= tolerance))
+    return np.asarray(k.gap <= tolerance)
 
 
 def settle(

@@ -20,12 +20,12 @@ import numpy as np
 from integrators.kernels import OnWorkspace
 
 from ..checks import Array
-from ..dynamics.crba import crba_kernel
-from ..dynamics.loading import load, load_forces, loaded_inertia
 from ..dynamics.loops.closed_loop import loaded_constraints
-from ..dynamics.loops.gaps import closure_kernel
+from ..dynamics.loops.constraints.gaps import closure_kernel
 from ..dynamics.loops.multipliers import unconstrained_forces
-from ..dynamics.workspace import TreeWorkspace
+from ..dynamics.storage.loading import load, load_forces, loaded_inertia
+from ..dynamics.storage.workspace import TreeWorkspace
+from ..dynamics.trees.crba import crba_kernel
 from .held_kernel import held_kernel
 from .kinematics import kinematics_at, run_contacts
 from .response import mechanism_at

@@ -17,7 +17,7 @@ import numpy as np
 
 from integrators.kernels import kernel
 
-from ..dynamics.factor import l_solve_kernel, lt_solve_kernel, ltdl_kernel
+from ..dynamics.trees.factor import l_solve_kernel, lt_solve_kernel, ltdl_kernel
 
 __all__ = ["held_kernel"]
 

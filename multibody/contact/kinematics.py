@@ -9,9 +9,9 @@ import numpy as np
 from integrators.kernels import OnWorkspace
 
 from ..checks import Array, ArrayLike
-from ..dynamics.loading import load, load_given
+from ..dynamics.storage.loading import load, load_given
+from ..dynamics.storage.workspace import TreeWorkspace
 from ..dynamics.with_elements import accelerations_kernel
-from ..dynamics.workspace import TreeWorkspace
 from .geometry import contact_kernel
 from .workspace import ContactWorkspace, contacts_of
 
@@ -56,10 +56,13 @@ class ContactKinematics(NamedTuple):
     bias: Array
 
 
-def need_contacts(model: Model) -> None:
-    """Raise if a model has no contacts."""
-    if not model.contacts:
-        raise ValueError(f"{model.name!r} has no contacts; add one with ModelBuilder.add_contact")
+def need_contacts(model: Model, every: bool = False) -> None:
+    """Raise if a model has no rigid contacts, or none at all."""
+    if not (model.contacts if every else model.rigid_contacts):
+        kind = "" if every else "rigid "
+        raise ValueError(
+            f"{model.name!r} has no {kind}contacts; add one with ModelBuilder.add_contact"
+        )
 
 
 def contact_kinematics(
@@ -77,34 +80,35 @@ def contact_kinematics(
     >>> found.gap.round(12), found.gap_rate
     (array([0.2]), array([-2.]))
     """
-    need_contacts(model)
+    need_contacts(model, every=True)
     load_given(model, q, v, t)
-    return _loaded(model)
+    return _loaded(model, every=True)
 
 
 def kinematics_at(model: Model, q: Array, v: Array | None, t: float) -> ContactKinematics:
-    """The same at a state of a run, whose quaternions are taken as they are."""
+    """The same of rigid contacts at a state of a run, whose quaternions are taken as they are."""
     load(model, q, v, t)
     return _loaded(model)
 
 
-def run_contacts(model: Model, moved: bool = False) -> Any:
+def run_contacts(model: Model, moved: bool = False, every: bool = False) -> Any:
     """Workspace of contact, computed at the state that is loaded.
 
-    `moved` says that the bodies have been moved already, with a_q = 0.
+    `moved` says that the bodies have been moved already, with a_q = 0; `every`, that compliant
+    contacts count, too.
     """
     tree = model.tree.workspace
     if not moved:
         tree.a_q[:] = 0.0
         _bodies(tree)
-    w: Any = contacts_of(model).workspace
+    w: Any = contacts_of(model, every).workspace
     _contacts(w)
     return w
 
 
-def _loaded(model: Model) -> ContactKinematics:
-    contacts = contacts_of(model)
-    w = run_contacts(model)
+def _loaded(model: Model, every: bool = False) -> ContactKinematics:
+    contacts = contacts_of(model, every)
+    w = run_contacts(model, every=every)
     n = contacts.n
     frames, speed = w.normal.reshape(n, 3, 3), w.speed.reshape(n, 3)
     return ContactKinematics(

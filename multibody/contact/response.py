@@ -17,10 +17,10 @@ import numpy as np
 from integrators.kernels import OnWorkspace
 
 from ..checks import Array
-from ..dynamics.loading import load, load_forces, loaded_inertia
 from ..dynamics.loops.closed_loop import RANK_TOLERANCE, loaded_constraints
 from ..dynamics.loops.multipliers import unconstrained_forces
-from ..dynamics.workspace import TreeWorkspace
+from ..dynamics.storage.loading import load, load_forces, loaded_inertia
+from ..dynamics.storage.workspace import TreeWorkspace
 
 if TYPE_CHECKING:
     from ..model import Model

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..dynamics.loops.stated import stated_law
+from ..dynamics.loops.constraints.stated import stated_law
 from ..model.constraints import Constraint, bound, constraint_numbers
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import numpy as np
 from integrators.kernels.workspace import Workspace
 
 from ..checks import Array
-from ..dynamics.workspace import TreeWorkspace
+from ..dynamics.storage.workspace import TreeWorkspace
 from ..model.surfaces import (
     BALL_BALL,
     BALL_BOWL,
@@ -115,13 +115,13 @@ class Contacts:
         What thresholds are parts of, see `contact.scales`.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, contacts: tuple[Contact, ...]) -> None:
         self.model = model
         self.names: list[str] = []
         self.contacts: list[Contact] = []
         kinds, bodies, numbers = [], [], []
         functions: list[Any] = []
-        for contact in model.contacts:
+        for contact in contacts:
             if contact.gap is not None:
                 self.names.append(contact.name)
                 self.contacts.append(contact)
@@ -147,7 +147,6 @@ class Contacts:
         self.functions = functions
         self.restitution = np.array([c.restitution for c in self.contacts])
         self.friction = np.array([c.friction for c in self.contacts])
-        self.is_rigid = np.array([c.law is None for c in self.contacts], dtype=bool)
         self.length = length_of(model)
         self.speed = speed_of(model, self.length)
         self._local = threading.local()
@@ -241,10 +240,11 @@ class Contacts:
         return int(code.address)
 
 
-def contacts_of(model: Model) -> Contacts:
-    """Contacts of a model as arrays, made once."""
-    kept = model.tree.traced
-    if "contacts" not in kept:
-        kept["contacts"] = Contacts(model)
-    found: Contacts = kept["contacts"]
+def contacts_of(model: Model, every: bool = False) -> Contacts:
+    """Rigid contacts of a model as arrays, or those with a law as well; made once."""
+    kept, chosen = model.tree.traced, model.contacts if every else model.rigid_contacts
+    key = "contacts", len(chosen)
+    if key not in kept:
+        kept[key] = Contacts(model, chosen)
+    found: Contacts = kept[key]
     return found

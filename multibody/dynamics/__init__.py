@@ -1,8 +1,9 @@
-"""Dynamics, one algorithm a file, in the book's notation: trees here, loops and books in folders.
+"""Dynamics, one algorithm a file, in the book's notation.
 
-`workspace` declares the arrays and `arrays` fills them from a model; `kinematics` has the kernels
-that all algorithms share; `rnea`, `crba`, `aba` and `factor` are the algorithms, `forces` the
-springs and dampers, and `functions` what users call. Imports models, and no solver.
+`storage` holds the model as arrays, `trees` the algorithms on them, `loops` those of closed loops,
+`derivatives`, `hybrid`, `parameters` and `numerics` what is built on them, `book` what is to be
+read. Here: `forces` and `acting` are force elements, `functions` and `motion` what users call.
+Imports models, and no solver.
 """
 
-from . import arrays as arrays  # tells models how they become arrays
+from .storage import arrays as arrays  # tells models how they become arrays

@@ -19,9 +19,9 @@ from ..checks import Array, ArrayLike, exact_array
 from ..elements import Element, NamedElement
 from ..elements.signals import value_of
 from ..model.rules import FROM_DYNAMICS
-from .kinematics import forward, way_between
-from .loading import load
-from .workspace import TreeWorkspace
+from .storage.loading import load
+from .storage.workspace import TreeWorkspace
+from .trees.kinematics import forward, way_between
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -330,7 +330,7 @@ class _Scene:
     def workspace(self) -> Any:
         """Workspace of objects with all bodies in their places."""
         if self._places is None:
-            from .loops.joints import placed
+            from .loops.constraints.joints import placed
 
             self._places = placed(self.model, self.q, self.v, self.t)
         return self._places
@@ -370,14 +370,14 @@ class _Scene:
 
     def loop(self, l: int) -> tuple[Any, Any, Any]:
         """Position and velocity of a loop joint, and what makes wrenches of forces in it."""
-        from .loops.joints import loop_reading
+        from .loops.constraints.joints import loop_reading
 
         if l not in self._loops:
             self._loops[l] = loop_reading(self.model, self.workspace, l)
         return self._loops[l]
 
 
-#: What solves for elements that feel reactions together with these: ``loops.carried``, which knows
+#: What solves for elements that feel reactions together with these: ``loads.carried``, which knows
 #: both, enters it.
 CARRY: list[Any] = []
 

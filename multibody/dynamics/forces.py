@@ -13,7 +13,7 @@ import numpy as np
 from integrators.kernels import kernel
 
 from ..kernels.vectors import transform_vector_inverse
-from .kinematics import way_between
+from .trees.kinematics import way_between
 
 __all__ = ["element_energy", "element_forces"]
 

@@ -14,11 +14,7 @@ import numpy as np
 from integrators.kernels import OnWorkspace
 
 from ..checks import Array, ArrayLike, one_of
-from .aba import find_singular_body
 from .acting import with_own_rates
-from .factor import ltl, ltl_solve
-from .kinematics import position_rates
-from .loading import ForcesLike, load, load_forces, load_given, load_vector, loaded_inertia
 from .loops.closed_loop import constrained_function, fast_constrained_accelerations
 from .on_symbols import (
     are_symbols,
@@ -26,14 +22,18 @@ from .on_symbols import (
     inverse_on_symbols,
     weight_on_symbols,
 )
-from .rnea import rnea_kernel
+from .storage.loading import ForcesLike, load, load_forces, load_given, load_vector, loaded_inertia
+from .storage.workspace import TreeWorkspace
+from .trees.aba import find_singular_body
+from .trees.factor import ltl, ltl_solve
+from .trees.kinematics import position_rates
+from .trees.rnea import rnea_kernel
 from .with_elements import (
     forward_dynamics,
     forward_dynamics_as_given,
     inverse_dynamics,
     joint_force_elements,
 )
-from .workspace import TreeWorkspace
 
 if TYPE_CHECKING:
     from ..model import Model

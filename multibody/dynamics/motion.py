@@ -1,6 +1,6 @@
 """Motion of the bodies of a model: poses, velocities, Jacobians, energy and momentum.
 
-All take and return plain arrays, as ``compute`` does.
+All take and return plain arrays, as ``functions`` does.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from integrators.kernels import OnWorkspace
 
 from ..algebra.se3 import Pose
 from ..checks import Array, ArrayLike, exact_array, one_of, real_array
-from .kinematics import forward
-from .loading import load, load_given, load_vector
 from .on_symbols import are_symbols, base_jacobian, point_on_symbols
+from .storage.loading import load, load_given, load_vector
+from .storage.workspace import TreeWorkspace
+from .trees.kinematics import forward
 from .with_elements import accelerations_kernel, energy_kernel
-from .workspace import TreeWorkspace
 
 if TYPE_CHECKING:
     from ..model import Model

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .crba import crba_kernel
-from .kinematics import forward
-from .rnea import rnea_kernel
+from .storage.workspace import HAVE_FORCES
+from .trees.crba import crba_kernel
+from .trees.kinematics import forward
+from .trees.rnea import rnea_kernel
 from .with_elements import inverse_dynamics
-from .workspace import HAVE_FORCES
 
 if TYPE_CHECKING:
     from ..model import Model

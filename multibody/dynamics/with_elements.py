@@ -1,4 +1,4 @@
-"""What the functions of ``compute`` run: algorithms together with the model's force elements."""
+"""What the functions of ``functions`` run: algorithms together with the model's force elements."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from integrators.kernels import kernel
 
 from ..checks import SQUARE_MAX, SQUARE_MIN, SQUARE_ROUNDING
-from .aba import aba_kernel
 from .forces import element_energy, element_forces
-from .kinematics import forward, joint, motion_to_child, pose, velocity
-from .newton_euler import newton_euler_kernel
-from .workspace import HAVE_ELEMENTS
+from .storage.workspace import HAVE_ELEMENTS
+from .trees.aba import aba_kernel
+from .trees.kinematics import forward, joint, motion_to_child, pose, velocity
+from .trees.newton_euler import newton_euler_kernel
 
 __all__ = [
     "accelerations_kernel",

@@ -5,6 +5,7 @@ A format is an entry of :data:`FORMATS`; CONTRIBUTING has the recipe.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -188,9 +189,11 @@ def _read(
     try:
         model = FORMATS[kind].read(text, name, told, **options)
     except TypeError as error:
-        if options and "unexpected keyword" in str(error):
-            raise TypeError(f"{kind} files have no option of this name: {error}") from None
-        raise
+        found = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+        if found is None or found[1] not in options:
+            raise
+        said = f"{kind} files have no option of this name: {found[1]!r}; see help(load_model)"
+        raise TypeError(said) from None
     if told and report is None:
         warnings.warn(
             f"{name}: {len(told.remarks)} things were left out or are doubtful, the first in "

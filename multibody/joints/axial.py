@@ -148,6 +148,11 @@ class Helical(Axial):
         """d = pitch·q."""
         return np.array([self.pitch])
 
+    def law(self, t: Any, q: Any, v: Any, p: Any) -> tuple[Any, Any, Any, Any, Any]:
+        """Rotate about z, advance along z; the pitch is p, for code that screws share."""
+        column = np.array([[0.0], [0.0], [1.0], [0.0], [0.0], [p[0]]])
+        return rz(q[0]), np.array([0.0, 0.0, p[0] * q[0]]), column, None, None
+
     def __repr__(self) -> str:
         return f"Helical(pitch={self.pitch!r}, axis={self.axis.tolist()})"
 

@@ -26,7 +26,8 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..algebra import quaternions, se3
+from ..algebra import se3
+from ..algebra.orientation import quaternions
 from ..algebra.plucker import Plucker
 from ..checks import Array, ArrayLike, direction, real_array, unit_quaternion
 

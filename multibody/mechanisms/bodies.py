@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..algebra.rotations import Rz
+from ..algebra.orientation.rotations import Rz
 from ..algebra.se3 import Pose
 from ..checks import Array, ArrayLike, real_array
 from ..joints import Free, Revolute, RollingSphere, Spherical

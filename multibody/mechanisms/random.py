@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..algebra import quaternions
 from ..algebra.inertia import RigidInertia
+from ..algebra.orientation import quaternions
 from ..algebra.se3 import Pose
 from ..checks import Array, ArrayLike, real_scalar
 from ..joints import REGISTRY, Joint, joint_names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..algebra.rotations import Ry
+from ..algebra.orientation.rotations import Ry
 from ..algebra.se3 import Pose
 from ..checks import real_scalar
 from ..joints import Revolute

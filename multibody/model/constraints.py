@@ -1,9 +1,9 @@
 """Constraints by functions: φ(t, q) = 0, or ψ(t, q, v) = 0, stated in Python (book, §3.1, §9.6).
 
-A constraint is traced when the model is made, on positions that a view hands out by name, by place
-or as points of bodies. What follows from it, rows of K, ν and γ, comes from exact differentiation
-of that trace (``multibody.dynamics.loops.stated``), so that it stands beside the loop joints in
-every formulation.
+A constraint is traced when the model is made, on the positions that it asks a view for, by name, by
+place or as points of bodies: a gear in a machine of thousands is a function of two. Rows of K, ν
+and γ come from exact derivatives of that trace (``dynamics.loops.constraints.stated``), so that it
+stands beside the loop joints in every formulation.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Constraint:
     def key(self) -> tuple[Any, ...]:
         """Equal for constraints that differ in their parameters only."""
         made = self._traced
-        return (self.of_velocities, made.points, made.program.graph.digest)
+        return (self.of_velocities, made.used, made.points, made.program.graph.digest)
 
     def __reduce__(self) -> Any:
         given = (self.function, self.parameters, self.of_velocities, self.description, self.recipe)
@@ -88,12 +88,20 @@ class Constraint:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """A constraint's function of t, z = [q; x] (of velocities [q; v; x; ẋ]) and p, x its points."""
+    """A constraint's function of t, z = [q; x] (of velocities [q; v; x; ẋ]) and p, x its points.
+
+    Of q and v it takes the entries in `used` only.
+    """
 
     program: Any
     count: int
+    used: tuple[tuple[int, ...], tuple[int, ...]]
     points: tuple[tuple[int, tuple[float, ...]], ...]
     is_rheonomic: bool
+
+    def of(self, q: Any, v: Any) -> list[Any]:
+        """What the program takes of positions and velocities."""
+        return [values[list(which)] for values, which in zip((q, v), self.used) if which]
 
 
 class Variables:
@@ -109,31 +117,33 @@ class Variables:
         self, model: Model, values: Any, speeds: bool, point: Callable[[int, Array], Any]
     ) -> None:
         self._model, self._values, self._speeds, self._point = model, values, speeds, point
+        self.used: set[int] = set()
 
     def __len__(self) -> int:
         return len(self._values)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._values)
+        return iter(self[:])
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
-        return np.array(self._values, dtype=dtype)
+        return np.array(self[:], dtype=dtype)
 
     def __getitem__(self, key: Any) -> Any:
-        if not isinstance(key, str):
-            return self._values[key]
+        if isinstance(key, str):
+            found = self[self._place(key)]
+            return found[0] if np.shape(found) == (1,) else found
+        self.used.update(np.ravel(np.arange(len(self))[key]).tolist())
+        return self._values[key]
+
+    def _place(self, key: str) -> int | slice:
+        """Where the variables of a name are."""
         model = self._model
-        names = model.v_names if self._speeds else model.q_names
+        names = model.variable_places[1 if self._speeds else 0]
         for name in (key, f"d({key})") if self._speeds else (key,):
             if name in names:
-                return self._values[names.index(name)]
-        bodies = [body.name for body in model.bodies]
-        if key in bodies:
-            place = (model.v_index if self._speeds else model.q_index)[bodies.index(key)]
-            found = self._values[place]
-            return found[0] if len(found) == 1 else found
-        near = difflib.get_close_matches(key, [*names, *bodies], 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {[*names, *bodies]}"
+                return names[name]
+        near = difflib.get_close_matches(key, names, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {list(names)[:20]}"
         raise KeyError(f"no variable or body is named {key!r}; {hint}")
 
     def point(self, body: str | int, point: ArrayLike = (0.0, 0.0, 0.0)) -> Any:
@@ -146,6 +156,7 @@ class _Asked:
 
     def __init__(self, places: Any, velocities: Any = None) -> None:
         self.points: list[tuple[int, tuple[float, ...]]] = []
+        self.views: list[Variables] = []
         self.places, self.velocities = places, velocities
 
     def _number(self, body: int, point: Array) -> int:
@@ -153,6 +164,12 @@ class _Asked:
         if key not in self.points:
             self.points.append(key)
         return self.points.index(key)
+
+    @property
+    def used(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Positions and velocities that were asked for."""
+        q, *v = (tuple(sorted(view.used)) for view in self.views)
+        return q, v[0] if v else ()
 
     def place(self, body: int, point: Array) -> Any:
         k = self._number(body, point)
@@ -195,6 +212,7 @@ def bound(constraint: Constraint, model: Model) -> Constraint:
         views = [Variables(model, q, False, asked.place)]
         if speeds:
             views.append(Variables(model, v, True, asked.velocity))
+        asked.views = views
         extra = fewest if takes is None else takes - fewest
         given = (*(() if extra == 0 else (t,)), *views, *((p,) if extra == 2 else ()))
         try:
@@ -209,26 +227,34 @@ def bound(constraint: Constraint, model: Model) -> Constraint:
             raise ValueError(f"{where}: its function returned None; is its `return` missing?")
         return list(np.ravel(np.asarray(found)))
 
-    # Numbers first: how many rows, and which points.
+    # Numbers first: how many rows, which variables, and which points.
     rng = np.random.default_rng(0)
     numbers = np.ones(k) if p.dtype == object else p
     probe = _Asked(
         lambda body, point, number: rng.uniform(0.5, 1.0, 3), lambda *_: rng.uniform(size=3)
     )
     with np.errstate(all="ignore"):
-        count = len(value(0.3, model.random(rng)[:nq], rng.standard_normal(nv), numbers, probe))
+        count = len(value(0.3, model.trial_position[:nq], rng.standard_normal(nv), numbers, probe))
     if count == 0:
         raise ValueError(f"{where}: expected at least one number from its function, received none")
     points = tuple(probe.points)
-    m = 3 * len(points)
+    if not (points or any(probe.used)):
+        raise ValueError(f"{where}: its function asks for no variable; write it as {forms}")
+    q_used, v_used = probe.used
+    nq_used, m = len(q_used), 3 * len(points)
+    after = nq_used + len(v_used)
 
     def on_symbols(t: Any, z: Any, p: Any) -> Any:
-        after = nq + nv if speeds else nq
         asked = _Asked(z[after : after + m], z[after + m : after + 2 * m])
         asked.points = list(points)
-        return np.array(value(t, z[:nq], z[nq:after], p, asked))
+        q, v = np.full(nq, np.nan, dtype=object), np.full(nv, np.nan, dtype=object)
+        q[list(q_used)], v[list(v_used)] = z[:nq_used], z[nq_used:after]
+        rows = np.array(value(t, q, v, p, asked))
+        if asked.used != (q_used, v_used):
+            raise ValueError(f"{where}: it asks for other variables at every call; state one law")
+        return rows
 
-    n = nq + m + (nv + m if speeds else 0)
+    n = after + (2 * m if speeds else m)
     try:
         if k:
             program = traced(on_symbols, n=n, params=k, outputs=count)
@@ -241,8 +267,8 @@ def bound(constraint: Constraint, model: Model) -> Constraint:
         ) from error
     moves = _uses_time(program)
     if speeds:
-        moves = _check_linear(where, program, nq, nv, m, numbers) or moves
-    made = Trace(program, count, points, moves)
+        moves = _check_linear(where, program, nq_used, len(v_used), m, numbers) or moves
+    made = Trace(program, count, (q_used, v_used), points, moves)
     return Constraint(
         constraint.name,
         function,

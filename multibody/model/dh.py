@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from ..algebra.inertia import CentralInertia, RigidInertia
-from ..algebra.rotations import Rx, Rz
+from ..algebra.orientation.rotations import Rx, Rz
 from ..algebra.se3 import Pose
 from ..checks import ArrayLike, one_of, real_array, real_scalar
 from ..joints import REGISTRY, Fixed, Joint

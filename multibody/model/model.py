@@ -44,10 +44,11 @@ from .rules import (
     spring_numbers,
     two_bodies,
 )
+from .soft import SoftContact, soft_elements
 from .solids import Solid, checked_solid
 
 if TYPE_CHECKING:
-    from ..dynamics.arrays import Tree
+    from ..dynamics.storage.arrays import Tree
 
 __all__ = ["Body", "Constraint", "Contact", "Loop", "Model", "PointSpring", "Solid"]
 
@@ -161,7 +162,9 @@ class Model:
         touching = _checked(self.contacts, Contact, checked_contact, len(bodies))
         check_duplicates(touching)
         given["contacts"] = touching
-        given["elements"] = _checked(self.elements, NamedElement, _element, len(bodies))
+        own = (e for e in self.elements if not isinstance(getattr(e, "element", e), SoftContact))
+        acting = (*own, *soft_elements(touching))
+        given["elements"] = _checked(acting, NamedElement, _element, len(bodies))
         for name, value in given.items():
             object.__setattr__(self, name, value)
         for i, body in enumerate(self.bodies, 1):
@@ -181,6 +184,11 @@ class Model:
             np.concatenate([e.element.numbers for e in self.elements])
         ):
             FROM_DYNAMICS["check elements"](self)
+
+    @property
+    def rigid_contacts(self) -> tuple[Contact, ...]:
+        """Contacts without a law of their surfaces; those with one are elements, too."""
+        return tuple(contact for contact in self.contacts if contact.law is None)
 
     @property
     def bonds(self) -> tuple[Loop | Constraint, ...]:
@@ -278,7 +286,22 @@ class Model:
             for s in b.joint.speeds
         )
 
+    @cached_property
+    def variable_places(self) -> tuple[dict[str, int | slice], dict[str, int | slice]]:
+        """Where positions and velocities are, by their names or those of their bodies."""
+        found: list[dict[str, int | slice]] = []
+        for names, index in ((self.q_names, self.q_index), (self.v_names, self.v_index)):
+            bodies = {body.name: place for body, place in zip(self.bodies, index)}
+            last = index[-1].stop  # own states of elements are no joint variables
+            found.append(bodies | {name: k for k, name in enumerate(names[:last])})
+        return found[0], found[1]
+
     # ------------------------------------------------------------------ positions
+
+    @cached_property
+    def trial_position(self) -> Array:
+        """A random position, always the same, on which functions of positions are tried."""
+        return self.random(0)
 
     def neutral(self) -> Array:
         """Position with every joint in its neutral position, and own states at their start."""

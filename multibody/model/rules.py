@@ -97,12 +97,12 @@ def two_bodies(where: str, a: Any, b: Any) -> None:
 
 
 def refuse_contacts(model: Model, what: str) -> None:
-    """Raise for a model with contacts, where they would be passed over in silence."""
-    if model.contacts:
+    """Raise for a model with rigid contacts, where they would be passed over in silence."""
+    if model.rigid_contacts:
         raise ValueError(
-            f"{what}: {model.name!r} has contacts ({model.contacts[0].name!r}, …), which this form "
-            "does not know; use as_ivp, or a copy without them: "
-            "dataclasses.replace(model, contacts=())"
+            f"{what}: {model.name!r} has rigid contacts ({model.rigid_contacts[0].name!r}, …), "
+            "which this form does not know; use as_ivp, give them a law (SpringDamper), or take a "
+            "copy without them: dataclasses.replace(model, contacts=())"
         )
 
 

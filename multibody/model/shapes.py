@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..algebra.inertia import RigidInertia, mcI
-from ..algebra.rotations import skew
+from ..algebra.orientation.rotations import skew
 from ..checks import ArrayLike, direction, exact_array, floats, number, real_array, real_scalar
 
 __all__ = ["Inertia", "box", "cylinder", "point_mass", "rod", "sphere"]

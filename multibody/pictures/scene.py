@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..algebra.quaternions import from_matrix
+from ..algebra.orientation.quaternions import from_matrix
 from ..checks import Array, real_array
 from ..runs.simulate import poses
 from .appearance import Appearance, Part, appearance, colour_of

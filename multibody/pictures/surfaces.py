@@ -79,7 +79,8 @@ def _circle(centre: Any, radius: float, axis: Any) -> Array:
 
 def force_arrows(model: Model, solution: Any, shown: Any, size: float) -> Array | None:
     """Feet and tips (m, 2n, 3) of the forces at n contact points; None if they are not known."""
-    if not hasattr(getattr(solution, "problem", None), "contact_modes"):
+    modes = getattr(getattr(solution, "problem", None), "contact_modes", None)
+    if model.rigid_contacts and modes is None:
         return None
     from ..runs.contact.observe import contact_forces
 

@@ -20,11 +20,11 @@ from integrators.dae.formulations.table import FORMULATIONS, formulation_key
 from integrators.problem import direction, from_recipe, time_span
 
 from ..checks import Array, ArrayLike, check_rank_tolerance
-from ..dynamics.factor import lt_solve, ltl
 from ..dynamics.functions import FD, crba, position_rate
 from ..dynamics.loops.assembly import binds_positions
 from ..dynamics.loops.closed_loop import RANK_TOLERANCE, constraints, need_loops
 from ..dynamics.motion import totals_along
+from ..dynamics.trees.factor import lt_solve, ltl
 from ..model.rules import refuse_contacts
 from .closed import TRACED_CONSTRAINTS, Stabilisation, check_consistent
 from .forces import check_unlocked, force_laws, forces_at, lock_review

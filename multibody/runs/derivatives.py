@@ -32,9 +32,9 @@ from ..dynamics.derivatives.results import (
 )
 from ..dynamics.derivatives.tree import DerivativeTree, DerivativeWorkspace
 from ..dynamics.functions import explain
-from ..dynamics.loading import ForcesLike, load, load_forces, load_vector
 from ..dynamics.loops.multipliers import ALPHA, BETA, EPSILON
-from ..dynamics.workspace import HAVE_FORCES
+from ..dynamics.storage.loading import ForcesLike, load, load_forces, load_vector
+from ..dynamics.storage.workspace import HAVE_FORCES
 from .closed import Stabilisation
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _no_derivatives(model: Model, tangent: bool) -> Three:
 def _shortest_way(model: Model) -> Any:
     """Return a function (q, v, tau) → three matrices, made once, with its own workspace.
 
-    As in ``compute``: a builtin where that is possible, which leaves to the long way whatever it
+    As in ``functions``: a builtin where that is possible, which leaves to the long way whatever it
     does not understand.
     """
     from integrators.kernels import interpreting

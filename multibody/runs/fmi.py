@@ -68,7 +68,7 @@ def export_fmu(
     """
     if inputs not in ("forces", "none"):
         raise ValueError(f"inputs: expected 'forces' or 'none', received {inputs!r}")
-    if model.contacts:
+    if model.rigid_contacts:
         raise ValueError(
             f"model: {model.name!r} has contacts, whose modes change at instants; an FMU is not "
             "written for them: dataclasses.replace(model, contacts=())"

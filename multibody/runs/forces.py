@@ -10,8 +10,8 @@ import numpy as np
 
 from ..checks import Array, ArrayLike, real_array
 from ..dynamics.acting import acting
-from ..dynamics.loading import ForcesLike
-from ..dynamics.loops import carried as carried  # solves for elements that feel reactions
+from ..dynamics.loops.loads import carried as carried  # solves for elements that feel reactions
+from ..dynamics.storage.loading import ForcesLike
 
 if TYPE_CHECKING:
     from ..model import Model

@@ -17,8 +17,8 @@ import numpy as np
 from ..checks import Array, ArrayLike
 from ..dynamics.derivatives.closed import TERMS
 from ..dynamics.derivatives.results import GIVEN_BY
-from ..dynamics.loading import load, load_forces, load_vector, loaded_inertia
 from ..dynamics.loops.closed_loop import _run_closure, _run_forces
+from ..dynamics.storage.loading import load, load_forces, load_vector, loaded_inertia
 from .derivatives import (
     TRACED_JACOBIAN_OPERATIONS,
     StateJacobian,

@@ -21,8 +21,8 @@ from integrators.tracing import traced as traced_function
 from ..checks import Array, ArrayLike, check_rank_tolerance, one_of, real_array
 from ..dynamics.acting import acting
 from ..dynamics.functions import FD, position_rate
-from ..dynamics.loading import ForcesLike, external_forces
 from ..dynamics.loops.closed_loop import RANK_TOLERANCE
+from ..dynamics.storage.loading import ForcesLike, external_forces
 from .closed import TRACED_CONSTRAINTS, check_consistent, gap_invariants
 from .dae import closed_problem
 from .derivatives import FD_derivatives, ID_derivatives
@@ -214,10 +214,10 @@ def as_ivp(
         model.neutral() if q0 is None else model.check("q", q0),
         np.zeros(model.nv) if v0 is None else model.check("v", v0),
     )
-    if model.contacts:
-        from .contact.problem import with_contacts
+    if model.rigid_contacts:
+        from .contact.problem import contact_problem
 
-        return with_contacts(*(model, *start, span, tau, f_ext, params, restitution_law), **how)
+        return contact_problem(*(model, *start, span, tau, f_ext, params, restitution_law), **how)
     gain = QUATERNION_GAIN if quaternions == "stabilise" else 0.0
     given = {name: value for name, value in options.items() if value is not None}
     if model.bonds:
@@ -254,6 +254,12 @@ def as_ivp(
 
     # Constant forces are the parameters of the problem, which may have others by now.
     def observe(solution: Solution) -> Any:
+        if model.contacts:
+            from .contact.observe import contact_forces
+
+            laws = force_laws(model, tau, f_ext, params)[:2]
+            acting = lambda *at: tuple(law and law(*at) for law in laws)  # noqa: E731
+            return contact_forces(model, solution, given=acting)
         return observables(model, solution, *forces_at(tau, f_ext, solution.problem.params))
 
     def watch(problem: Any, t: Array, y: Array) -> Any:
@@ -267,6 +273,10 @@ def as_ivp(
         units=units_of(model),
         distance=mechanism_distance(model),
     )
+    if model.contacts:
+        from .contact.problem import one_way
+
+        problem = one_way(problem, model)
     return scheduled(problem, model)
 
 

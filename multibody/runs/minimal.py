@@ -15,10 +15,10 @@ import numpy as np
 from integrators.problem import from_recipe
 
 from ..checks import Array, ArrayLike, real_array
-from ..dynamics.factor import l_solve_kernel, lt_solve_kernel, ltdl_kernel
 from ..dynamics.loops.closed_loop import constraints
 from ..dynamics.loops.closure import LoopClosure
 from ..dynamics.motion import energy
+from ..dynamics.trees.factor import l_solve_kernel, lt_solve_kernel, ltdl_kernel
 from ..model.rules import refuse_contacts
 from .observing.observe import observables_of_states
 from .observing.watched import mechanism_distance, mechanism_watch

@@ -17,15 +17,15 @@ from integrators.dae.elimination import Elimination
 
 from ..checks import Array
 from ..dynamics.acting import with_own_rates
-from ..dynamics.crba import crba_kernel
 from ..dynamics.functions import rate_along
-from ..dynamics.kinematics import position_rates
-from ..dynamics.loading import load, load_forces, loaded_inertia
 from ..dynamics.loops.assembly import binds_positions
 from ..dynamics.loops.closed_loop import _run_closure, _run_forces
-from ..dynamics.loops.gaps import closure_kernel
+from ..dynamics.loops.constraints.gaps import closure_kernel
 from ..dynamics.loops.multipliers import EPSILON, unconstrained_forces
 from ..dynamics.loops.projection import projected, smallest_change
+from ..dynamics.storage.loading import load, load_forces, loaded_inertia
+from ..dynamics.trees.crba import crba_kernel
+from ..dynamics.trees.kinematics import position_rates
 from .closed import Stabilisation
 from .traced import set_forces, symbolic_state
 

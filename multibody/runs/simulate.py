@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..checks import Array, ArrayLike, real_array, real_scalar
-from ..dynamics.loading import load
 from ..dynamics.motion import Energy, energy, run_forward
+from ..dynamics.storage.loading import load
 from .observing.states import states_of
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import numpy as np
 from ..checks import Array, ArrayLike
 from ..dynamics.acting import own_rates, with_own_rates
 from ..dynamics.functions import rate_along, tree_accelerations
-from ..dynamics.kinematics import position_rates
-from ..dynamics.loading import load, load_forces
+from ..dynamics.storage.loading import load, load_forces
+from ..dynamics.trees.kinematics import position_rates
 from .closed import Stabilisation
 from .derivatives import TRACED_JACOBIAN_OPERATIONS, StateJacobian
 from .forces import force_laws

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..dynamics.acting import with_own_rates
-from ..dynamics.factored import factored_kernel, is_shallow
-from ..dynamics.kinematics import position_rates
+from ..dynamics.storage.workspace import HAVE_FORCES
+from ..dynamics.trees.factored import factored_kernel, is_shallow
+from ..dynamics.trees.kinematics import position_rates
 from ..dynamics.with_elements import forward_dynamics, inverse_dynamics
-from ..dynamics.workspace import HAVE_FORCES
 from .closed import Stabilisation
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from multibody import (
     positions,
     quaternion_drift,
 )
-from multibody.algebra import quaternions, rotations
+from multibody.algebra.orientation import quaternions, rotations
 from multibody.mechanisms.robots import PUMA560, PUMA560_POSES
 
 TIGHT = dict(rtol=1e-13, atol=1e-14)

@@ -70,6 +70,13 @@ def test_what_lacks_is_compiled(pretended, capsys):
     assert capsys.readouterr().out.startswith("2 kernels, 1 of them new, in ")
 
 
+def test_several_processes_compile(kernels, monkeypatch):
+    monkeypatch.setattr(warmup, "FEW", 1)
+    some = sorted(kernels, key=repr)[:2]
+    assert list(warmup._compiled(some, 2)) == [kernel.function.__name__ for kernel in some]
+    assert all(kernel.is_kept for kernel in some)
+
+
 def test_what_cannot_be_kept_is_told(pretended, monkeypatch, capsys):
     monkeypatch.setattr(CFunction, "is_kept", property(lambda s: False))
     monkeypatch.setattr(CFunction, "__repr__", lambda s: s.function.__name__)

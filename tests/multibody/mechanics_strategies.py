@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from multibody.algebra import quaternions, rotations
+from multibody.algebra.orientation import quaternions, rotations
 
 
 def vectors(size, bound=2.0):

@@ -17,12 +17,15 @@ import numpy as np
 import multibody as mb
 from multibody.algebra.plucker import Plucker
 from multibody.elements import NamedElement
-from multibody.mechanisms.random import random_joint, random_tree
+from multibody.joints import joint_names
+from multibody.mechanisms.random import needs_only_numbers, random_joint, random_tree
 from multibody.model import Constraint, Loop, Model, PointSpring
 from multibody.model.gearing import gear_constraint
 
 TREE = ("revolute", "prismatic", "helical", "cylindrical", "spherical", "universal", "planar")
 LOOPS = ("revolute", "spherical", "cylindrical", "universal", "prismatic", "planar")
+#: Every joint that a tree, and that a loop, can have without a function of one's own.
+EVERY = tuple(kind for kind in joint_names() if needs_only_numbers(kind))
 
 
 def swing(t):
@@ -49,11 +52,12 @@ def bent_slide(q):
 
 
 def draw(
-    seed, *, floating=None, loops=None, driven=None, elements=None, n=None, stated=0, laws=False
-):
+    seed, *, floating=None, loops=None, driven=None, elements=None, n=None, stated=0, laws=False,
+    every=False,
+):  # fmt: skip
     """Draw a mechanism; what is None is drawn, too, `stated` gears and constraints among it.
 
-    With `laws` it also has bushings, motors and the like, which change nothing else that is drawn.
+    With `laws` it also has bushings, motors and the like; with `every`, joints of every kind.
     """
     rng = np.random.default_rng(seed)
 
@@ -63,44 +67,51 @@ def draw(
     floating, driven = choose(floating, 0.4), choose(driven, 0.3)
     loops = int(rng.integers(0, 3)) if loops is None else loops
     n = int(rng.integers(3, 7)) if n is None else n
-    model = random_tree(n, rng, TREE, root="free" if floating else None)
+    tree = random_tree(n, rng, EVERY if every else TREE, root="free" if floating else None)
+    bodies = list(tree.bodies)
+    nothing = dict.fromkeys((*FORCES, "limits"), np.zeros(0))
     if driven:  # the last body, so that no loop loses its only freedom
-        bodies = list(model.bodies)
-        nothing = dict.fromkeys((*FORCES, "limits"), np.zeros(0))
         bodies[-1] = replace(bodies[-1], joint=mb.Driven(mb.Revolute("x"), swing), **nothing)
-        model = replace(model, bodies=tuple(bodies))
     if stated is None and rng.random() < 0.3:
-        model = with_custom_joint(model, rng)
+        k = int(rng.integers(n))
+        bodies[k] = replace(bodies[k], joint=mb.UserJoint(bent_slide, ["x"]), **nothing)
     if choose(elements, 0.6):
-        model = with_elements(model, rng)
-    q, t = model.random(rng), float(rng.uniform(0.1, 1.0))
-    for k in range(loops):
-        model = with_loop(model, rng, q, t, f"loop{k}")
-    for k in range(int(rng.integers(0, 3)) if stated is None else stated):
-        model = with_constraint(model, rng, q, t, f"stated{k}")
-    v = rng.uniform(-1.0, 1.0, model.nv)
+        tree = with_elements(tree, bodies, rng)
+    else:
+        tree = replace(tree, bodies=tuple(bodies))
+    q, t = tree.random(rng), float(rng.uniform(0.1, 1.0))
+    poses = mb.kinematics(tree, q, t=t).poses
+    closed = tuple(
+        loop(tree, rng, poses, EVERY if every else LOOPS, f"loop{k}") for k in range(loops)
+    )
+    count = int(rng.integers(0, 3)) if stated is None else stated
+    count = count if tree.nv else 0
+    held = tuple(constraint(tree, rng, q, t, poses, f"stated{k}") for k in range(count))
+    v, tau = rng.uniform(-1.0, 1.0, tree.nv), rng.uniform(-2, 2, tree.nv)
+    f_ext = rng.uniform(-2, 2, (n, 6))
+    acting = random_laws(tree, rng) if laws else ()
+    model = tree
+    if closed or held or acting:
+        model = replace(tree, loops=closed, constraints=held, elements=acting)
+    q = np.concatenate([q, rng.uniform(-0.2, 0.2, model.n_states)])
     if model.bonds:
         try:
             v = mb.consistent_velocity(model, q, v, t=t)
         except mb.AssemblyError:  # the loops hold what the drive wants to move
-            again = {"floating": floating, "loops": loops, "driven": False, "n": n, "laws": laws}
+            again = {"floating": floating, "loops": loops, "driven": False, "n": n}
+            again |= {"laws": laws, "every": every}
             if not driven:  # or constraints contradict each other
                 return draw(seed, **again)
             return draw(seed, **again, stated=stated)
-    tau, f_ext = rng.uniform(-2, 2, model.nv), rng.uniform(-2, 2, (model.n_bodies, 6))
-    if laws:
-        model = with_laws(model, rng)
-        q = np.concatenate([q, rng.uniform(-0.2, 0.2, model.n_states)])
     return Drawn(model, q, v, tau, f_ext, t)
 
 
 FORCES = ("armature", "damping", "stiffness", "rest")
 
 
-def with_elements(model, rng):
+def with_elements(model, bodies, rng):
     """Armature, dampers, springs and stops at the joints, and a spring between points."""
-    bodies = []
-    for body in model.bodies:
+    for k, body in enumerate(bodies):
         n = body.joint.nv
         given = {"damping": rng.uniform(0.0, 0.5, n)}
         if body.joint.rate_is_velocity and n:
@@ -108,7 +119,7 @@ def with_elements(model, rng):
             given["stiffness"] = rng.uniform(0.0, 3.0, n)
             given["rest"] = rng.uniform(-1.0, 1.0, n)
             given["limits"] = np.tile([-0.3, 0.3, 20.0, 0.5], (n, 1))
-        bodies.append(replace(body, **given))
+        bodies[k] = replace(body, **given)
     ends = int(rng.integers(0, model.n_bodies)), model.n_bodies
     points = rng.uniform(-0.5, 0.5, (2, 3))
     spring = PointSpring("spring", ends[0], points[0], ends[1], points[1], 5.0, 0.3, 0.2)
@@ -119,7 +130,7 @@ def cubic(x, v):
     return 3.0 * x + 2.0 * x**3 + 0.4 * v
 
 
-def with_laws(model, rng):
+def random_laws(model, rng):
     """One to three elements between bodies or at joints of one freedom, some with own states."""
     names = ["base", *[body.name for body in model.bodies]]
     singles = [body.name for body in model.bodies if body.joint.nv == 1]
@@ -151,29 +162,18 @@ def with_laws(model, rng):
         else:
             made = mb.BristleFriction(one, 0.3, 0.5, 0.1, 0.1, 50.0, 2.0)
         found.append(NamedElement(f"law{k}", made))
-    return replace(model, elements=tuple(found))
+    return tuple(found)
 
 
-def with_loop(model, rng, q, t, name):
+def loop(model, rng, poses, kinds, name):
     """Close a loop between two bodies drawn at random (one may be the base), at this position."""
     ends = rng.choice(model.n_bodies + 1, 2, replace=False)
-    joint = random_joint(LOOPS[int(rng.integers(len(LOOPS)))], rng)
+    joint = random_joint(kinds[int(rng.integers(len(kinds)))], rng)
     X_J = joint.motion(joint.random(rng)).X
-    poses = mb.kinematics(model, q, t=t).poses
     X_p, X_s = (Plucker(poses[i].R.T, poses[i].p) for i in ends)
     X_P = Plucker(np.eye(3), rng.uniform(-0.5, 0.5, 3))
     X_S = X_J * X_P * X_p * X_s.inverse()
-    loop = Loop(name, int(ends[0]), int(ends[1]), joint, X_P, X_S)
-    return replace(model, loops=(*model.loops, loop))
-
-
-def with_custom_joint(model, rng):
-    """A joint made from a function in place of one that is drawn."""
-    k = int(rng.integers(model.n_bodies))
-    bodies = list(model.bodies)
-    nothing = dict.fromkeys((*FORCES, "limits"), np.zeros(0))
-    bodies[k] = replace(bodies[k], joint=mb.UserJoint(bent_slide, ["x"]), **nothing)
-    return replace(model, bodies=tuple(bodies))
+    return Loop(name, int(ends[0]), int(ends[1]), joint, X_P, X_S)
 
 
 # ---------------------------------------------------------------------- constraints by functions
@@ -212,8 +212,8 @@ class Skate:
         return sum(float(n) * x for n, x in zip(self.normal, u)) + p[0] * v[0]
 
 
-def with_constraint(model, rng, q, t, name):
-    """Add a gear, a coupling, a string or a skate that holds at this position."""
+def constraint(model, rng, q, t, poses, name):
+    """Return a gear, a coupling, a string or a skate that holds at this position."""
     singles = [
         (at, place)
         for at, place in enumerate(model.q_names)
@@ -231,8 +231,7 @@ def with_constraint(model, rng, q, t, name):
         (b, driven), *drivers = [singles[k] for k in chosen]
         ratios = {place: float(rng.uniform(-3, 3)) for _, place in drivers}
         offset = q[b] - sum(r * q[a] for (a, _), r in zip(drivers, ratios.values()))
-        made = gear_constraint(name, driven, ratios, float(offset), None, ())
-        return replace(model, constraints=(*model.constraints, made))
+        return gear_constraint(name, driven, ratios, float(offset), None, ())
     if kind == "coupling":
         (b, driven), (a, leader) = [singles[k] for k in rng.permutation(len(singles))[:2]]
         moves, ratio = bool(rng.random() < 0.3), float(rng.uniform(-1, 1))
@@ -244,11 +243,9 @@ def with_constraint(model, rng, q, t, name):
         points = rng.uniform(-0.5, 0.5, (2, 3))
         if kind == "string":
             function = String(ends, points)
-            poses = mb.kinematics(model, q, t=t).poses
             x = [poses[i].R @ r + poses[i].p for i, r in zip(ends, points)]
             parameters = (float(np.sum((x[0] - x[1]) ** 2)),)
         else:
             function, speeds = Skate(max(ends), points[0], rng.standard_normal(3)), True
             parameters = (float(rng.uniform(-0.5, 0.5)),)
-    made = Constraint(name, function, parameters, of_velocities=speeds)
-    return replace(model, constraints=(*model.constraints, made))
+    return Constraint(name, function, parameters, of_velocities=speeds)

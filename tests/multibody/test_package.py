@@ -25,7 +25,7 @@ MODULES = [
     "plucker",
     "inertia",
     "planar",
-    "algebra.half_angle",
+    "algebra.orientation.half_angle",
 ]
 
 

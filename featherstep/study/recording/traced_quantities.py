@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from integrators import traced
-from multibody.dynamics.kinematics import forward
 from multibody.dynamics.motion import energy_kernel
+from multibody.dynamics.trees.kinematics import forward
 from multibody.runs.closed import Stabilisation
 from multibody.runs.forces import external_force_law, joint_force_law, takes_parameters
 from multibody.runs.observing.quantities import (

@@ -111,7 +111,7 @@ def supplier_of(plan: Plan) -> Supplier:
     made = plan.build(plan.middle_parameters)
     if not isinstance(made, Model):
         return _refuse(f"{plan.subject.title} makes a problem for each run")
-    if made.contacts:
+    if made.rigid_contacts:
         return _refuse("modes of contacts are followed for each model")
     if "formulation" in plan.model_options:
         return _refuse("formulations with multipliers are made for each model")

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...problem import IVP, accepts_params
-from ...tracing import Traced, TracingError, traced
+from ...tracing import Traced, TracingError, traced_rhs
 from ...tracing.calculus.interval import INTERVALS, Interval
 from ...tracing.graph import Program
 
@@ -73,7 +73,7 @@ class Field:
         self.traced: Traced | None = None
         self.untraced = ""
         try:
-            self.traced = traced(f, n=n, params=self.p.size)
+            self.traced = traced_rhs(f, n, self.p.size)
             if self.traced.n != n:
                 raise ValueError(f"f was traced for {self.traced.n} states, the box has {n}")
             _ = self.traced.graph

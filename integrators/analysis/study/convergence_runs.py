@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ... import problems
 from ...methods.precise import DIGITS, NotAvailable
 from ...problem import IVP
 from ...tableau import Tableau
+from ...tracing import traced_rhs
 from ..error.measure import ErrorMeasure
-from .diagnosis import Case, Finding, diagnose, diagnose_coefficients
+from .diagnosis import NO_CAUSE, Case, Finding, diagnose, diagnose_coefficients
 from .finer_runs import RATIO, SMALLEST, FinerRuns
 from .obstacles import explain, explain_higher
 from .reference import Reference, error_growth, find_reference
@@ -30,9 +32,11 @@ from .slopes import (
     REFERENCE,
     ROUND_OFF,
     ROUNDING,
+    SHORTFALL,
     STALLED,
     USED,
     OrderEstimate,
+    average_slope,
     estimate_order,
     round_off_floor,
 )
@@ -48,11 +52,11 @@ FINER = ((3, 1024), (99, 160))  # finest step over the first that follows, up to
 FURTHER = 16  # times finer, where that leaves the order open
 SETTLING = 32  # from this refinement on, stop when the order is narrowly known:
 NARROW = 0.06, 0.01  # half-width below this and this part of the order
-SHORTFALL = 0.75  # of an average slope that has not settled, and still calls for a diagnosis
 WELL_CLEAR = 1e4  # errors above this multiple of the floor do not know that they are of doubles
 FEWEST_FINER, MANY_FINER = 5, 8  # runs with many digits before they may be called enough
 SHORT = 6  # points of a range that may lie on a detour on the way to the order
 STEEPER = 1.0  # by which a slope just before the range exceeds it where an error changes sign
+UNDAMPED = 0.99  # |R(∞)| above which errors of algebraic components stay
 UNCERTAIN = 30.0  # floor in units of the relative uncertainty of a tableau's coefficients
 
 
@@ -143,7 +147,7 @@ class StudyRuns:
         report: Report | None,
         methods: int,
     ) -> None:
-        self.problem, self.measure, self.stiff = problem, measure, stiff
+        self.problem, self.measure, self.stiff = _traced(problem), measure, stiff
         self.reference = Reference(None, "interrupted before a reference was found")
         self.uncertainty: float | None = None
         self.ends: dict[tuple[str, float], NDArray[Any]] = {}
@@ -195,9 +199,17 @@ class StudyRuns:
             rows, finer = self._finer(label, method, rows, expected)
             estimate = self._estimate(method, rows)
         estimate = _doubted(estimate, expected, bool(finer))
+        lost = np.isfinite(estimate.stalled_at) and estimate.stalled_at > FOLLOWS
+        if lost and isinstance(method, Tableau) and method.order and self.problem.mass is None:
+            shortest = f"the shortest is {rows[-1].step:.3g}"
+            reason = f"no step is short enough to follow the solution ({shortest})"
+            estimate = replace(estimate, reason=reason, obstacle=COARSE)
         curve = Curve(label, tuple(rows), estimate, expected, finer=len(finer))
-        if why:
+        between = curve.verdict == "too low" and not _whole(estimate)
+        if why or between:
             curve = replace(curve, findings=self._findings(curve, method))
+        if between and [finding.cause for finding in curve.findings] == [NO_CAUSE]:
+            curve = replace(curve, estimate=_doubted(estimate, expected, True), findings=())
         self._done += 1
         return curve
 
@@ -243,6 +255,11 @@ class StudyRuns:
             return ROUND_OFF * self.growth * max(SMALLEST, given)
         floor = round_off_floor(row.steps) * self._precision / float(np.finfo(float).eps)
         floor *= self.growth
+        index = 0 if self.problem.index is None else int(np.max(self.problem.index))
+        if index > 1 and row.step:  # multipliers are differences of velocities, divided by h
+            floor *= max(1.0, 1.0 / row.step) ** (index - 1)
+            if isinstance(method, Tableau) and not _damps(method):
+                floor *= max(row.steps, 1)  # and what is not damped accumulates
         if isinstance(method, Tableau):  # some coefficients are published with few digits
             floor = max(floor, UNCERTAIN * method._relative_uncertainty)
         return floor
@@ -315,9 +332,9 @@ class StudyRuns:
     ) -> bool:
         """Whether shorter steps would hardly change the answer.
 
-        The order is narrowly known, and either as expected or, four steps ago already, too low. A
-        slope above the order is trusted after many runs with many digits only, if it was the same
-        integer four steps ago: a small leading term may still come into sight.
+        The order is narrowly known, and either as expected or a lower one, four steps ago
+        already. A slope above the order is trusted after many runs with many digits only, if it was
+        the same integer four steps ago: a small leading term may still come into sight.
         """
         latest, before = (self._estimate(method, part) for part in (rows, rows[:-4]))
         if not latest.found:
@@ -328,7 +345,8 @@ class StudyRuns:
             return round(latest.order) in latest and round(latest.order) in before
         if many and latest.low > expected:
             return round(latest.order) in latest and round(latest.order) in before
-        return expected in latest or (latest.high < expected and before.high < expected)
+        lower = _whole(latest) and latest.high < expected and before.high < expected
+        return expected in latest or lower
 
     def _estimate(self, method: Any, rows: list[Row]) -> OrderEstimate:
         return estimate_order(
@@ -344,6 +362,23 @@ class StudyRuns:
     def _stop(self, method: Any, row: Row) -> float:
         exactly = (row.method, row.step) in self._exactly
         return max(self._floor(method, row), 0.0 if exactly else self.uncertainty or 0.0) / 2
+
+
+def _traced(problem: IVP) -> IVP:
+    """Trace f of a problem of the library, which is written for it; a user's own is left alone."""
+    inside = str(getattr(problem.f, "__module__", "")).startswith(problems.__name__)
+    if not inside or np.iscomplexobj(problem.y0):
+        return problem
+    return problem.with_(f=traced_rhs(problem.f, problem.n, problem.params.size))
+
+
+def _damps(tableau: Tableau) -> bool:
+    """Whether |R(∞)| = |1 − bᵀA⁻¹𝟙| is clearly below 1: errors of multipliers are forgotten."""
+    A, b, _ = tableau.arrays
+    try:
+        return bool(abs(1.0 - b @ np.linalg.solve(A, np.ones(b.size))) < UNDAMPED)
+    except np.linalg.LinAlgError:  # an explicit first stage: the others have it from there
+        return True
 
 
 def _calls_for_digits(estimate: OrderEstimate, expected: int | None) -> bool:
@@ -421,8 +456,7 @@ def _suspicious(curve: Curve) -> bool:
     known = [(h, e) for h, e in zip(curve.steps, curve.errors) if e]
     if curve.estimate.found or len(known) < FEWEST or _below_floor(curve):
         return False
-    (h0, e0), (h1, e1) = known[0], known[-1]
-    return bool(np.log(e0 / e1) / np.log(h0 / h1) < curve.expected - SHORTFALL)
+    return average_slope(known) < curve.expected - SHORTFALL
 
 
 def _below_floor(curve: Curve) -> bool:

@@ -32,7 +32,7 @@ from .reference import SPREAD, TIGHT_RTOL, Reference, known_stiff, solved_tightl
 from .runs import Row
 from .slopes import OrderEstimate, estimate_order
 
-__all__ = ["Case", "Finding", "diagnose", "diagnose_coefficients"]
+__all__ = ["NO_CAUSE", "Case", "Finding", "diagnose", "diagnose_coefficients"]
 
 Array = NDArray[np.float64]
 
@@ -46,6 +46,7 @@ ROUGHENING = BRANCHES | {"sqrt", "pow"}  # operations without which a formula is
 INFINITE = 1e14  # size of an eigenvalue of a pencil that is infinite but for rounding
 DOMINANT = 3.0  # size of a decaying eigenvalue over the growth beside it that makes a problem stiff
 FAR_LEFT = -1e3  # where implicit methods differ from explicit ones
+NO_CAUSE = "no cause found"
 MISPRINTS = 2  # coefficients in which a tableau may differ from one that it is taken for
 
 
@@ -106,7 +107,8 @@ def diagnose(case: Case) -> tuple[Finding, ...]:
     >>> curve.findings[0].cause
     'a stage is evaluated at the wrong time'
     """
-    for questions in (METHOD, PROBLEM):
+    sound = isinstance(case.method, Tableau) and case.method.order >= case.expected
+    for questions in (PROBLEM,) if sound else (METHOD, PROBLEM):
         findings = [found for question in questions if (found := question(case)) is not None]
         if findings:
             return tuple(findings)
@@ -114,7 +116,7 @@ def diagnose(case: Case) -> tuple[Finding, ...]:
         return ()
     return (
         Finding(
-            "no cause found",
+            NO_CAUSE,
             f"all order conditions up to {min(case.expected, HIGHEST)} hold, the reference agrees "
             "with a second computation, and f is neither stiff nor rough at these steps",
             "try shorter steps, and another problem",
@@ -158,7 +160,7 @@ def _misprint(case: Case) -> Finding | None:
     ours = _coefficients(tableau)
     best: tuple[int, str, list[str]] | None = None
     for entry in catalogue.entries():
-        if entry.stages != tableau.stages or entry.order <= tableau.order:
+        if entry.stages != tableau.stages or entry.order < tableau.order:
             continue
         theirs = _coefficients(entry.tableau)
         different = [
@@ -166,7 +168,11 @@ def _misprint(case: Case) -> Finding | None:
             for name in ours
             if abs(float(ours[name]) - float(theirs[name])) > 1e-9
         ]
-        if 0 < len(different) <= MISPRINTS and (best is None or len(different) < best[0]):
+        if not different:
+            return None  # a scheme in its own right
+        if entry.order == tableau.order:
+            continue
+        if len(different) <= MISPRINTS and (best is None or len(different) < best[0]):
             best = len(different), entry.name, different
     if best is None:
         return None
@@ -392,7 +398,7 @@ def rough(case: Case) -> Finding | None:
             if closer and f.traced is not None and BRANCHES & set(f.graph.ops):
                 break  # noise from here on; f is known to have branches, and growth was seen
             return None
-        growths.append(sizes[1] / sizes[0])
+        growths.append(sizes[1] / max(sizes[0], np.finfo(float).tiny))
         if growths[-1] < ROUGH:
             return None
         where = float(times[at] + k / 2 * (times[1] - times[0]))

@@ -7,7 +7,7 @@ shorter steps and sixty digits (``methods.precise``), against a reference of the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from ...tableau import Tableau
 from ..error.measure import ErrorMeasure
 from .reference import Reference
 from .runs import Program, Row, attempt
+from .slopes import FEWEST
 
 __all__ = ["RATIO", "SMALLEST", "FinerRuns"]
 
@@ -37,29 +38,30 @@ class FinerRuns:
         What is solved, and how errors are measured: of the whole state or one component.
     known
         The reference of the runs with doubles, which must be the same within their accuracy.
-
-    Raises
-    ------
-    NotAvailable
-        Where that cannot be done; see ``methods.precise``.
     """
 
     def __init__(self, problem: IVP, measure: ErrorMeasure, known: Reference) -> None:
-        if measure.observable is not None and not measure.name[1:].isdigit():
-            raise NotAvailable("functions of the state are evaluated with doubles only")
-        self._problem, self._measure = problem, measure
-        if problem.events:
-            raise NotAvailable("events are located with doubles only")
-        self._digits = ManyDigits(problem)
-        self._digits.check_for_study()
+        self._problem, self._measure, self._known = problem, measure, known
         self._grids: dict[int, NDArray[Any]] = {}
+        self._reference: Reference | None = None
+        self._refused = ""
+        if measure.observable is not None and not measure.name[1:].isdigit():
+            self._refused = "functions of the state are evaluated with doubles only"
+        elif problem.events:
+            self._refused = "events are located with doubles only"
+
+    @cached_property
+    def _digits(self) -> ManyDigits:
+        digits = ManyDigits(self._problem)
+        digits.check_for_study()
+        return digits
+
+    def _find_reference(self) -> Reference:
         end = self._digits.along(np.array([self._digits.t_span[1]], dtype=object))
-        apart = known.error(end[:, 0].astype(float))
-        if apart is None or apart > max(SAME, 10 * known.uncertainty):
+        apart = self._known.error(end[:, 0].astype(float))
+        if apart is None or apart > max(SAME, 10 * self._known.uncertainty):
             raise NotAvailable("the reference of the problem is another one")
-        self._reference = Reference(
-            end[:, 0], "a Taylor series with many digits", along=self._along
-        )
+        return Reference(end[:, 0], "a Taylor series with many digits", along=self._along)
 
     def _along(self, times: NDArray[Any]) -> NDArray[Any]:
         """Return the reference on an equidistant grid; methods share it."""
@@ -72,10 +74,27 @@ class FinerRuns:
         return self._digits.run(method, count)
 
     def rows(self, label: str, method: Any, count: int, most: int) -> Iterator[Row]:
-        """Run a method with count intervals, then more, while that is affordable."""
+        """Run a method with count intervals, then more, while that is affordable.
+
+        Raises
+        ------
+        NotAvailable
+            Where that cannot be done; see ``methods.precise``. What the problem is refused for is
+            found out once.
+        """
         if not isinstance(method, Tableau | Taylor):
             raise NotAvailable("only tableaux and Taylor methods are run with many digits")
-        most = min(most, self._digits.affordable(method))
+        if self._refused:
+            raise NotAvailable(self._refused)
+        try:
+            most = min(most, self._digits.affordable(method))
+            if count * RATIO ** (FEWEST - 1) > most:
+                return  # too few to be of use: the reference is not worth its price
+            if self._reference is None:
+                self._reference = self._find_reference()
+        except NotAvailable as error:
+            self._refused = str(error)  # for other methods as well
+            raise
         exactly = float(count)
         length = abs(self._problem.t_span[1] - self._problem.t_span[0])
         while round(exactly) <= most:

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...problem import IVP, accepts_params
 from ...solve import solve
+from .order_fit import student
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,10 +73,8 @@ class Fit:
 
     def interval(self, name: str, confidence: float = 0.95) -> tuple[float, float]:
         """Confidence interval of one estimate."""
-        from scipy.stats import t
-
         k = self.names.index(name)
-        reach = float(t.ppf(0.5 + confidence / 2, max(self.freedom, 1))) * float(self.errors[k])
+        reach = student(max(self.freedom, 1), confidence) * float(self.errors[k])
         return float(self.values[k]) - reach, float(self.values[k]) + reach
 
     @property

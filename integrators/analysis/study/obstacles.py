@@ -16,6 +16,7 @@ from ...tableau import Tableau
 from ..error.local import truncation_order
 from ..error.one_step import is_implicit
 from ..method.stability.amplification import StabilityFunction, as_stability_function
+from ..problem.fields import Field
 from .diagnosis import (
     CLASSICAL,
     Case,
@@ -25,13 +26,14 @@ from .diagnosis import (
     rough,
     too_long,
 )
-from .slopes import REFERENCE, ROUNDING
+from .slopes import COARSE, GAP, REFERENCE, ROUNDING, SHORTFALL, average_slope
 
 __all__ = ["explain", "explain_higher"]
 
 FOLLOWS = 0.3  # relative error below which a run follows the solution
 TINY = 1e-11  # relative error below which a run may be exact but for rounding
 LONG = 0.125  # part of the interval that a step must have to prove that even long ones are exact
+ENOUGH = 8  # stable steps that leave room for an order
 UNSTABLE = 1.01  # factor of a step beyond which a decaying component grows noticeably
 PLACES = (0.15, 0.4, 0.65)  # parts of the interval at which a single step is looked at
 FEW_DIGITS = 1e-25  # relative uncertainty of coefficients that many digits do not overcome
@@ -108,6 +110,8 @@ def _unstable(case: Case) -> Finding | None:
         f"|R(hλ)| = {factors[k]:.3g}"
     )
     left = [e for e in case.errors if e is not None and e <= FOLLOWS]
+    if case.estimate.obstacle == COARSE and len(left) > ENOUGH:
+        return None  # there are stable steps in plenty, and something else in the way
     if left:
         evidence += (
             f"; at the longest stable step the error is {left[0]:.1e} already: "
@@ -129,6 +133,10 @@ def _amplification(case: Case) -> StabilityFunction | None:
 
 def _unresolved(case: Case) -> Finding | None:
     """Is even the shortest step long beside the fast components?"""
+    known = [(h, e) for h, e in zip(case.steps, case.errors) if e and e <= FOLLOWS]
+    fell = len(known) > 1 and average_slope(known) >= case.expected - SHORTFALL
+    if fell and case.estimate.obstacle != GAP:
+        return None  # it is not in the way
     eigenvalues = decaying_spectrum(case)
     if eigenvalues is None:
         return None
@@ -152,10 +160,26 @@ def _unresolved(case: Case) -> Finding | None:
 
 
 def _not_smooth(case: Case) -> Finding | None:
-    found = events_with_resets(case) or rough(case)
+    found = events_with_resets(case) or _steep(case) or rough(case)
     if found is None:
         return None
     return Finding(found.cause, found.evidence, found.remedy, verdict="not smooth")
+
+
+def _steep(case: Case) -> Finding | None:
+    """Is ∂f/∂y infinite where the solution starts?"""
+    problem = case.problem
+    if problem.mass is not None or np.iscomplexobj(problem.y0):
+        return None
+    jacobian = Field(problem, problem.n).jacobian(problem.t_span[0], problem.y0)
+    if np.all(np.isfinite(jacobian)):
+        return None
+    return Finding(
+        "f is not smooth",
+        f"∂f/∂y is infinite at t = {problem.t_span[0]:g}, where the solution starts: f has no "
+        "Lipschitz constant there, and no Newton iteration begins",
+        "start beside it",
+    )
 
 
 def _few_digits(case: Case) -> Finding | None:

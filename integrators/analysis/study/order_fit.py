@@ -22,7 +22,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PowerFit", "fit_power"]
+__all__ = ["PowerFit", "fit_power", "student"]
 
 Array = NDArray[np.float64]
 
@@ -111,6 +111,8 @@ def _choose(h: Array, e: Array, weights: Array) -> tuple[_Model, float]:
         return (curved if bent else straight), max(apart, abs(curved.order - straight.order))
     if not bent:
         return straight, min(abs(curved.order - straight.order), straight.scatter + apart)
+    if len(h) == FEWEST_CURVED + 1:
+        return curved, apart  # nor that one with two bends goes through five
     two = _fit(h, e, weights, (1, 2))
     if two.sound and two.misfit * PARSIMONY < curved.misfit:
         return two, abs(two.order - curved.order) / 2
@@ -167,12 +169,13 @@ def _model(p: float, chi: float, bend: float, freedom: int, sound: bool) -> _Mod
     if not bend > 0:
         return _Model(p, float("inf"), float("inf"), False)
     variance = chi / freedom
-    scatter = _quantile(freedom) * float(np.sqrt(variance / bend))
+    scatter = student(freedom) * float(np.sqrt(variance / bend))
     return _Model(p, scatter, max(float(np.sqrt(variance)), NEGLIGIBLE), sound)
 
 
 @cache
-def _quantile(freedom: int) -> float:
-    from scipy.stats import t as student
+def student(freedom: int, confidence: float = CONFIDENCE) -> float:
+    """Return Student's t, within whose multiple of a standard error a value lies."""
+    from scipy.special import stdtrit  # not scipy.stats, which takes a second to import
 
-    return float(student.ppf(0.5 + CONFIDENCE / 2, freedom))
+    return float(stdtrit(freedom, 0.5 + confidence / 2))

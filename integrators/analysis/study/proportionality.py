@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .order_fit import student
+
 __all__ = ["Proportionality", "proportionality"]
 
 FEWEST = 3
@@ -82,9 +84,7 @@ def proportionality(
     k = float(centred @ y / (centred @ centred))
     rest = y - y.mean() - k * centred
     freedom = len(known) - 2
-    from scipy.stats import t as student
-
     variance = float(rest @ rest) / freedom / float(centred @ centred)
-    half = float(student.ppf(0.975, freedom)) * float(np.sqrt(variance))
+    half = student(freedom) * float(np.sqrt(variance))
     middle = float(np.exp(y.mean() - x.mean()))
     return Proportionality(k, half, middle, float(np.exp(np.max(np.abs(rest)))), len(known))

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from .order_fit import NARROWEST, fit_power, least
 
-__all__ = ["OrderEstimate", "estimate_order", "round_off_floor"]
+__all__ = ["OrderEstimate", "average_slope", "estimate_order", "round_off_floor"]
 
 Array = NDArray[np.float64]
 
@@ -40,6 +40,8 @@ FLAT = 0.3  # a slope below this at the fine end means that the error has stoppe
 CLEAR_OF_FLOOR = 10.0  # a floor changes errors at this multiple of it by a tenth
 LEAST_FALL = 2.0  # by which the error must fall within the range
 ROUND_OFF = 30.0  # floor in units of ε √N: there a random walk of roundings is 3 % of the error
+SHORTFALL = 0.75  # of an average slope that has not settled, and still calls for a diagnosis
+LEAVING, AWAY = 4, 0.05  # slopes in a row that go away from an order, so far beyond its interval
 SHOWN = 6  # slopes at the fine end that a reason speaks of
 NEAR, FAR = 2.0, 8.0  # least and largest ratio of the steps of a window
 
@@ -113,6 +115,12 @@ def round_off_floor(steps: int) -> float:
     '6.7e-14'
     """
     return float(ROUND_OFF * np.finfo(float).eps * np.sqrt(max(steps, 1)))
+
+
+def average_slope(known: Sequence[tuple[float, float]]) -> float:
+    """Return the slope from the first to the last of several steps with their errors."""
+    (h0, e0), (h1, e1) = known[0], known[-1]
+    return float(np.log(e0 / e1) / np.log(h0 / h1))
 
 
 def estimate_order(
@@ -263,7 +271,9 @@ def _best_window(h: Array, e: Array, noise: Array) -> tuple[int, float, float]:
         fit = fit_power(h[start:], e[start:], noise[start:])
         first = np.log(e[start] / e[start + 1]) / np.log(h[start] / h[start + 1])
         if start < len(h) - fewest and abs(first - fit.order) > WIDEST:
-            break  # further terms rule there, however well they are understood
+            if narrowest <= WIDEST:
+                break  # further terms rule there, however well they are understood
+            continue  # few points that scatter: more of them may tell
         near = span <= FAR * (1 + 1e-9) or not np.isfinite(narrowest)
         if near and fit.half < narrowest:
             narrowest, settled = fit.half, fit.order
@@ -286,6 +296,10 @@ def _not_convincing(
         return COARSE, f"the slope has not settled ({seen}); take shorter steps, or more of them"
     if e[0] < LEAST_FALL * e[-1] or order - half < FLAT:
         return STALLED, f"the error hardly falls ({seen}); take step sizes further apart"
+    away = np.abs(slopes[-LEAVING:] - order)
+    if len(away) == LEAVING and np.all(np.diff(away) > 0) and away[-1] > half + AWAY:
+        which = ROUNDING if cut else COARSE
+        return which, f"the slope leaves {order:.2f} as steps get shorter ({seen})"
     if cut and abs(order - round(order)) > max(BETWEEN, half / 2):
         # Orders are integers, but for solutions that are not smooth: this is on the way to one.
         # Where the leading error term is small, the next one may rule down to round-off.

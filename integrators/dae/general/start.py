@@ -29,6 +29,7 @@ Array = NDArray[np.float64]
 NOT_GIVEN = 1e3  # such a change of a value that was not given counts as 1 of one that was
 LEADING = 1e6  # the same for leading derivatives, which follow from the others
 CONSISTENT = 1e-9  # a residual below this part of its terms is none
+ROUNDING = 1e-15  # the same for what evaluating it leaves
 RANK = 1e-12  # singular values below this part of the largest are rounding errors
 SAME = 1e-12  # a fixed value that moves by less has stayed
 MOST_STEPS = 60
@@ -206,6 +207,7 @@ def consistent(
     X, remarks = solver.solve(first, [i for i in free.tolist() if i not in near])
     if X is None:
         raise ValueError(_refusal(array, solver, held))
+    X = _nearer(solver, X, near)
     lost = array.singular(t, X, params)
     if lost is not None:
         everywhere = _singular_on_solutions(array, t, X, params)
@@ -229,6 +231,27 @@ def consistent(
         {name: float(r) for name, r in zip(array.row_names, residuals)},
         tuple(remarks),
     )
+
+
+def _nearer(solver: _Solver, X: Array, near: Mapping[int, float]) -> Array:
+    """Take back what guesses moved for the sake of values that were not given.
+
+    These had a long way to go, and weights make that cheap but not free: guesses that are
+    consistent would move in the seventh digit. Now that the others are known, guesses stay if the
+    others alone can satisfy the equations; if not, only what guesses must change is left.
+    """
+    if not near:
+        return X
+    again = X.copy()
+    again[list(near)] = list(near.values())
+    others = np.setdiff1d(solver.free, list(near))
+    if others.size:
+        alone = _Solver(solver.array, solver.t, solver.p, others, solver.weights)
+        kept = alone.newton(again, ROUNDING)
+        if kept is not None:
+            return kept
+    found = solver.newton(again)
+    return X if found is None else solver.towards(found, again)
 
 
 def _leading(array: DerivativeArray) -> list[int]:
@@ -335,7 +358,7 @@ class _Solver:
                 return self.towards(X, first), remarks
         return None, []
 
-    def newton(self, X: Array) -> Array | None:
+    def newton(self, X: Array, good: float = CONSISTENT) -> Array | None:
         """Damped Newton iteration with steps of least weighted length."""
         r = self.residual(X)
         if not np.isfinite(r).all():
@@ -346,7 +369,7 @@ class _Solver:
             scale = self.size(X)
             if not np.isfinite(scale).all():
                 return None
-            if np.max(np.abs(r) / scale, initial=0.0) <= 1e-15:
+            if np.max(np.abs(r) / scale, initial=0.0) <= ROUNDING:
                 break
             step = self.least(X, -r)
             before = float(np.linalg.norm(r / scale))
@@ -368,8 +391,7 @@ class _Solver:
             if stalled > 12:
                 break
         self._remember(X, r)
-        good = np.max(np.abs(r) / self.size(X), initial=0.0) <= CONSISTENT
-        return X if good else None
+        return X if np.max(np.abs(r) / self.size(X), initial=0.0) <= good else None
 
     def _remember(self, X: Array, r: Array) -> None:
         """Keep the best point so far, for a message."""

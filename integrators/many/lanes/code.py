@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,12 @@ from ...stepping.control import Controller
 from ...stepping.workspace import Common, Lanes
 from ...tableau import Tableau
 from ...tableau.rosenbrock import Rosenbrock
+from .dense_code import due_code, interpolation, values_code
 from .fixed_judge import fixed_judge
 from .judge import Block, judge
 from .linear_code import linear_step_function
 from .newton_code import KINDS, PLACES, NewtonBlock, NewtonCode, newton_code, why_not
-from .rows import LANES, T_END
+from .rows import LANES, NEXT_TIME, T_END
 from .tasks import LaneTasks, Noted
 
 __all__ = ["LaneCode", "lane_code"]
@@ -37,7 +37,8 @@ class LaneCode:
 
     `step` is the machine code of an explicit step, or the pieces of an implicit one; `dense` makes
     polynomials of steps if they are needed, of a certain degree; `kept` is the number of stages
-    that an explicit step leaves behind, `fsal` whether the next step begins with the last of them.
+    that an explicit step leaves behind, `fsal` whether the next step begins with the last of them;
+    `linear` steps are those of Rosenbrock methods.
     """
 
     stages: int
@@ -54,6 +55,12 @@ class LaneCode:
     tasks: LaneTasks
     fixed: bool
     controller: Controller
+    linear: bool = False
+
+    @property
+    def looks_at_defects(self) -> bool:
+        """Whether steps are judged by what happens inside of them, too."""
+        return not self.fixed and (self.newton is not None or self.linear)
 
     @property
     def newton(self) -> NewtonCode | None:
@@ -83,14 +90,17 @@ class LaneCode:
         if self.newton is None:
             atols = np.maximum(atols, smallest)
             none = np.zeros(1)
-            return dict(rtols=rtols, atols=atols, newton_tolerances=none, inside_weights=none)
+            more = dict.fromkeys(("newton_tolerances", "inside_weights", "inside_stricts"), none)
+            return dict(rtols=rtols, atols=atols, **more)
         engine = self.newton.engine
         used = np.array([engine.rtol_used(float(rtol)) for rtol in rtols])
         factors = np.divide(used, rtols, out=np.ones_like(used), where=rtols > 0)[:, None]
         newton = np.array([engine.newton_tolerance(float(rtol)) for rtol in used])
         atols = np.maximum(atols * factors, smallest)
         inside = np.array([engine.inside_weight(*both) for both in zip(rtols.tolist(), used)])
-        return dict(rtols=used, atols=atols, newton_tolerances=newton, inside_weights=inside)
+        strict = factors[:, 0] * (rtols > 0)
+        more = dict(newton_tolerances=newton, inside_weights=inside, inside_stricts=strict)
+        return dict(rtols=used, atols=atols, **more)
 
     def workspace(self, constants: list[float], notes: Noted, **shared: Any) -> Lanes:
         """Return the arrays of one thread; `constants` are the rows of a lane from T_END on."""
@@ -99,13 +109,15 @@ class LaneCode:
         block[rows.address].view(np.int64)[0] = self.f.address
         lane = block[rows.lane]
         lane[T_END : T_END + len(constants)] = np.array(constants, dtype=np.float64)[:, None]
-        results = np.zeros((outputs_size(n, self.kept), LANES))
+        results = np.zeros((outputs_size(n, self.kept) + 1, LANES))  # at the end: a defect
+        polynomials = np.zeros((self.degree * n + 1, LANES))
         return Lanes(
             f=self.f.address,
             fused=0 if self.newton else self.step.address,
             judge=self.judge.address,
             dense=_address(self.dense),
             interpolate=_address(self.interpolate),
+            **self._output_codes(n, shared["p0"].shape[1], shared["t_eval"].size),
             **shared,
             run=np.zeros((3, LANES), dtype=np.int64),
             block=block,
@@ -122,11 +134,20 @@ class LaneCode:
             first=np.zeros((3, LANES)),
             rtol=block[rows.rtol],
             atol=block[rows.atol],
-            next_time=np.full(LANES, np.nan),
-            Q=np.zeros((self.degree * n, LANES)),
+            next_time=lane[NEXT_TIME],
+            dense_results=polynomials,
+            Q=polynomials[:-1],
             **self._newton_fields(n),
             **self.tasks.fields(n, notes),
         )
+
+    def _output_codes(self, n: int, k: int, outputs: int) -> dict[str, int]:
+        """Addresses of what finds values at output times, if there are any."""
+        if not outputs:
+            return {"due": 0, "values": 0}
+        stages = 0 if self.newton else self.kept
+        due, values = due_code(n, k, stages, self.fixed), values_code(n, k, self.degree)
+        return {"due": _address(due), "values": _address(values)}
 
     def _newton_fields(self, n: int) -> dict[str, Any]:
         """Fields of implicit steps; of explicit ones, nothing."""
@@ -158,7 +179,7 @@ def _newton_arrays(
         prepared=rows[:prepared],
         iterated=rows[: newton.lane.stop],
         J=rows[newton.J],
-        norm=np.zeros((1, LANES)),
+        norm=np.zeros((2, LANES)),
         pivots=np.zeros((n if code is not None else 0, LANES), dtype=np.int64),
         real_shift=np.zeros(0) if code is None else code.engine.real_shift.copy(),
         complex_shift=np.zeros(0, complex) if code is None else code.engine.complex_shift.copy(),
@@ -203,7 +224,9 @@ def lane_code(
             return f"a step of {method.name} with {n} states is too long for machine code"
         step, chosen = step.machine_code(LANES), controller or engine.default_controller
         decide = (
-            fixed_judge(n, k, 0, False) if fixed else judge(n, k, 0, False, 0, chosen.predictive)
+            fixed_judge(n, k, 0, False)
+            if fixed
+            else judge(n, k, 0, False, 0, chosen.predictive, defects=True)
         )
     elif not method.is_explicit:
         reason = why_not(engine, n)
@@ -212,7 +235,7 @@ def lane_code(
         f = traced(engine.problem.f if ivp.mass is None else ivp.f, n=n, params=k or None)
         pieces = newton_code(f, engine, k, max_norm, inside, LANES)
         chosen = controller or engine.default_controller
-        decide = judge(n, k, 0, False, pieces.max_newton, chosen.predictive)
+        decide = judge(n, k, 0, False, pieces.max_newton, chosen.predictive, defects=True)
         degree = pieces.extension.weights.shape[1] if pieces.extension is not None else 0
         dense, step = pieces.pieces.get("dense"), pieces
     else:
@@ -232,7 +255,7 @@ def lane_code(
         decide = (fixed_judge if fixed else judge)(n, k, kept, fsal)
         if inside:
             function = fused_dense_function(f, method, k)
-            dense, degree = function.machine_code(LANES), function.m // n
+            dense, degree = function.machine_code(LANES), (function.m - 1) // n
     return LaneCode(
         method.stages,
         fsal,
@@ -241,26 +264,12 @@ def lane_code(
         step,
         decide.machine_code(LANES),
         dense,
-        _interpolation(n, degree) if inside else None,
+        interpolation(n, degree) if inside else None,
         degree,
         kept,
         Block(n, k),
         tasks,
         fixed,
         chosen,
+        isinstance(method, Rosenbrock),
     )
-
-
-@cache
-def _interpolation(n: int, degree: int) -> Any:
-    """Machine code of y + Σⱼ Q[j] θʲ⁺¹: arguments are θ, the rows of Q, and y."""
-    from ...tracing import traced
-
-    def value(theta: Any, Q: Any, y: Any) -> Any:
-        rows = np.asarray(Q).reshape(degree, n)
-        total = rows[-1]
-        for row in rows[-2::-1]:
-            total = total * theta + row
-        return y + theta * total
-
-    return traced(value, n=degree * n, params=n, outputs=n).machine_code(LANES)

@@ -56,50 +56,34 @@ def outputs(w, ready):
     `ready` says whether the polynomials have been found.
     """
     n = w.y.shape[0]
-    ends, due, theta, h, t = w.first[1], w.first[2], w.theta, w.h, w.lane[T]
-    next_time, norms, idle, last = w.next_time, w.results[0], w.lane[IDLE], w.lane[T_END]
-    if w.fixed == 1:
-        for l in range(LANES):
-            ends[l] = end_of_step(w, l)
-            norms[l] = 0.0
-    else:
-        for l in range(LANES):
-            ends[l] = last[l] if h[l] == last[l] - t[l] else t[l] + h[l]
+    ends, due = w.first[1], w.first[2]
+    call_lanes(w.due, w.lane[T], w.results, w.block, w.first[1:])
     count = 0.0
     for l in range(LANES):
-        inside = (ends[l] - next_time[l]) * h[l] >= 0.0 and norms[l] <= 1.0 and idle[l] == 0.0
-        due[l] = 1.0 if inside else 0.0
         count += due[l]
     if count == 0.0:
         return
-    for l in range(LANES):
-        if due[l] == 1.0:
-            for m in range(n):
-                if not np.isfinite(w.y_new[m, l]):
-                    due[l] = 0.0
     if not ready:
         polynomials_of_step(w)
-    y_eval, y_new, x, y, Q, run, interpolate = (
-        w.y_eval, w.y_new, w.x, w.y, w.Q, w.run, w.interpolate
-    )  # fmt: skip
+    found, x, stride = w.all_outputs, w.x, w.t_eval.shape[0]
+    run, next_time, h = w.run, w.next_time, w.h
     while count > 0.0:
-        for l in range(LANES):
-            theta[l] = (next_time[l] - t[l]) / h[l] if due[l] == 1.0 else 0.0
-        call_lanes(interpolate, theta, Q, y, x)
+        call_lanes(w.values, w.lane[T], w.Q, w.block, x)
         count = 0.0
         for l in range(LANES):
             if due[l] == 1.0:
-                k, row = run[NEXT_OUTPUT, l], run[RUN, l]
+                k = run[NEXT_OUTPUT, l]
+                place = run[RUN, l] * n * stride + k
+                for m in range(n):
+                    found[place + m * stride] = x[m, l]
                 if next_time[l] == ends[l]:
                     for m in range(n):
-                        y_eval[row, m, k] = y_new[m, l]
-                else:
-                    for m in range(n):
-                        y_eval[row, m, k] = x[m, l]
+                        found[place + m * stride] = w.y_new[m, l]
                 next_output(w, l, k + 1)
-                if not (ends[l] - next_time[l]) * h[l] >= 0.0:
+                if (ends[l] - next_time[l]) * h[l] >= 0.0:
+                    count += 1.0
+                else:
                     due[l] = 0.0
-                count += due[l]
 
 
 @kernel
@@ -107,16 +91,11 @@ def polynomials_of_step(w):
     """Q of all lanes, from the step just attempted."""
     if w.implicit == 1:
         further_stages(w)
-        call_lanes(w.dense, w.lane[T], w.step_rows, w.block, w.Q)
+        call_lanes(w.dense, w.lane[T], w.step_rows, w.block, w.dense_results)
     else:
-        call_lanes(w.dense, w.lane[T], w.results, w.block, w.Q)
+        call_lanes(w.dense, w.lane[T], w.results, w.block, w.dense_results)
     for l in range(LANES):
-        w.theta[l] = 0.0
-    for j in range(w.Q.shape[0]):
-        for l in range(LANES):
-            w.theta[l] += w.Q[j, l]
-    for l in range(LANES):
-        if not np.isfinite(w.theta[l]):
+        if not np.isfinite(w.dense_results[w.Q.shape[0], l]):
             straighten(w, l)
 
 

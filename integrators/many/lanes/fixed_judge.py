@@ -15,9 +15,21 @@ from ...stepping.control import EPS
 from ...stepping.state import NONFINITE, TOO_MANY_STEPS
 from .judge import FINISHED, LARGEST, ROWS, Block
 
-__all__ = ["fixed_judge"]
+__all__ = ["fixed_judge", "step_end"]
 
 SAME = 1e-9  # of a step: a shorter rest is not a step of its own, as in loop
+
+
+def step_end(row: dict[str, Any], time: Any, steps: Any) -> tuple[Any, Any]:
+    """Where the fixed step from a time ends, and how long it is."""
+    from ...tracing import where
+
+    h, end = row["H_FIXED"], row["T_END"]
+    ahead = row["T_BASE"] + (steps + 1.0) * h
+    rounding = 8 * EPS * np.maximum(np.abs(time), np.abs(end))
+    last = (end - ahead) * np.sign(h) <= np.maximum(rounding, SAME * np.abs(h))
+    uneven = np.abs(end - time - h) > rounding
+    return where(last, end, ahead), where(last & uneven, end - time, h)
 
 
 @cache
@@ -37,18 +49,10 @@ def fixed_judge(n: int, k: int, stages: int, fsal: bool) -> Any:
             size = np.maximum(size, np.abs(x))
         accepted = size <= LARGEST  # not so for NaN
 
-        def step_end(time: Any, steps: Any) -> tuple[Any, Any]:
-            """Where the step from a time ends, and how long it is."""
-            ahead = row["T_BASE"] + (steps + 1.0) * h
-            rounding = 8 * EPS * np.maximum(np.abs(time), np.abs(end))
-            last = (end - ahead) * np.sign(h) <= np.maximum(rounding, SAME * np.abs(h))
-            uneven = np.abs(end - time - h) > rounding
-            return where(last, end, ahead), where(last & uneven, end - time, h)
-
-        arrived, _ = step_end(row["T"], row["NSTEPS"])
+        arrived, _ = step_end(row, row["T"], row["NSTEPS"])
         time = where(accepted, arrived, row["T"])
         steps = row["NSTEPS"] + where(accepted, 1.0, 0.0)
-        _, length = step_end(time, steps)
+        _, length = step_end(row, time, steps)
         outcome = where(steps >= row["MAX_STEPS"], float(TOO_MANY_STEPS), 0.0)
         outcome = where(accepted, outcome, float(NONFINITE))
         outcome = where(accepted & (time == end), FINISHED, outcome)
@@ -66,6 +70,7 @@ def fixed_judge(n: int, k: int, stages: int, fsal: bool) -> Any:
             row["NREJECTED"],
             where(accepted, 0.0, 1.0),
             where(accepted, h, row["H_LAST"]),
+            row["INSIDE_BEFORE"],
             outcome,
         ]
         return np.array(parts)

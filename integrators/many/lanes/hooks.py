@@ -40,7 +40,7 @@ from .rows import (
     T,
 )
 
-__all__ = ["NODES", "WEIGHTS", "after_step", "at_start"]
+__all__ = ["NODES", "WEIGHTS", "after_step", "at_start", "peak"]
 
 # Gauss–Lobatto, seven nodes on [0, 1], exact up to degree 11 (Abramowitz & Stegun, Table 25.6).
 _INNER = (0.830223896278566929872, 0.468848793470714213804)
@@ -397,52 +397,62 @@ def keep(w):
 @kernel
 def extreme(w, l, run, k):
     """Compare the extreme value of function k in a step with that of its run."""
-    nodes = len(NODES)
     sign = 1.0 if w.kept_kind[k] == LARGEST else -1.0
-    best = 0
     low = sign * w.seen[0, k, l]
-    for i in range(1, nodes):
-        value = sign * w.seen[i, k, l]
-        if value > sign * w.seen[best, k, l]:
-            best = i
-        low = min(low, value)
-    top = sign * w.seen[best, k, l]
+    top = low
+    for i in range(1, len(NODES)):
+        low = min(low, sign * w.seen[i, k, l])
+        top = max(top, sign * w.seen[i, k, l])
     known = sign * w.kept_value[run, k]
-    theta = NODES[best]
     if top + (top - low) > known:
-        # Also beside the first and the last sample: the extreme value may lie between it and the
-        # next one, or in the next step.
-        a, b = NODES[max(best - 1, 0)], NODES[min(best + 1, nodes - 1)]
-        left = b - (1.0 - GOLDEN) * (b - a)
-        right = a + (1.0 - GOLDEN) * (b - a)
-        at_left = sign * interpolated(w, k, l, left)
-        at_right = sign * interpolated(w, k, l, right)
-        for _ in range(SHORTENINGS):
-            if at_left >= at_right:
-                b, right, at_right = right, left, at_left
-                left = b - (1.0 - GOLDEN) * (b - a)
-                at_left = sign * interpolated(w, k, l, left)
-            else:
-                a, left, at_left = left, right, at_right
-                right = a + (1.0 - GOLDEN) * (b - a)
-                at_right = sign * interpolated(w, k, l, right)
-        middle = 0.5 * (a + b)
-        value = sign * interpolated(w, k, l, middle)
-        if value > top:
-            top, theta = value, middle
-    if top > known:
-        w.kept_value[run, k] = sign * top
-        w.kept_time[run, k] = w.old[0, l] + theta * w.end[l] * w.old[1, l]
+        theta, top = peak(w.seen[:, k, l], sign)
+        if top > known:
+            w.kept_value[run, k] = sign * top
+            w.kept_time[run, k] = w.old[0, l] + theta * w.end[l] * w.old[1, l]
 
 
 @kernel
-def interpolated(w, k, l, theta):
-    """Polynomial through the samples of function k, at a part of the step that counts."""
+def peak(values, sign):
+    """Where sign times the polynomial through values at NODES is largest, and how large.
+
+    It is looked for on both sides of the largest value, also beside the first and the last one:
+    the extreme value may lie between it and the next one, or in the next step.
+    """
+    nodes = len(NODES)
+    best = 0
+    for i in range(1, nodes):
+        if sign * values[i] > sign * values[best]:
+            best = i
+    a, b = NODES[max(best - 1, 0)], NODES[min(best + 1, nodes - 1)]
+    left = b - (1.0 - GOLDEN) * (b - a)
+    right = a + (1.0 - GOLDEN) * (b - a)
+    at_left = sign * interpolated(values, left)
+    at_right = sign * interpolated(values, right)
+    for _ in range(SHORTENINGS):
+        if at_left >= at_right:
+            b, right, at_right = right, left, at_left
+            left = b - (1.0 - GOLDEN) * (b - a)
+            at_left = sign * interpolated(values, left)
+        else:
+            a, left, at_left = left, right, at_right
+            right = a + (1.0 - GOLDEN) * (b - a)
+            at_right = sign * interpolated(values, right)
+    middle = 0.5 * (a + b)
+    value = sign * interpolated(values, middle)
+    top = sign * values[best]
+    if value > top:
+        return middle, value
+    return NODES[best], top
+
+
+@kernel
+def interpolated(values, theta):
+    """Polynomial through values at NODES, at a part of the step that counts."""
     total = 0.0
     for i in range(len(NODES)):
         basis = 1.0
         for j in range(len(NODES)):
             if j != i:
                 basis *= (theta - NODES[j]) / (NODES[i] - NODES[j])
-        total += basis * w.seen[i, k, l]
+        total += basis * values[i]
     return total

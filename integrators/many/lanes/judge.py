@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ...methods.runge_kutta.implicit.inside import FADING
 from ...stepping.control import (
     KEEP_STEP,
     NO_LIMIT,
@@ -37,14 +38,17 @@ FINISHED = 1.0  # outcome of a run that is done; failures are Status codes, 0 go
 # Rows behind the vectors; those up to OUTCOME change with every attempt …
 NAMES = (
     *("T", "H", "LOG_LAST", "LOG_BEFORE", "NSTEPS", "NREJECTED", "REJECTED"),
-    *("H_LAST", "OUTCOME"),  # length of the last accepted step, 0 before the first
+    # Length of the last accepted step, 0 before the first; defects inside steps so far, −1 before
+    # the first: see ``implicit.inside``.
+    *("H_LAST", "INSIDE_BEFORE", "OUTCOME"),
     # … these when a lane takes another run, and these never.
     *("IDLE", "T_END", "MIN_STEP", "MAX_STEP", "MAX_STEPS"),
     *("BETA_1", "BETA_2", "BETA_3", "SAFETY", "MIN_FACTOR", "MAX_FACTOR", "EXPONENT"),
     *("T_BASE", "H_FIXED"),  # of fixed steps
+    "NEXT_TIME",  # the next output of each lane; NaN after the last
     # Of implicit steps: see ``newton``.
     *("NEWTON_STATUS", "NEWTON_FACTOR", "NEWTON_COUNT", "NEWTON_TOLERANCE"),
-    "INSIDE_WEIGHT",
+    *("INSIDE_WEIGHT", "INSIDE_STRICT"),
 )
 ROWS = {name: row for row, name in enumerate(NAMES)}
 
@@ -70,12 +74,19 @@ class Block:
 
 @cache
 def judge(
-    n: int, k: int, stages: int, fsal: bool, newton: int = 0, predictive: bool = False
+    n: int,
+    k: int,
+    stages: int,
+    fsal: bool,
+    newton: int = 0,
+    predictive: bool = False,
+    defects: bool = False,
 ) -> Any:
     """Trace the decision about a step of n equations with k parameters and known stages.
 
     `newton` is the largest number of iterations of an implicit method, 0 if there are none;
-    `predictive` is that of its controller. Returns a traced function of (t, results of the step,
+    `predictive` is that of its controller; `defects` says whether results end with the one inside
+    the step. Returns a traced function of (t, results of the step,
     block); t is not used.
     """
     from ...tracing import traced, where
@@ -145,6 +156,7 @@ def judge(
             where(accepted, row["LOG_LAST"], row["LOG_BEFORE"]),
         ]
         f0 = results[first : first + n] if fsal else ()
+        faded = FADING * row["INSIDE_BEFORE"]
         parts = [
             *(where(accepted, new, old) for new, old in zip(f0, q[block.f0])),
             length,
@@ -157,10 +169,13 @@ def judge(
             rejections,
             where(accepted, 0.0, 1.0),
             where(accepted, h, row["H_LAST"]),
+            where(accepted, np.maximum(results[1 + n], faded), row["INSIDE_BEFORE"])
+            if defects
+            else row["INSIDE_BEFORE"],
             outcome,
         ]
         return np.array(parts)
 
     rows = block.changing(fsal)
     outputs = rows.stop - rows.start
-    return traced(decide, n=1 + n + stages * n, params=block.size, outputs=outputs)
+    return traced(decide, n=1 + n + stages * n + defects, params=block.size, outputs=outputs)

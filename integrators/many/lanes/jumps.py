@@ -19,6 +19,7 @@ from .dense import next_output
 from .newton_code import PLACES
 from .rows import (
     AGAIN,
+    INSIDE_BEFORE,
     INTEGRAL,
     LANES,
     LARGEST,
@@ -124,6 +125,7 @@ def go_on(w, l):
     proposed = max(min(step, w.lane[MAX_STEP, l]), shortest_step(w.lane[MIN_STEP, l], t))
     remaining = w.lane[T_END, l] - t
     w.lane[H, l] = step
+    w.lane[INSIDE_BEFORE, l] = -1.0
     if abs(remaining) <= reach(proposed, w.lane[MAX_STEP, l]):
         w.h[l] = remaining
     else:

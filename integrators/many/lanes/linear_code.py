@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from ...methods.runge_kutta.fused import inputs_size, outputs_size
+from ...methods.runge_kutta.fused import outputs_size
+from ...methods.runge_kutta.implicit.inside import is_sudden
 from ...stepping.norms import norm_of_estimate
 from ...tableau.implicit_extension import InnerCheck
 from ...tableau.rosenbrock import Rosenbrock
 from ...tableau.rosenbrock_extension import rosenbrock_check
-from .newton_code import LARGEST_INLINED, combined
+from .judge import ROWS, Block
+from .newton_code import LARGEST_INLINED, combined, growth_of_defect
 from .small_inverse import inverse
 
 __all__ = ["linear_step_function"]
@@ -46,11 +48,11 @@ def _trace_step(
 ) -> Any:
     from ...tracing import traced, where
 
-    n, table = f.n, method.computed
+    n, table, block = f.n, method.computed, Block(f.n, k)
     gamma = float(table["gamma"][0])
 
-    def inside(w: Any, t: Any, h: Any, p: Any, K: Any, R: Any) -> Any:
-        """Norm of the stiff part of the defect, as ``runge_kutta.implicit.inside.look_inside``."""
+    def inside(w: Any, t: Any, h: Any, p: Any, K: Any, R: Any, q: Any) -> tuple[Any, Any]:
+        """Stiff part of the defect, as ``implicit.inside``: its norm, weighted and as it is."""
         assert inner is not None
         slope = np.asarray(f(t + inner.node * h, w.y + combined(inner.value, K), *p))
         w.error = R @ (h * slope - combined(inner.slope, K))
@@ -60,7 +62,13 @@ def _trace_step(
         spared = (method.order - inner.order) / (method.order + 1)
         known = w.rtol > 0.0
         weight = np.minimum(np.exp(spared * np.log(where(known, w.rtol, 1.0))), 1.0)
-        return weight * norm_of_estimate(w, h)
+        defect, strict = norm_of_estimate(w, h), where(known, 1.0, 0.0)
+        growth = growth_of_defect(h, row(q, "H_LAST"), inner.order)
+        sudden = is_sudden(defect, strict, row(q, "INSIDE_BEFORE"), growth)
+        return where(sudden, strict, weight) * defect, defect
+
+    def row(q: Any, name: str) -> Any:
+        return q[block.lane.start + ROWS[name]]
 
     def step(t: Any, y: Any, q: Any) -> Any:
         h, p = q[k + 2 + 2 * n], (q[:k],) if k else ()
@@ -76,8 +84,10 @@ def _trace_step(
         w.y, w.rtol, w.atol = y, q[k], q[k + 2 : k + 2 + n]
         w.y_new, w.error = y + combined(table["m"], K), combined(table["e"], K)
         norm = norm_of_estimate(w, h)
+        defect: Any = 0.0 * h
         if inner is not None:
-            norm = where(norm < 1.0, np.maximum(norm, inside(w, t, h, p, K, R)), norm)
-        return np.array([where(sound, norm, np.inf), *w.y_new])
+            weighted, defect = inside(w, t, h, p, K, R, q)
+            norm = where(norm < 1.0, np.maximum(norm, weighted), norm)
+        return np.array([where(sound, norm, np.inf), *w.y_new, defect])
 
-    return traced(step, n=n, params=inputs_size(n, k), outputs=outputs_size(n, 0))
+    return traced(step, n=n, params=block.size, outputs=outputs_size(n, 0) + 1)

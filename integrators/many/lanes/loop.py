@@ -27,6 +27,8 @@ from .rows import (
     H_FIXED,
     H_LAST,
     IDLE,
+    INSIDE_BEFORE,
+    INSIDE_STRICT,
     INSIDE_WEIGHT,
     LANES,
     LOG_BEFORE,
@@ -162,6 +164,7 @@ def load(w, l, run):
     for m in range(w.y.shape[0]):
         w.atol[m, l] = w.atols[row, m]
     w.lane[H_LAST, l] = 0.0
+    w.lane[INSIDE_BEFORE, l] = -1.0
     w.lane[LOG_LAST, l] = 0.0
     w.lane[LOG_BEFORE, l] = 0.0
     w.lane[NSTEPS, l] = 0.0
@@ -177,6 +180,7 @@ def load(w, l, run):
         own = run if w.rtols.shape[0] > 1 else 0
         w.lane[NEWTON_TOLERANCE, l] = w.newton_tolerances[own]
         w.lane[INSIDE_WEIGHT, l] = w.inside_weights[own]
+        w.lane[INSIDE_STRICT, l] = w.inside_stricts[own]
         newton_forgets(w, l)
 
 

@@ -76,6 +76,7 @@ def refine(w):
         due = w.lane[NSTEPS, l] == 0.0 or w.lane[REJECTED, l] != 0.0
         if due and w.results[0, l] >= 1.0 and w.results[0, l] < np.inf:
             w.results[0, l] = w.norm[0, l]
+            w.results[1 + w.y.shape[0], l] = w.norm[1, l]
 
 
 @kernel

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ...methods.runge_kutta.implicit.coupled import NOTICED, ROUNDING_SAFETY, UNIT
 from ...methods.runge_kutta.implicit.engine import ImplicitEngine
 from ...methods.runge_kutta.implicit.extra_stages import HOPELESS, SLOW
+from ...methods.runge_kutta.implicit.inside import is_sudden
 from ...methods.runge_kutta.implicit.step import CREDIT, MAX_RATE
 from ...stepping.state import COUPLING_TRANSFORMED, ESTIMATE_EMBEDDED, NEWTON_FAILED, STEP_TOO_SMALL
 from ...tableau.extension import Extension, in_powers
@@ -231,8 +232,11 @@ class _Pieces:
             error = error + state.estimate_weight * h * slope
         return self.rows.matrices(x)[0][state.estimate_block] @ error
 
-    def _judged(self, t: Any, x: Any, q: Any, error: Any) -> Any:
-        """Norm of an estimate or, if larger, of the defect inside, as ``inside.look_inside``."""
+    def _judged(self, t: Any, x: Any, q: Any, error: Any) -> tuple[Any, Any]:
+        """Norm of an estimate or, if larger, of the defect inside; and the defect.
+
+        As ``inside.look_inside``.
+        """
         from ...tracing import where
 
         W, y, h = self._given(x, q)
@@ -240,13 +244,17 @@ class _Pieces:
         norm = self._norm([error], weights)
         state, inner = self.engine.state, self.engine.inner
         if inner is None:
-            return norm
+            return norm, 0.0 * norm
         slope = self._slope(t + inner.node * h, y + combined(inner.value, W), q)
         R = self.rows.matrices(x)[0][state.inside_block]
         gamma = float(self.engine.real_shift[state.inside_block])
         defect = R @ (gamma * (h * slope - combined(inner.slope, W)))
-        inside = self._row(q, "INSIDE_WEIGHT") * self._norm([defect - R @ defect], weights)
-        return where(norm < 1.0, np.maximum(norm, inside), norm)
+        size = self._norm([defect - R @ defect], weights)
+        strict, before = self._row(q, "INSIDE_STRICT"), self._row(q, "INSIDE_BEFORE")
+        growth = growth_of_defect(h, self._row(q, "H_LAST"), inner.order)
+        sudden = is_sudden(size, strict, before, growth)
+        inside = where(sudden, strict, self._row(q, "INSIDE_WEIGHT")) * size
+        return where(norm < 1.0, np.maximum(norm, inside), norm), size
 
     # ------------------------------------------------------------ pieces
 
@@ -327,11 +335,12 @@ class _Pieces:
             diverges = ~first & ~(theta < MAX_RATE)
             slow = ~diverges & (expected >= tolerance)
             small = memory * norm <= tolerance
-            outweighs: Any = norm > CREDIT  # or as coupled.outweighs has it
+            outweighs: Any = False  # as coupled.outweighs has it
             last = np.abs(combined(self.A[-1], change))
             for size, own, weight in zip(last, np.abs(y), x[rows.weights]):
                 outweighs = outweighs | ((size > own) & (size * weight > NOTICED))
-            verdict: Any = where(small & ~(first & outweighs), CONVERGED, GOES_ON)
+            again = (first & (norm > CREDIT)) | (outweighs & (left > 0.5))
+            verdict: Any = where(small & ~again, CONVERGED, GOES_ON)
             verdict = where(diverges | slow, HOPELESSLY, verdict)
             verdict = where(norm == 0.0, CONVERGED, verdict)
             verdict = where((verdict == GOES_ON) & (left < 0.5), HOPELESSLY, verdict)
@@ -378,15 +387,16 @@ class _Pieces:
         return self._traced(pieces, 1)
 
     def finish(self) -> Any:
-        """Norm of the error estimate, and the new state."""
+        """Norm of the error estimate, the new state, and the defect inside."""
 
         def pieces(t: Any, x: Any, q: Any) -> Any:
             W, y, _ = self._given(x, q)
             y_new = y + combined(self.b, W)
             error = self._estimate(x, q, x[self.rows.f0])
-            return np.array([self._judged(t, x, q, error), *y_new])
+            norm, defect = self._judged(t, x, q, error)
+            return np.array([norm, *y_new, defect])
 
-        return self._traced(pieces, 1 + self.n)
+        return self._traced(pieces, 2 + self.n)
 
     def again(self) -> Any:
         """Norm of RADAU5's second estimate, which f(t, y + error) takes part in."""
@@ -396,9 +406,9 @@ class _Pieces:
             error = self._estimate(x, q, x[self.rows.f0])
             if self.engine.state.estimate_weight != 0.0:
                 error = self._estimate(x, q, self._slope(t, y + error, q))
-            return np.array([self._judged(t, x, q, error)])
+            return np.array(self._judged(t, x, q, error))
 
-        return self._traced(pieces, 1)
+        return self._traced(pieces, 2)
 
     # ------------------------------------------------------------ dense output
 
@@ -436,7 +446,8 @@ class _Pieces:
     def dense(self, extension: Extension, plain: Extension) -> Any:
         """Polynomial of the step from its rows; a plain one where a further stage failed.
 
-        x are a number for each lane, 0 where further stages were found, then the rows.
+        x are a number for each lane, 0 where further stages were found, then the rows. Behind the
+        coefficients stands their sum, as in ``fused_dense_function``.
         """
         n = self.n
 
@@ -448,10 +459,22 @@ class _Pieces:
                 _in_powers(e.weights.T, K[: len(e.weights)], extension.weights.shape[1])
                 for e in (extension, plain)
             )
-            return np.ravel(where(x[0] == 0.0, full, less))
+            Q = where(x[0] == 0.0, full, less)
+            return np.append(np.ravel(Q), Q.sum())
 
         size = len(extension.weights)
-        return self._traced(pieces, extension.weights.shape[1] * n, 1 + size * n)
+        return self._traced(pieces, extension.weights.shape[1] * n + 1, 1 + size * n)
+
+
+def growth_of_defect(h: Any, before: Any, order: int) -> Any:
+    """What a step of another length makes of a defect: (h/before)^(order + 1)."""
+    from ...tracing import where
+
+    ratio = np.abs(h / where(before == 0.0, 1.0, before))
+    growth = ratio
+    for _ in range(order):
+        growth = growth * ratio
+    return growth
 
 
 def combined(weights: Any, rows: Any) -> Any:

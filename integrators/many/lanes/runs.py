@@ -93,7 +93,9 @@ class LaneRuns:
         self._remark(np.flatnonzero(done))
         for k in np.flatnonzero(~done):
             result.message[k] = self._ending(int(k))
-        again = np.flatnonzero(self.endings == AGAIN)
+        # Lanes do not ask whether a defect that no step makes small is rounding: `solve` does.
+        stuck = self.code.looks_at_defects & (result.status == Status.STEP_TOO_SMALL)
+        again = np.flatnonzero((self.endings == AGAIN) | stuck)
         result.message[again] = ""  # `solve` is asked
         if again.size:
             result.engine += f"; {again.size} of {m} again alone, for what lanes leave to solve"
@@ -137,6 +139,7 @@ class LaneRuns:
             rejected=into.nrejected,
             h_end=self.h_end,
             y_eval=into.y_eval,
+            all_outputs=into.y_eval.reshape(-1),
             trail_at=kept.at,
             trail_t=kept.t,
             trail_y=kept.y,

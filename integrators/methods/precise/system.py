@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ...problem import IVP
 from ...tableau import Tableau
 from ...tableau.exact import to_decimal
-from ...tracing import TracingError, traced
+from ...tracing import TracingError, traced_rhs
 from ...tracing.calculus.series import Unrolled, lower
 from ...tracing.graph import CONDITIONS, evaluate
 from ..taylor import Taylor
@@ -103,7 +103,7 @@ class ManyDigits:
         try:
             if hasattr(f, "machine_code"):
                 problem.bind(f)(problem.t_span[0], problem.y0)  # tells it n, if it did not know
-            self._traced: Any = traced(f, n=problem.n, params=problem.params.size)
+            self._traced: Any = traced_rhs(f, problem.n, problem.params.size)
             self._program = self._traced.graph
         except TracingError as error:
             reason = str(error).strip().splitlines()[-1]

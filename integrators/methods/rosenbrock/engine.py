@@ -172,10 +172,9 @@ class RosenbrockEngine(Engine):
         if self.state.f_native == 0:
             return f
         from ...tracing import GraphTooLargeError
-        from ...tracing.calculus.dependence import dependence
 
         traced: Any = self.problem.f
-        if dependence(traced.graph, 0, 1).nnz == 0:
+        if traced.dependence("t").nnz == 0:
             self.state.time_slope = AUTONOMOUS
             return f
         try:

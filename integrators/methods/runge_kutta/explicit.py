@@ -75,6 +75,16 @@ def explicit_dense(w, t, h):
     """Coefficients Q of the dense output of the last accepted step, from t of length h."""
     if w.dense_kind != DENSE_NATIVE:
         return hermite_dense(w)
+    if further_slopes(w, t, h) != OK:
+        return FUNCTION_RAISED
+    polynomial(w.P, w.K, h, w.Q)
+    to_powers(w.basis, w.Q)
+    return OK
+
+
+@kernel
+def further_slopes(w, t, h):
+    """Slopes that only dense output needs, behind the stages in K."""
     n = w.y.shape[0]
     s = w.stages
     for i in range(s, s + w.extra_stages):
@@ -89,6 +99,4 @@ def explicit_dense(w, t, h):
         if evaluate(w, t + w.c[i] * h) != OK:
             return FUNCTION_RAISED
         copy(w.dx, w.K[i])
-    polynomial(w.P, w.K, h, w.Q)
-    to_powers(w.basis, w.Q)
     return OK

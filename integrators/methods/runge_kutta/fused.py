@@ -20,10 +20,9 @@ import numpy as np
 
 from ...kernels import kernel
 from ...kernels.pointers import call
-from ...stepping.dense import slope_at_start
+from ...stepping.dense import polynomial, slope_at_start, to_powers
 from ...stepping.norms import norm_of_estimate
 from ...stepping.state import (
-    DENSE_NATIVE,
     ESTIMATE_DOUBLING,
     ESTIMATE_EMBEDDED,
     ESTIMATE_TWO,
@@ -33,7 +32,7 @@ from ...stepping.state import (
 )
 from ...tableau import Tableau
 from ...tableau.extension import dense_extension, in_powers
-from .explicit import explicit_dense, explicit_step
+from .explicit import explicit_step, further_slopes
 
 __all__ = [
     "fused_dense_function",
@@ -97,7 +96,8 @@ def _trace_step(
 def fused_dense_function(f: Any, tableau: Tableau, k: int) -> Any:
     """Trace the dense output of a step, Q of ``explicit_dense``, from its results with all stages.
 
-    Its arguments are t, the results, and (q, y), one behind the other.
+    Its arguments are t, the results, and (q, y), one behind the other. Behind Q stands the sum of
+    all its entries, which tells whether they are finite.
     """
     key = ("dense", tableau, id(tableau.dense), k)
     return f._derive(key, lambda: _trace_dense(f, tableau, k))
@@ -127,11 +127,15 @@ def _trace_dense(f: Any, tableau: Tableau, k: int) -> Any:
         w.K = np.zeros((s + extra, n), dtype=object)
         w.K[:s] = np.asarray(results[1 + n :]).reshape(s, n)
         w.y, w.y_old, w.Q = y, y, np.zeros((degree, n), dtype=object)
-        w.dense_kind, w.extra_stages = DENSE_NATIVE, extra
-        explicit_dense(w, t, h)
-        return w.Q.ravel()
+        w.extra_stages = extra
+        further_slopes(w, t, h)
+        for m in range(n):  # one after the other, so that its slopes stay in registers
+            polynomial(w.P, w.K[:, m : m + 1], 1.0, w.Q[:, m : m + 1])
+            to_powers(w.basis, w.Q[:, m : m + 1])
+            w.Q[:, m] = h * w.Q[:, m]
+        return np.append(w.Q.ravel(), w.Q.sum())
 
-    sizes = {"n": outputs_size(n, s), "params": inputs_size(n, k) + n, "outputs": degree * n}
+    sizes = {"n": outputs_size(n, s), "params": inputs_size(n, k) + n, "outputs": degree * n + 1}
     return traced(dense, **sizes)
 
 

@@ -143,12 +143,9 @@ class Taylor:
 
 def _traced_problem(problem: IVP) -> IVP:
     """Return the problem with a traced f."""
-    from ...tracing import Traced, traced
+    from ...tracing import traced_rhs
 
-    if isinstance(problem.f, Traced):
-        return problem
-    f = traced(problem.f, n=problem.n, params=problem.params.size or None)
-    return problem.with_(f=f)
+    return problem.with_(f=traced_rhs(problem.f, problem.n, problem.params.size))
 
 
 def _checked_order(order: Any) -> int:

@@ -22,6 +22,7 @@ class Method(Protocol):
 
     ``step(f, t, y, h)`` returns the new state, or a pair (new state, error estimate).
     An attribute ``estimate_order`` gives the order of the estimate, if it is not ``order - 1``.
+    What needs more than f has ``bound(problem)``, which returns the method for that problem.
 
     Examples
     --------
@@ -50,7 +51,7 @@ class CustomEngine(Engine):
     """A method written in Python, bound to a problem."""
 
     def __init__(self, method: Method, problem: IVP, options: Options) -> None:
-        self.method = method
+        self.method = method.bound(problem) if hasattr(method, "bound") else method
         if problem.mass is not None:
             raise ValueError(
                 "a method given as a Python object solves y' = f(t, y) only; use an implicit "

@@ -243,9 +243,14 @@ class HybridRun:
             "times, ever sooner"
         )
         mode, found = self.hybrid.mode(key), limit(times, states)
-        if found is None:  # no series, such as below what the tolerances tell
-            if self._zeno(mode) is None:
-                return _End(Status.ZENO, message)
+        if found is None:  # no series: it may be chatter, which no mode after Zeno stands for
+            if not mode.judges_piles:
+                return _End(
+                    Status.ZENO,
+                    f"transitions pile up at t = {t:.9g}: mode {key!r} was entered {len(times)} "
+                    "times, and the times between do not shrink to a limit; a law that jumps at a "
+                    "surface and leads into it from both sides slides on it: integrators.Switch",
+                )
             found = t, states[-1]
         ivp = mode.ivp(t, states[-1], self.hybrid.t_span[1], self.hybrid.params)
         self.entries.clear()

@@ -22,6 +22,7 @@ __all__ = ["LONGEST_MEMORY", "accumulates", "limit"]
 ZENO_GAP = 1e-9  # resets closer together than this fraction of the time elapsed …
 ZENO_COUNT = 8  # … so many times in a row are an accumulation point
 LONGEST_MEMORY = 257  # states kept
+ROUNDING = 4e-15  # of times, in parts of them
 AGREE = 0.1  # ratios of whole and half strides that differ by more, relative to 1 − ρ, are none
 
 
@@ -47,6 +48,9 @@ def limit(
     (2.0, [0.0, 3.0])
     """
     known = min(len(times), len(states))
+    gaps = np.diff(times)
+    if np.count_nonzero(np.abs(gaps) > ROUNDING * abs(times[-1])) < 2:
+        return None  # nothing but rounding: chatter at one instant
     half = min((known - 1) // 4, max(ZENO_COUNT, known // ZENO_COUNT) // 2)
     if half < 1:
         return None

@@ -26,7 +26,7 @@ import numpy as np
 
 from ..errors import TracingError, tracing_error
 from .elementwise import ELEMENTWISE
-from .symbol import NUMPY_RULES, Condition, Symbol, apply
+from .symbol import BLOCK_RULES, NUMPY_RULES, Condition, Symbol, apply
 
 __all__ = [
     "FUNCTIONS",
@@ -160,6 +160,17 @@ def _masked(
     operands[0] = plain(where(mask, operands[0], start))
 
 
+def _over_axes(objects: Any, x: Any, axis: Any, keepdims: bool = False, **rest: Any) -> Any:
+    """Reduce along several axes, which NumPy does not for functions that it does not know."""
+    gone = [k % x.ndim for k in (range(x.ndim) if axis is None else axis)]
+    kept = [k for k in range(x.ndim) if k not in gone]
+    flat = x.transpose(*gone, *kept).reshape(-1, *(x.shape[k] for k in kept))
+    result = objects.reduce(flat, axis=0, **rest)
+    if keepdims:
+        return np.reshape(plain(result), [1 if k in gone else m for k, m in enumerate(x.shape)])
+    return result
+
+
 def apply_ufunc(
     ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
@@ -195,7 +206,11 @@ def apply_ufunc(
         objects = _on_objects(ufunc)
         if objects is None:
             raise unknown(f"np.{ufunc.__name__}")
-        result = getattr(objects, method)(*operands, **kwargs)
+        axis = kwargs.get("axis", 0)
+        if method == "reduce" and (axis is None or np.ndim(axis)):
+            result = _over_axes(objects, operands[0], **kwargs)
+        else:
+            result = getattr(objects, method)(*operands, **kwargs)
     if targets is not None and targets[0] is not None:
         return targets[0]
     return wrap(result)
@@ -262,6 +277,8 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     array([1., 6.])
     """
     if _has_symbols(condition) or _has_symbols(a) or _has_symbols(b):
+        if getattr(_active, "blocks", None) is not None:
+            return apply("select", condition, a, b)
         return wrap(_select(plain(condition), plain(a), plain(b)))
     result = np.where(condition, a, b)
     return result.item() if result.ndim == 0 else result
@@ -280,6 +297,9 @@ def _symbolic(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def create(*args: Any, **kwargs: Any) -> Any:
+        blocks = getattr(_active, "blocks", None)
+        if blocks is not None and args and BLOCK_RULES["has"](args[0]):
+            return BLOCK_RULES["array"](blocks, args[0]).copy()
         result = original(*args, **kwargs)
         if result.dtype == object and getattr(_active, "depth", 0) and type(result) is np.ndarray:
             return result.view(SymbolArray) if _has_symbols(result) else result
@@ -310,8 +330,11 @@ _REPLACED = {
 
 
 @contextlib.contextmanager
-def numpy_for_symbols() -> Iterator[None]:
-    """Let ``np.array`` of symbols give a :class:`SymbolArray`, in this thread."""
+def numpy_for_symbols(blocks: Any = None) -> Iterator[None]:
+    """Let ``np.array`` of symbols give a :class:`SymbolArray`, in this thread.
+
+    While arrays are traced as a whole, `blocks` is their graph, and it gives one of these.
+    """
     global _users
     with _lock:
         _users += 1
@@ -320,10 +343,12 @@ def numpy_for_symbols() -> Iterator[None]:
                 _original[module, name] = getattr(module, name)
                 setattr(module, name, replace(_original[module, name]))
     _active.depth = getattr(_active, "depth", 0) + 1
+    before, _active.blocks = getattr(_active, "blocks", None), blocks
     try:
         yield
     finally:
         _active.depth -= 1
+        _active.blocks = before
         with _lock:
             _users -= 1
             if _users == 0:

@@ -31,6 +31,7 @@ __all__ = [
     "apply",
     "as_node",
     "as_number",
+    "is_block",
     "symbol",
 ]
 
@@ -55,6 +56,9 @@ _NUMPY_NAMES = {
 # How NumPy's functions act on symbols: entered by ``elementwise`` and ``arrays``, which are
 # written with symbols.
 NUMPY_RULES: dict[str, Callable[..., Any]] = {}
+
+# The same for arrays that are traced as a whole: entered by ``tracing.loops.blocks``.
+BLOCK_RULES: dict[str, Any] = {}
 
 
 class Symbol:
@@ -379,6 +383,11 @@ def _install_operators() -> None:
 _install_operators()
 
 
+def is_block(x: Any) -> bool:
+    """Whether x is an array that is traced as a whole."""
+    return isinstance(x, Symbol) and type(x.graph) is not Graph
+
+
 def symbol(graph: Graph, index: int) -> Symbol:
     """Return the symbol of a node: a :class:`Condition` where the node is one."""
     return (Condition if graph.ops[index] in CONDITIONS else Symbol)(graph, index)
@@ -446,6 +455,8 @@ def apply(op: str, *xs: Any) -> Any:
             break
     else:
         return FLOATS[op](*xs)
+    if type(g) is not Graph:
+        return BLOCK_RULES["apply"](op, *xs)
     if op in _OF_TRUTHS and all(_is_truth(x) for x in xs):
         op = _OF_TRUTHS[op]
     elif op == "select" and _is_truth(xs[1]) and _is_truth(xs[2]):

@@ -24,8 +24,8 @@ import numpy as np
 from integrators.kernels import kernel
 from integrators.kernels.elementary import cos, sin
 
-from ...dynamics.kinematics import position_rates
 from ...dynamics.loops.multipliers import constrained_kernel
+from ...dynamics.trees.kinematics import position_rates
 from ...dynamics.with_elements import forward_dynamics, onto_sphere
 from .workspace import PLANE, RIGID, ROTATION
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from integrators.kernels import kernel
 
-from ...dynamics.crba import crba_kernel
-from ...dynamics.factor import lt_solve_kernel, ltdl_kernel
-from ...dynamics.kinematics import forward
-from ...dynamics.loops.gaps import closure_kernel
+from ...dynamics.loops.constraints.gaps import closure_kernel
+from ...dynamics.trees.crba import crba_kernel
+from ...dynamics.trees.factor import lt_solve_kernel, ltdl_kernel
+from ...dynamics.trees.kinematics import forward
 from ...kernels.vectors import transform_vector_inverse
 from ...model.surfaces import GAP_FUNCTION
 from ..geometry import contact_rows, one_contact

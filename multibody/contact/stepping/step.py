@@ -12,9 +12,9 @@ from integrators.kernels import OnWorkspace
 
 from ...checks import Array
 from ...dynamics.acting import own_rates
-from ...dynamics.loading import load, load_forces
 from ...dynamics.loops.closed_loop import REGULARISATION
 from ...dynamics.loops.multipliers import ALPHA, BETA, EPSILON
+from ...dynamics.storage.loading import load, load_forces
 from ..accelerations import CLOSED_SPEED
 from ..cones import coulomb
 from ..impacts import exchange

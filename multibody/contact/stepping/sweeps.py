@@ -18,7 +18,7 @@ import numpy as np
 
 from integrators.kernels import inline_kernel, kernel
 
-from ...dynamics.factor import l_solve_kernel
+from ...dynamics.trees.factor import l_solve_kernel
 
 __all__ = ["ACCURACY", "FEW", "OF_MANY", "impulses_by_sweeps", "velocities_after"]
 

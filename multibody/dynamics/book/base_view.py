@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...algebra.rotations import skew
+from ...algebra.orientation.rotations import skew
 from ...checks import Array, ArrayLike
-from ..loading import ForcesLike, external_forces
+from ..storage.loading import ForcesLike, external_forces
 
 if TYPE_CHECKING:
     from ...model import Body, Model

@@ -26,7 +26,7 @@ import numpy as np
 
 from ...algebra.subspaces import active_forces, constraint_forces
 from ...checks import Array, ArrayLike, one_of
-from ..loops.joints import loop_joint_state
+from ..loops.constraints.joints import loop_joint_state
 from .base_view import (
     BaseCoordinates,
     ForcesLike,

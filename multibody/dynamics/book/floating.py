@@ -27,10 +27,10 @@ import numpy as np
 from ...checks import Array, ArrayLike, one_of
 from ..functions import FD, ID, crba
 from ..hybrid.functions import hybrid_dynamics
-from ..loading import ForcesLike
 from ..loops.closed_loop import constraints
 from ..loops.response import loops_to_the_ground
 from ..motion import body_jacobian, kinematics
+from ..storage.loading import ForcesLike
 
 if TYPE_CHECKING:
     from ...model import Model

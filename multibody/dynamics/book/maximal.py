@@ -33,9 +33,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...checks import Array, ArrayLike
-from ..loading import load
 from ..loops.closed_loop import _run_closure
 from ..loops.response import loop_response
+from ..storage.loading import load
 from .base_view import ForcesLike, applied_forces
 from .oracles import (
     BaseCoordinates,

@@ -24,9 +24,9 @@ import numpy as np
 from ...algebra.inertia import RigidInertia
 from ...checks import Array, ArrayLike
 from ..functions import _run_elements
-from ..loading import ForcesLike, load_forces, load_given, load_vector
 from ..loops.closed_loop import _run_closure, check_stabilisation
-from ..workspace import HAVE_FORCES, TreeWorkspace
+from ..storage.loading import ForcesLike, load_forces, load_given, load_vector
+from ..storage.workspace import HAVE_FORCES, TreeWorkspace
 
 if TYPE_CHECKING:
     from ...model import Model

@@ -13,7 +13,7 @@ from integrators.kernels import inline_kernel, kernel
 
 from ...kernels.inertia import articulated_apply, articulated_from_rigid
 from ...kernels.spatial import dot
-from ..aba import inverse_pivot, subtract_dyad
+from ..trees.aba import inverse_pivot, subtract_dyad
 
 __all__ = ["articulated_factors", "articulated_solve", "is_deep", "leaf_slots"]
 

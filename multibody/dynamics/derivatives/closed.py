@@ -28,9 +28,7 @@ import numpy as np
 
 from integrators.kernels import kernel
 
-from ..factor import l_solve_kernel, lt_solve_kernel
 from ..forces import element_forces
-from ..kinematics import forward
 from ..loops.multipliers import (
     ALPHA,
     BETA,
@@ -40,7 +38,9 @@ from ..loops.multipliers import (
     factor_regularised,
     solve_refined,
 )
-from ..workspace import HAVE_ELEMENTS
+from ..storage.workspace import HAVE_ELEMENTS
+from ..trees.factor import l_solve_kernel, lt_solve_kernel
+from ..trees.kinematics import forward
 from .kernels import inward, outward, slopes_of_sums
 from .loop_terms import loop_push, loop_terms
 from .results import along_velocities, factorise, solve_columns, state_jacobian, subtract

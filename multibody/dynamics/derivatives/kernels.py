@@ -40,8 +40,8 @@ from ...kernels.inertia import rigid_apply, rigid_transform_inverse
 from ...kernels.spatial import cross_force, cross_motion, dot
 from ...kernels.vectors import cross, multiply_rotations, transform_vector_inverse
 from ..forces import DAMPING, LOWER, STIFFNESS, STOP_DAMPING, STOP_STIFFNESS, UPPER
-from ..kinematics import axial_transform, joint
-from ..workspace import HAVE_FORCES
+from ..storage.workspace import HAVE_FORCES
+from ..trees.kinematics import axial_transform, joint
 
 __all__ = [
     "accelerate",

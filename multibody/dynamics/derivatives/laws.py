@@ -17,9 +17,9 @@ import numpy as np
 
 from ...checks import Array
 from ...joints import Joint
-from ..laws import law_function, rate_function
-from ..loops.joint_law import constraint_count
-from ..loops.stated import law_sizes
+from ..loops.constraints.joint_law import constraint_count
+from ..loops.constraints.stated import law_sizes
+from ..storage.laws import law_function, rate_function
 
 if TYPE_CHECKING:
     from ...model import Model

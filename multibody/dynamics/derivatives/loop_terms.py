@@ -6,7 +6,7 @@ A loop joint with multipliers λ exerts W = Tᵀλ on its successor and asks for
 
 where v_J = v_s − v_p is its velocity, ρ = (a_s − a_p) − v_s × v_J its acceleration, both in the
 successor's joint frame, and δ, T, ν, γ come from the joint's law, a function of the pose (E, r) of
-the joint and of v_J (``loops.joint_law``). How v and a of both sides answer to a displacement ψ of
+the joint and of v_J (``joint_law``). How v and a of both sides answer to a displacement ψ of
 what a joint carries is said in ``derivatives.kernels``; a displacement that carries both sides
 changes nothing but the direction of W.
 
@@ -28,7 +28,7 @@ from ...kernels.vectors import (
     transform_vector,
     transform_vector_inverse,
 )
-from ..kinematics import way_between
+from ..trees.kinematics import way_between
 
 __all__ = [
     "about",

@@ -11,10 +11,10 @@ from typing import Any
 from integrators.kernels import inline_kernel, kernel
 from integrators.kernels.pointers import call
 
-from ..aba import inverse_pivot
 from ..forces import element_forces
-from ..kinematics import forward
-from ..workspace import HAVE_ELEMENTS
+from ..storage.workspace import HAVE_ELEMENTS
+from ..trees.aba import inverse_pivot
+from ..trees.kinematics import forward
 from .articulated import articulated_factors, articulated_solve
 from .kernels import (
     accelerate,

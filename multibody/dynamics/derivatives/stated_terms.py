@@ -1,6 +1,6 @@
 """Derivatives of constraints by functions of q, v and points of bodies.
 
-With its law's δ, K_v = ∂φ̇/∂v, φ̇, γ′ and P = ∂φ̇/∂ẋ (``loops.stated``) such a constraint asks for
+With its law's δ, K_v = ∂φ̇/∂v, φ̇, γ′ and P = ∂φ̇/∂ẋ (``constraints.stated``) one asks for
 
     R₂ = K_v v̇ + P ẍ − γ′ + 2α φ̇ + β² δ = 0,
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ...checks import Array
-from ..laws import Fresh, law_callback, law_code, stated_key
-from ..tables import starts
-from ..workspace import TreeWorkspace
+from ..storage.laws import Fresh, law_callback, law_code, stated_key
+from ..storage.tables import starts
+from ..storage.workspace import TreeWorkspace
 from .articulated import is_deep, leaf_slots
 from .laws import (
     bond_sizes,

@@ -17,15 +17,10 @@ from integrators.kernels import kernel
 
 from ...kernels.inertia import articulated_apply
 from ...kernels.spatial import dot
-from ..aba import accelerate, biased, by_itself, let_go, onto_parent
 from ..forces import element_forces
-from ..kinematics import (
-    forward,
-    joint,
-    motion_to_child,
-    velocity,
-)
-from ..workspace import HAVE_ELEMENTS
+from ..storage.workspace import HAVE_ELEMENTS
+from ..trees.aba import accelerate, biased, by_itself, let_go, onto_parent
+from ..trees.kinematics import forward, joint, motion_to_child, velocity
 
 __all__ = ["hybrid_articulated"]
 

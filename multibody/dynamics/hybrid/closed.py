@@ -15,8 +15,7 @@ from typing import Any
 
 from integrators.kernels import kernel
 
-from ..factor import lt_solve_kernel, ltdl_kernel
-from ..loops.gaps import closure_kernel
+from ..loops.constraints.gaps import closure_kernel
 from ..loops.multipliers import (
     EPSILON,
     accelerations_under,
@@ -24,6 +23,7 @@ from ..loops.multipliers import (
     solve_regularised,
     stabilised_target,
 )
+from ..trees.factor import lt_solve_kernel, ltdl_kernel
 from .composite import add_differential, forward_inertia, held_forces
 
 __all__ = ["hybrid_closed"]

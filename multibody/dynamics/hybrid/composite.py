@@ -18,12 +18,12 @@ from integrators.kernels import kernel
 
 from ...kernels.inertia import rigid_apply
 from ...kernels.spatial import dot
-from ..crba import rigid_column, set_entry
-from ..factored import eliminate_variable, substitute
-from ..kinematics import force_to_parent, motion_to_child, rigid_to_parent
-from ..newton_euler import newton_euler_kernel
+from ..storage.workspace import HAVE_ELEMENTS
+from ..trees.crba import rigid_column, set_entry
+from ..trees.factored import eliminate_variable, substitute
+from ..trees.kinematics import force_to_parent, motion_to_child, rigid_to_parent
+from ..trees.newton_euler import newton_euler_kernel
 from ..with_elements import joint_force_elements
-from ..workspace import HAVE_ELEMENTS
 
 __all__ = ["add_differential", "forward_inertia", "held_forces", "hybrid_composite"]
 

@@ -11,10 +11,10 @@ from integrators.kernels import OnWorkspace
 
 from ...checks import Array, ArrayLike, one_of, real_array
 from ..functions import SingularModelError
-from ..loading import ForcesLike, load_forces, load_given, loaded_inertia
 from ..loops.closed_loop import RANK_TOLERANCE, REGULARISATION, loaded_constraints
 from ..loops.independent import velocity_places
 from ..loops.multipliers import ALPHA, BETA, EPSILON
+from ..storage.loading import ForcesLike, load_forces, load_given, loaded_inertia
 from .articulated import hybrid_articulated
 from .closed import hybrid_closed
 from .composite import hybrid_composite
@@ -22,7 +22,7 @@ from .selection import HybridWorkspace, hybrid_tree
 
 if TYPE_CHECKING:
     from ...model import Model
-    from ..workspace import TreeWorkspace
+    from ..storage.workspace import TreeWorkspace
 
 __all__ = ["HybridResult", "freedoms_named", "hybrid_along", "hybrid_dynamics"]
 

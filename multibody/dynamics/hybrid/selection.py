@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ...checks import Array
-from ..workspace import TreeWorkspace
+from ..storage.workspace import TreeWorkspace
 
 if TYPE_CHECKING:
     from ...model import Model

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...algebra.quaternions import from_matrix
+from ...algebra.orientation.quaternions import from_matrix
 from ...checks import Array, ArrayLike, real_scalar
 from ..functions import crba
 from .closed_loop import RANK_TOLERANCE, constraints, need_loops
-from .joints import placed, relative_pose
+from .constraints.joints import placed, relative_pose
 
 if TYPE_CHECKING:
     from ...model import Model

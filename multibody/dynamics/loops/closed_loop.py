@@ -22,10 +22,17 @@ from integrators.dae.partition import RANK_TOLERANCE
 from integrators.kernels import OnWorkspace
 
 from ...checks import Array, ArrayLike, check_rank_tolerance, one_of
-from ..factor import l_solve, lt_solve, ltl
-from ..loading import ForcesLike, load, load_forces, load_given, load_vector, loaded_inertia
-from ..workspace import TreeWorkspace
-from .gaps import closure_kernel
+from ..storage.loading import (
+    ForcesLike,
+    load,
+    load_forces,
+    load_given,
+    load_vector,
+    loaded_inertia,
+)
+from ..storage.workspace import TreeWorkspace
+from ..trees.factor import l_solve, lt_solve, ltl
+from .constraints.gaps import closure_kernel
 from .multipliers import (
     ALPHA,
     BETA,

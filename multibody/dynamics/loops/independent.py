@@ -18,7 +18,7 @@ import numpy as np
 
 from ...checks import Array, ArrayLike, check_rank_tolerance
 from ...model.topology import Topology
-from ..loading import ForcesLike
+from ..storage.loading import ForcesLike
 from .closed_loop import RANK_TOLERANCE, _pieces, check_stabilisation, constraints, need_loops
 
 if TYPE_CHECKING:

@@ -22,12 +22,12 @@ import numpy as np
 
 from integrators.kernels import inline_kernel, kernel
 
-from ..crba import crba_kernel
-from ..factor import l_solve_kernel, lt_solve_kernel, ltdl_kernel
-from ..newton_euler import newton_euler_kernel
+from ..storage.workspace import HAVE_ELEMENTS
+from ..trees.crba import crba_kernel
+from ..trees.factor import l_solve_kernel, lt_solve_kernel, ltdl_kernel
+from ..trees.newton_euler import newton_euler_kernel
 from ..with_elements import joint_force_elements, onto_sphere
-from ..workspace import HAVE_ELEMENTS
-from .gaps import closure_kernel
+from .constraints.gaps import closure_kernel
 
 __all__ = [
     "ALPHA",

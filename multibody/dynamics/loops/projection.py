@@ -14,13 +14,13 @@ import numpy as np
 from integrators.kernels import OnWorkspace, kernel
 
 from ...checks import Array
-from ..factor import l_solve_kernel
-from ..kinematics import position_rates
-from ..loading import load
+from ..storage.loading import load
+from ..storage.workspace import TreeWorkspace
+from ..trees.factor import l_solve_kernel
+from ..trees.kinematics import position_rates
 from ..with_elements import onto_sphere
-from ..workspace import TreeWorkspace
 from .closed_loop import REGULARISATION
-from .gaps import closure_kernel
+from .constraints.gaps import closure_kernel
 from .multipliers import EPSILON, couple_rows, solve_regularised, weighted_rows
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...checks import one_of
-from ..crba import crba_kernel
-from ..factor import ltdl_kernel
-from ..factored import factored_kernel, is_shallow
+from ..storage.workspace import HAVE_FORCES
+from ..trees.crba import crba_kernel
+from ..trees.factor import ltdl_kernel
+from ..trees.factored import factored_kernel, is_shallow
 from ..with_elements import forward_dynamics, inverse_dynamics
-from ..workspace import HAVE_FORCES
 
 if TYPE_CHECKING:
     from ...model import Model

@@ -118,7 +118,7 @@ def add_solids(
             try:
                 mesh = one.mesh(files)
             except ModelFileError as error:
-                report.ignored(one.element.line, error.message, one.element.file)
+                report.ignored(one.element, error.message)
                 continue
             given = {"vertices": mesh.vertices, "faces": mesh.faces}
             builder.add_solid(body, "mesh", (), placement, one.colour, **given)
@@ -136,7 +136,7 @@ def add_ground_contacts(
         surfaces = _surfaces(one)
         if not surfaces:
             said = f"a {one.shape} of {body!r} touches nothing: there is no law for it"
-            report.ignored(one.element.line, said, one.element.file)
+            report.ignored(one.element, said)
         for part, surface in enumerate(surfaces):
             name = f"{body} {number}" + (f".{part}" if len(surfaces) > 1 else "")
             builder.add_contact(name, 0, HalfSpace(), body, surface, **law)

@@ -51,9 +51,11 @@ class MeshFiles:
     option
         None: meshes are read where mass is computed from them, from beside the file. True: also to
         be drawn. A folder or several: also from there. False: never.
+    includes
+        Folder of included files, which may be searched, too.
     """
 
-    def __init__(self, option: Any) -> None:
+    def __init__(self, option: Any, includes: str | PathLike[str] | None = None) -> None:
         self.allowed = option is not False
         self.drawn = option is not None and option is not False
         folders: Sequence[Any] = ()
@@ -61,6 +63,8 @@ class MeshFiles:
             folders = (option,)
         elif option is not None and not isinstance(option, bool):
             folders = tuple(option)
+        if includes is not None:
+            folders = (*folders, includes)
         self.folders = [Path(folder).resolve() for folder in folders]
         self._read: dict[Path, Mesh] = {}
 
@@ -82,13 +86,13 @@ class MeshFiles:
         """Mass and moments of a mesh of density one."""
         if how == "exact" and not mesh.closed:
             said = "a mesh that is not watertight: what it encloses is not certain"
-            if report.wrong(at.line, said, "take its convex hull", at.file):
+            if report.wrong(at, said, "take its convex hull"):
                 how = "convex"
         try:
             part = mesh_part(mesh.vertices, mesh.faces, how)
             if part.mass <= 0.0 and how == "exact":  # open, or turned inside out
                 said = "a mesh that encloses no volume: its convex hull is taken"
-                report.assumed(at.line, said, at.file)
+                report.assumed(at, said)
                 part = mesh_part(mesh.vertices, mesh.faces, "convex")
         except Exception as error:  # of Qhull, for flat ones
             first = str(error).strip().splitlines()

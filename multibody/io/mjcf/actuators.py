@@ -32,7 +32,7 @@ def add_actuators(
     for number, element in enumerate(elements):
         name = element.text("name", f"actuator{number}")
         if element.tag not in SHARED:
-            reading.report.ignored(element.line, f"<actuator>: {element.tag} {name}")
+            reading.report.ignored(element, f"<actuator>: {element.tag} {name}")
             continue
         found = _transmission(element, name, reading)
         law = None if found is None else _law(element, name, reading)
@@ -44,18 +44,18 @@ def add_actuators(
             f"{[name for name, *_ in made]}"
         )
     uses = Counter(joint for *_, fields in made for joint in fields.get("joints", ()))
-    for *_, fields in made:
-        if "body" in fields:  # acts on the joints that carry it
-            uses.update(reading.carrying(fields["body"]))
+    pushed = Counter(fields["body"] for *_, fields in made if "body" in fields)
+    for body, parent in reversed(reading.parents.items()):  # a push acts on all joints below it
+        pushed[parent] += pushed[body]
+    uses.update(pushed)
+    bounds = {hung.body: hung.bounds for hung in reading.order if hung.bounds is not None}
     for name, element, fields in made:
-        for joint in fields.get("joints", ()):
-            _cut_in_joint(joint, fields, uses[joint], element, reading)
-        try:
+        for joint in bounds.keys() & fields.get("joints", ()):
+            _cut_in_joint(joint, bounds[joint], fields, uses[joint], element, reading)
+        with element.blamed():
             drive = Actuator(control=given.get(name, 0.0), **fields)
             own = name if name not in reading.frames else f"{name}(actuator)"
             reading.builder.add_element(own, drive)
-        except (TypeError, ValueError) as error:
-            raise element.error(str(error)) from error
 
 
 def _transmission(element: Element, name: str, reading: Any) -> dict[str, Any] | None:
@@ -73,15 +73,16 @@ def _transmission(element: Element, name: str, reading: Any) -> dict[str, Any] |
             break
     else:
         what = "on what is no joint, no site and no fixed tendon"
-        if element.attributes.get("tendon") in reading.tendons:
-            joints, weights, offset = reading.tendons[element.text("tendon")]
+        tendon = reading.tendon(element.attributes.get("tendon", ""), element)
+        if tendon is not None:
+            joints, weights, offset = tendon
             return {"joints": joints, "gear": gear[0] * weights, "offset": gear[0] * offset}
         if "site" in element.attributes and "refsite" not in element.attributes:
             body, at = reading.site(element.text("site"), element)
             force, couple = np.reshape((gear + [0.0] * 6)[:6], (2, 3))
             wrench = np.concatenate([at.R @ couple, at.R @ force])
             return {"body": body, "point": at.p, "wrench": wrench}
-    reading.report.ignored(element.line, f"<actuator>: {element.tag} {name}, {what}")
+    reading.report.ignored(element, f"<actuator>: {element.tag} {name}, {what}")
     return None
 
 
@@ -91,18 +92,14 @@ def _law(element: Element, name: str, reading: Any) -> dict[str, Any] | None:
     found = read(element, name, reading)
     if found is None:
         return None
-    for key, what in (
-        ("control_range", "ctrl"),
-        ("force_range", "force"),
-        ("activation_range", "act"),
-    ):
+    for what, key in RANGES.items():
         usual = what == "act" and element.tag == "intvelocity"
         if f"{what}range" in element.attributes and limited(
             element, f"{what}limited", usual or reading.compiler.auto_limits
         ):
             found[key] = element.numbers(f"{what}range", 2, None)
     if element.number("inheritrange", 0.0):
-        reading.report.ignored(element.line, f"<actuator>: inheritrange of {name}")
+        reading.report.ignored(element, f"<actuator>: inheritrange of {name}")
     return found
 
 
@@ -112,7 +109,7 @@ def _general(element: Element, name: str, reading: Any) -> dict[str, Any] | None
     known = {"dyn": DYNAMICS, "gain": ("fixed", "affine"), "bias": ("none", "affine")}
     for key, kind in kinds.items():
         if kind not in known[key]:
-            reading.report.ignored(element.line, f"<actuator>: {name}, {key}type {kind}")
+            reading.report.ignored(element, f"<actuator>: {name}, {key}type {kind}")
             return None
     prm = {key: _prm(element, f"{key}prm", (1.0, 0.0, 0.0) if key != "bias" else (0.0,) * 3)
            for key in kinds}  # fmt: skip
@@ -163,7 +160,7 @@ def _short(element: Element, name: str, reading: Any) -> dict[str, Any]:
         said = (
             f"<actuator>: dampratio of {name}, which MuJoCo makes a damping from inertias; say kv"
         )
-        reading.report.ignored(element.line, said)
+        reading.report.ignored(element, said)
     found: dict[str, Any] = {"gain": np.array([kp, 0.0, 0.0]), "bias": np.array([0.0, -kp, -kv])}
     if tag == "intvelocity":
         return found | {"dynamics": "integrator"}
@@ -173,16 +170,18 @@ def _short(element: Element, name: str, reading: Any) -> dict[str, Any]:
 
 
 def _cut_in_joint(
-    body: str, fields: dict[str, Any], uses: int, element: Element, reading: Any
+    body: str,
+    bounds: tuple[float, float],
+    fields: dict[str, Any],
+    uses: int,
+    element: Element,
+    reading: Any,
 ) -> None:
     """The bounds that a joint has for the force of its actuators."""
-    bounds = next((hung.bounds for hung in reading.order if hung.body == body), None)
-    if bounds is None:
-        return
     gear = float(fields["gear"][0])
     if uses > 1 or len(fields["joints"]) > 1 or len(fields["gear"]) > 1 or not gear:
         said = f"actuatorfrcrange of the joint of {body!r}, which several actuators share"
-        reading.report.ignored(element.line, said)
+        reading.report.ignored(element, said)
         return
     low, high = sorted(x / gear for x in bounds)
     own = fields.get("force_range", (-math.inf, math.inf))

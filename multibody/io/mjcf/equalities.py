@@ -14,16 +14,16 @@ from ...joints import Fixed, Spherical
 from ...model.rules import STOP_STIFFNESS
 from ..shared.xml import Element
 from .poses import Placed
-from .settings import HINGE, SLIDE, flag, limited
+from .settings import HINGE, SLIDE, enter, flag, limited
 
 __all__ = ["add_equality", "add_tendon"]
 
 
-def add_equality(element: Element, reading: Any) -> None:
+def add_equality(element: Element, number: int, reading: Any) -> None:
     """Add one entry of <equality> to the model that is being read."""
-    name = element.text("name", f"{element.tag} of line {element.line}")
+    name = element.text("name", f"{element.tag} {number}")
     if not flag(element, "active", True):
-        reading.report.ignored(element.line, f"{name}: not active")
+        reading.report.ignored(element, f"{name}: not active")
     elif element.tag in ("joint", "tendon"):
         _couple(element, name, reading)
     elif element.tag in ("connect", "weld") and "body1" in element.attributes:
@@ -31,7 +31,7 @@ def add_equality(element: Element, reading: Any) -> None:
     elif element.tag in ("connect", "weld") and "site1" in element.attributes:
         _hold_sites(element, name, reading)
     else:
-        reading.report.ignored(element.line, f"<equality>: {name}")
+        reading.report.ignored(element, f"<equality>: {name}")
 
 
 def _hold(element: Element, name: str, reading: Any) -> None:
@@ -51,10 +51,8 @@ def _hold(element: Element, name: str, reading: Any) -> None:
             between = Placed(reading.compiler.orientation(written), np.array(numbers[:3]))
         at, there, joint = between, Placed(np.eye(3), np.zeros(3)), Fixed()
     ends = (inside_first @ at).plucker(), (inside_second @ there).plucker()
-    try:
+    with element.blamed():
         reading.builder.add_loop(name, first, second, joint, *ends)
-    except (TypeError, ValueError) as error:
-        raise element.error(str(error)) from error
 
 
 def _hold_sites(element: Element, name: str, reading: Any) -> None:
@@ -63,15 +61,13 @@ def _hold_sites(element: Element, name: str, reading: Any) -> None:
         reading.site(element.text(key), element) for key in ("site1", "site2")
     )
     joint: Any = Spherical() if element.tag == "connect" else Fixed()
-    try:
+    with element.blamed():
         reading.builder.add_loop(name, first, second, joint, at.plucker(), there.plucker())
-    except (TypeError, ValueError) as error:
-        raise element.error(str(error)) from error
 
 
-def add_tendon(element: Element, reading: Any) -> None:
+def add_tendon(element: Element, number: int, reading: Any) -> None:
     """Add a tendon: over joints, or a spring between two sites; others are remarks."""
-    name = element.text("name", f"tendon of line {element.line}")
+    name = element.text("name", f"tendon {number}")
     springy = [element.number(key, 0.0) for key in ("stiffness", "damping")]
     if min(springy) < 0.0:
         raise element.error("a negative stiffness or damping")
@@ -81,30 +77,28 @@ def add_tendon(element: Element, reading: Any) -> None:
     )
     for key in ("frictionloss", "armature"):
         if element.number(key, 0.0):
-            reading.report.ignored(element.line, f"<tendon>: {key} of {name}")
+            reading.report.ignored(element, f"<tendon>: {key} of {name}")
     if element.tag == "fixed":
         _add_fixed(element, name, springy, given, reading)
         return
     if element.tag != "spatial" or len(path) != 2 or any(part.tag != "site" for part in path):
-        reading.report.ignored(element.line, f"<tendon>: {element.tag} {name}")
+        reading.report.ignored(element, f"<tendon>: {element.tag} {name}")
         return
     if "range" in element.attributes:
-        reading.report.ignored(element.line, f"<tendon>: range of {name}")
+        reading.report.ignored(element, f"<tendon>: range of {name}")
     if not any(springy):
-        reading.report.ignored(element.line, f"<tendon>: {name}, which neither pulls nor damps")
+        reading.report.ignored(element, f"<tendon>: {name}, which neither pulls nor damps")
         return
     (first, a), (second, b) = (reading.site(part.text("site"), part) for part in path)
     if len(set(given)) > 1:
-        reading.report.ignored(element.line, f"<tendon>: {name}, slack between two lengths")
+        reading.report.ignored(element, f"<tendon>: {name}, slack between two lengths")
         return
     rest = given[0]
     if rest == -1.0:  # as long as it is at the start
         poses = [reading.poses_of(body) @ at for body, at in ((first, a), (second, b))]
         rest = float(np.linalg.norm(poses[0].p - poses[1].p))
-    try:
+    with element.blamed():
         reading.builder.add_spring(name, first, a.p, second, b.p, *springy, rest)
-    except (TypeError, ValueError) as error:
-        raise element.error(str(error)) from error
 
 
 def _add_fixed(
@@ -127,10 +121,10 @@ def _add_fixed(
         offset += weight * hung.ref
     if not joints:
         raise element.error("expected <joint> in it")
-    reading.tendons[name] = joints, np.array(weights), offset
+    enter(reading.tendons, element, (joints, np.array(weights), offset), name)
     auto = set(given) == {-1.0}  # as long as it is at the start
     rest = [offset, offset] if auto else [given[0], given[-1]]
-    try:
+    with element.blamed():
         if any(springy):
             law = JointTendon(joints, weights, springy[0], springy[1], rest, offset)
             reading.builder.add_element(f"tendon {name}", law)
@@ -139,13 +133,9 @@ def _add_fixed(
         ends = element.numbers("range", 2, None)
         if not limited(element, "limited", reading.compiler.auto_limits):
             return
-        if reading.limits and ends[0] < ends[1]:
-            stop = JointTendon(joints, weights, STOP_STIFFNESS, 0.0, ends, offset)
+        if found := reading.wanted.stops(*ends, f"<tendon>: range of {name}", element):
+            stop = JointTendon(joints, weights, STOP_STIFFNESS, 0.0, found["limits"], offset)
             reading.builder.add_element(f"range of tendon {name}", stop)
-        else:
-            reading.report.ignored(element.line, f"<tendon>: range of {name}")
-    except (TypeError, ValueError) as error:
-        raise element.error(str(error)) from error
 
 
 def _couple(element: Element, name: str, reading: Any) -> None:
@@ -161,11 +151,11 @@ def _couple(element: Element, name: str, reading: Any) -> None:
             if hung.kind not in (HINGE, SLIDE):
                 raise element.error("joints that are coupled have one freedom")
             sums.append({hung.body: 1.0})
-        elif end in reading.tendons:
-            joints, weights, _ = reading.tendons[end]
+        elif (tendon := reading.tendon(end, element)) is not None:
+            joints, weights, _ = tendon
             sums.append(dict(zip(joints, weights.tolist())))
         else:
-            reading.report.ignored(element.line, f"<equality>: {name}, of no fixed tendon")
+            reading.report.ignored(element, f"<equality>: {name}, of no fixed tendon")
             return
     given = element.text("polycoef", "0 1 0 0 0").split()
     factors = (element.numbers("polycoef", len(given), (0.0, 1.0, 0.0, 0.0, 0.0)) + [0.0] * 5)[:5]
@@ -173,14 +163,12 @@ def _couple(element: Element, name: str, reading: Any) -> None:
     both = {body: left.get(body, 0.0) - factors[1] * right.get(body, 0.0) for body in left | right}
     driven = max(left, key=lambda body: abs(both[body]))
     whole = both.pop(driven)
-    try:
+    with element.blamed():
         if any(factors[2:]) or not both or not whole:
             reading.builder.add_constraint(name, Coupling(left, right, factors))
         else:
             others = {body: -weight / whole for body, weight in both.items()}
             reading.builder.add_gear(name, driven, others, offset=factors[0] / whole)
-    except (TypeError, ValueError) as error:
-        raise element.error(str(error)) from error
 
 
 class Coupling:

@@ -19,7 +19,7 @@ from ..shared.report import Report
 from ..shared.source import ModelFileError
 from ..shared.xml import Element
 from .poses import Placed, along_z, orientation, unit
-from .settings import Compiler, Defaults
+from .settings import Compiler, Defaults, enter
 
 __all__ = ["SHAPES", "Assets", "geom_inertia", "geom_solid"]
 
@@ -56,9 +56,9 @@ class Assets:
                 stem = file.replace("\\", "/").rpartition("/")[2].rpartition(".")[0]
                 name = entry.attributes.get("name", stem)
                 if entry.tag == "mesh":
-                    self.meshes[name] = entry
+                    enter(self.meshes, entry, entry, name)
                 elif entry.tag == "material" and "rgba" in entry.attributes:
-                    self.colours[name] = colour_of(entry.numbers("rgba", 4, None))
+                    enter(self.colours, entry, colour_of(entry.numbers("rgba", 4, None)), name)
 
     def mesh(self, geom: Element) -> tuple[Mesh, Element]:
         """Mesh of a geom in its frame, and its entry: moved, turned, then scaled."""
@@ -186,7 +186,7 @@ def geom_solid(
     try:
         mesh, _ = assets.mesh(geom)
     except ModelFileError as error:
-        assets.report.ignored(geom.line, error.message, geom.file)
+        assets.report.ignored(geom, error.message)
         return None
     given = {"vertices": mesh.vertices, "faces": mesh.faces}
     return "mesh", (), around @ _of_pose(geom, compiler), colour, given

@@ -49,36 +49,29 @@ def joint_of(
 
 
 def _forces(joint: Element, hung: Hung, unit_of: float, reading: Any) -> dict[str, Any]:
-    report, several = reading.report, hung.kind in (BALL, FREE)
+    report, wanted, several = reading.report, reading.wanted, hung.kind in (BALL, FREE)
+    said = f"joint {joint.text('name', '')!r}" if "name" in joint.attributes else "a joint"
     forces: dict[str, Any] = {}
     if joint.tag == "freejoint":
         return {}
     for name in ("damping", "stiffness", "armature"):
-        value = joint.number(name, 0.0)
-        if value < 0:
-            raise joint.error(f"{name}: a negative number, {value:g}")
+        value = wanted.not_negative(joint.number(name, 0.0), name, joint)
         if (value and several and name != "damping") or (value and hung.kind == FREE):
-            report.ignored(joint.line, f"{name} of a {hung.kind} joint")
+            report.ignored(joint, f"{name} of a {hung.kind} joint")
         elif value:
             forces[name] = value
     if "stiffness" in forces:
         forces["rest"] = unit_of * joint.number("springref", 0.0) - hung.ref
-    if loss := joint.number("frictionloss", 0.0):
-        if reading.friction and not several:
-            hung.friction = loss
-        else:
-            report.ignored(joint.line, "frictionloss of a joint")
+    loss = joint.number("frictionloss", 0.0)
+    hung.friction = wanted.dry_friction(loss, f"frictionloss of {said}", joint, not several)
     if "actuatorfrcrange" in joint.attributes and not several:
         if limited(joint, "actuatorfrclimited", reading.compiler.auto_limits):
             low, high = joint.numbers("actuatorfrcrange", 2, None)
             hung.bounds = low, high
     if "springdamper" in joint.attributes and any(joint.numbers("springdamper", 2, None)):
-        report.ignored(joint.line, "springdamper: numbers that MuJoCo finds from inertias")
+        report.ignored(joint, "springdamper: numbers that MuJoCo finds from inertias")
     if "range" in joint.attributes and not several:
         low, high = (unit_of * x - hung.ref for x in joint.numbers("range", 2, None))
-        acts = limited(joint, "limited", reading.compiler.auto_limits)
-        if acts and reading.limits and low < high:
-            forces["limits"] = (low, high)
-        elif acts:
-            report.ignored(joint.line, "range of a joint")
+        if limited(joint, "limited", reading.compiler.auto_limits):
+            forces |= wanted.stops(low, high, f"range of {said}", joint)
     return forces

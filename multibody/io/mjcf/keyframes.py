@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...algebra.quaternions import to_matrix
+from ...algebra.orientation.quaternions import to_matrix
 from ...checks import Array
 from ...elements import Actuator
 from ...model import Model

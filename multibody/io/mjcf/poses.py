@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...algebra.orientation.rotations import skew
 from ...algebra.plucker import Plucker
-from ...algebra.rotations import skew
 from ...checks import Array
 from ..shared.xml import Element
 

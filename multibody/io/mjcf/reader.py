@@ -17,13 +17,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...algebra.inertia import RigidInertia
-from ...algebra.quaternions import from_matrix
+from ...algebra.orientation.quaternions import from_matrix
 from ...algebra.se3 import Pose
 from ...checks import Array
 from ...elements import Friction, PointForce
@@ -33,9 +32,9 @@ from ...model.builder import ModelBuilder
 from ...model.graph import BASE
 from ..geometry import MeshFiles, combined
 from ..shared.includes import Includes
-from ..shared.links import body_name, inertia_of_link
+from ..shared.links import body_name, inertia_of_link, symmetric
 from ..shared.report import Report
-from ..shared.source import ModelFileError
+from ..shared.wanted import Wanted
 from ..shared.xml import Element, parse_xml
 from .actuators import add_actuators
 from .equalities import add_equality, add_tendon
@@ -43,7 +42,7 @@ from .geoms import Assets, geom_inertia, geom_solid
 from .joints import Hung, joint_of
 from .keyframes import keep_positions
 from .poses import IDENTITY, ORIENTATIONS, Placed, along_z, unit
-from .settings import BALL, FREE, Compiler, Defaults
+from .settings import BALL, FREE, Compiler, Defaults, enter
 
 __all__ = ["read_mjcf"]
 
@@ -55,6 +54,8 @@ SILENT = {"site", "camera", "light", "asset", "visual", "statistic", "size", "cu
 LONGEST_CHAIN = 20_000
 #: <frame> elements one in the other.
 DEEPEST_FRAMES = 50
+#: Joints of tendons, counted as often as something names a tendon.
+MOST_TERMS = 200_000
 READ = {"compiler", "option", "default", "worldbody", "equality", "keyframe", "tendon", "actuator"}
 
 
@@ -63,11 +64,9 @@ class Reading:
     """What is known while a file is read."""
 
     builder: ModelBuilder
-    report: Report
+    wanted: Wanted
     compiler: Compiler
     defaults: Defaults
-    limits: bool
-    friction: bool
     assets: Assets
     poses: dict[str, Placed] = field(default_factory=lambda: {BASE: IDENTITY})  # at the start
     names: dict[str, str] = field(default_factory=lambda: {"world": BASE})
@@ -79,6 +78,12 @@ class Reading:
     sites: dict[str, tuple[str, Placed]] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)
     tendons: dict[str, tuple[list[str], Array, float]] = field(default_factory=dict)
+    terms: int = 0
+
+    @property
+    def report(self) -> Report:
+        """Receives remarks."""
+        return self.wanted.report
 
     def joint(self, name: str, element: Element) -> Hung:
         """A joint by its name."""
@@ -92,13 +97,13 @@ class Reading:
             raise element.error(f"there is no site {name!r}")
         return self.sites[name]
 
-    def carrying(self, body: str) -> list[str]:
-        """Bodies of the model between one and the base, with it."""
-        path = []
-        while body != BASE:
-            path.append(body)
-            body = self.parents[body]
-        return path
+    def tendon(self, name: str, element: Element) -> tuple[list[str], Array, float] | None:
+        """Joints of a fixed tendon, their weights and its offset; None if it is no such tendon."""
+        found = self.tendons.get(name)
+        self.terms += 0 if found is None else len(found[0])
+        if self.terms > MOST_TERMS:
+            raise element.error(f"tendons stand for more than {MOST_TERMS:,} joints; no model's do")
+        return found
 
     def poses_of(self, body: str) -> Placed:
         """Frame of a body of the model in the world, at the start."""
@@ -117,12 +122,10 @@ def read_mjcf(
     file: str,
     report: Report,
     *,
-    limits: bool = False,
-    joint_friction: bool = False,
     actuators: bool = True,
     controls: Mapping[str, Any] | None = None,
     includes: str | PathLike[str] | None = None,
-    meshes: Any = None,
+    **options: Any,
 ) -> Model:
     """Read a model from the text of an MJCF file.
 
@@ -130,24 +133,16 @@ def read_mjcf(
     ----------
     text, file
         What is in it, and its name.
-    report
-        Receives remarks, ``frames`` and ``positions``; its policy says what to do about wrong data.
-    limits
-        Whether ranges of joints and tendons become elastic stops.
-    joint_friction
-        Whether ``frictionloss`` becomes smoothed dry friction (`multibody.Friction`).
+    report, **options
+        As in `Wanted`; limits are ``range``, of tendons, too, and friction is ``frictionloss``.
     actuators
         Whether actuators act; they are elements of their names.
     controls
         Inputs of actuators by name: numbers, functions of time, tables, names of elements.
     includes
         Folder from which other files may be read.
-    meshes
-        Whether meshes are drawn, and in which folders they may be looked for; as in `MeshFiles`.
     """
-    files = MeshFiles(meshes)
-    if includes is not None:
-        files.folders.append(Path(includes).resolve())
+    wanted = Wanted(report, **options)
     root = parse_xml(text, file, LONGEST_CHAIN)
     if root.tag != "mujoco":
         raise root.error("expected <mujoco>: this is no MJCF")
@@ -157,8 +152,8 @@ def read_mjcf(
         compiler.read(element)
     defaults.read(root.all("default"))
     builder = ModelBuilder(gravity=_gravity(root, report), name=root.text("model", "MuJoCo Model"))
-    assets = Assets(files, report)
-    reading = Reading(builder, report, compiler, defaults, limits, joint_friction, assets)
+    assets = Assets(MeshFiles(wanted.meshes, includes), report)
+    reading = Reading(builder, wanted, compiler, defaults, assets)
     reading.assets.read(root, defaults)
     _note(root, report)
     worlds = list(root.all("worldbody"))
@@ -169,21 +164,19 @@ def read_mjcf(
         reading.scale = compiler.total_mass / total
     for world in worlds:
         _add_bodies(world, reading)
-    for element in _entries(root, "tendon"):
-        add_tendon(defaults.applied(element, family="tendon"), reading)
-    for element in _entries(root, "equality"):
-        add_equality(defaults.applied(element, family="equality"), reading)
+    for number, element in enumerate(_entries(root, "tendon")):
+        add_tendon(defaults.applied(element, family="tendon"), number, reading)
+    for number, element in enumerate(_entries(root, "equality")):
+        add_equality(defaults.applied(element, family="equality"), number, reading)
     drives = [defaults.applied(element) for element in _entries(root, "actuator")]
     if actuators:
         add_actuators(drives, controls, reading)
     elif controls:
         raise ValueError("controls: actuators=False leaves nothing that they could drive")
     elif drives:
-        report.ignored(drives[0].line, f"{len(drives)} actuators")
-    try:
+        report.ignored(drives[0], f"{len(drives)} actuators")
+    with root.blamed():
         model = builder.build()
-    except (TypeError, ValueError) as error:
-        raise root.error(str(error)) from error
     keep_positions(root, reading, model)
     return model
 
@@ -218,7 +211,7 @@ def _gravity(root: Element, report: Report) -> list[float]:
         gravity = option.numbers("gravity", 3, tuple(gravity))
         for medium in ("density", "viscosity"):
             if option.number(medium, 0.0):
-                report.ignored(option.line, f"the {medium} of a medium")
+                report.ignored(option, f"the {medium} of a medium")
         for switches in option.all("flag"):
             if switches.text("gravity", "enable") == "disable":
                 gravity = [0.0, 0.0, 0.0]
@@ -233,7 +226,7 @@ def _note(root: Element, report: Report) -> None:
             continue
         for entry in child.children or [child]:
             name = entry.attributes.get("name", "")
-            report.ignored(entry.line, f"<{child.tag}>: {entry.tag} {name}".rstrip())
+            report.ignored(entry, f"<{child.tag}>: {entry.tag} {name}".rstrip())
 
 
 def _unread(element: Element) -> str:
@@ -352,18 +345,14 @@ def _hang(
         carried = None
         if is_last and inertia is not None:
             carried = Placed(np.eye(3), anchor).plucker().apply(inertia)
-        try:
+        with joint.blamed():
             reading.builder.add_body(name, on, made, placed, carried, **forces)
-        except ModelFileError:
-            raise
-        except (TypeError, ValueError) as error:
-            raise joint.error(str(error)) from error
         if hung.friction:
             reading.builder.add_element(f"friction of {name}", Friction(name, hung.friction))
         reading.parents[name] = on
         reading.order.append(hung)
         if "name" in joint.attributes:
-            reading.joints[joint.text("name")] = hung
+            enter(reading.joints, joint, hung)
         on, place, at = name, IDENTITY, anchor
     return at
 
@@ -396,7 +385,7 @@ def _mass_of(body: Element, inside: list[Any], reading: Reading) -> tuple[float,
             if not ORIENTATIONS.isdisjoint(inertial.attributes):
                 raise inertial.error("fullinertia is in the axes of the body: no orientation")
             xx, yy, zz, xy, xz, yz = inertial.numbers("fullinertia", 6, None)
-            central = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+            central = symmetric(xx, xy, xz, yy, yz, zz)
         else:
             central = np.diag(inertial.numbers("diaginertia", 3, (0.0, 0.0, 0.0)))
         return mass, pose.p, pose.R @ central @ pose.R.T
@@ -415,7 +404,7 @@ def _dress(own: str, inside: list[Any], reading: Reading) -> None:
         if child.tag == "site" and "name" in child.attributes:
             site = reading.defaults.applied(child, kind)
             at = reading.frames[own] @ pose @ _site_pose(site, reading)
-            reading.sites[child.text("name")] = own, at
+            enter(reading.sites, child, (own, at))
         if child.tag != "geom":
             continue
         geom = reading.defaults.applied(child, kind)

@@ -9,19 +9,32 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from ...checks import Array
 from ..shared.xml import Element
 from .poses import ORIENTATIONS, orientation
 
-__all__ = ["Compiler", "Defaults", "flag", "limited"]
+__all__ = ["Compiler", "Defaults", "enter", "flag", "limited"]
 
 MAIN = "main"
 HINGE, SLIDE, BALL, FREE = "hinge", "slide", "ball", "free"  # kinds of joints
+#: <default> elements one in the other, and at the top of a file.
+DEEPEST, MOST = 50, 200
+#: Attributes by tag, from the class farthest outside to its own.
+Layers = list[dict[str, dict[str, str]]]
 #: Actuators of all kinds share one entry of defaults.
 SHARED = dict.fromkeys(
     ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder"), "actuator"
 )
+
+
+def enter(known: dict[str, Any], element: Element, value: Any, name: str | None = None) -> None:
+    """Enter something under its name, which nothing else of its kind may have."""
+    name = element.text("name") if name is None else name
+    if name in known:
+        raise element.error(f"the name {name!r} is taken by another <{element.tag}>")
+    known[name] = value
 
 
 def flag(element: Element, name: str, default: bool) -> bool:
@@ -85,31 +98,38 @@ class Compiler:
 
 @dataclass
 class Defaults:
-    """Attributes by class and tag."""
+    """Attributes by class and tag; a class has only its own, and those around it before them."""
 
-    classes: dict[str, dict[str, dict[str, str]]] = field(default_factory=lambda: {MAIN: {}})
+    classes: dict[str, list[dict[str, dict[str, str]]]] = field(
+        default_factory=lambda: {MAIN: [{}]}
+    )
 
     def read(self, elements: Iterable[Element]) -> None:
-        """Take over the <default> elements at the top of a file."""
-        for element in elements:
-            self._enter(element, MAIN, self.classes[MAIN], top=True)
+        """Take over the <default> elements at the top of a file.
 
-    def _enter(
-        self, element: Element, name: str, inherited: dict[str, dict[str, str]], top: bool
-    ) -> None:
-        name = element.text("class", name if top else None)
-        known = self.classes.get(name) if top else None
-        if known is None:
-            if name in self.classes:
-                raise element.error(f"the class {name!r} is there already")
-            known = {tag: dict(attributes) for tag, attributes in inherited.items()}
+        A later one adds to the first, but not to the classes that came before it.
+        """
+        for number, element in enumerate(elements):
+            if number > MOST:
+                raise element.error(
+                    f"more than {MOST} times defaults at the top; no model has them"
+                )
+            name = element.text("class", MAIN)
+            self._enter(element, name, self.classes.get(name, [{}]), 0)
+
+    def _enter(self, element: Element, name: str, around: Layers, depth: int) -> None:
+        if depth > DEEPEST:
+            raise element.error(f"defaults are nested deeper than {DEEPEST}; no model's are")
+        known: Layers = [*around, {}]
         self.classes[name] = known
         for child in element.children:
             if child.tag != "default":
                 family = SHARED.get(child.tag, child.tag)
-                known.setdefault(family, {}).update(child.attributes)
+                known[-1].setdefault(family, {}).update(child.attributes)
         for child in element.all("default"):
-            self._enter(child, "", known, top=False)
+            if child.text("class") in self.classes:
+                raise child.error(f"the class {child.text('class')!r} is there already")
+            self._enter(child, child.text("class"), known, depth + 1)
 
     def applied(
         self, element: Element, around: str | None = None, family: str | None = None
@@ -122,7 +142,9 @@ class Defaults:
         if name not in self.classes:
             raise element.error(f"there is no class {name!r}")
         tag = family or SHARED.get(element.tag, element.tag)
-        usual = dict(self.classes[name].get(tag, {}))
+        usual: dict[str, str] = {}
+        for one in self.classes[name]:
+            usual.update(one.get(tag, {}))
         if not ORIENTATIONS.isdisjoint(element.attributes):
             usual = {key: value for key, value in usual.items() if key not in ORIENTATIONS}
         usual.pop("class", None)

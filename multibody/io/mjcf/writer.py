@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...algebra.orientation.quaternions import from_matrix
 from ...algebra.plucker import Plucker
-from ...algebra.quaternions import from_matrix
 from ...algebra.se3 import Pose
 from ...checks import Array
 from ...joints import Fixed, Free, Prismatic, Revolute, Spherical

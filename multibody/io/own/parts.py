@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ...algebra import angles, quaternions, rotations
 from ...algebra.inertia import RigidInertia
+from ...algebra.orientation import angles, quaternions, rotations
 from ...algebra.se3 import Pose
 from ...checks import Array, check_unit
 from ...elements import Table as Signal

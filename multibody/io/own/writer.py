@@ -85,8 +85,9 @@ def _data(model: Model) -> dict[str, Any]:
         ]
     if model.contacts:
         data["contacts"] = [contact_data(contact, names) for contact in model.contacts]
-    if model.elements:
-        data["elements"] = [element_data(named) for named in model.elements]
+    touching = {contact.name for contact in model.contacts}
+    if acting := [named for named in model.elements if named.name not in touching]:
+        data["elements"] = [element_data(named) for named in acting]
     if model.solids:
         data["solids"] = [_solid(solid, names) for solid in model.solids]
     return data

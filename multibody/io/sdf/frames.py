@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...algebra import quaternions
+from ...algebra.orientation import quaternions
 from ...algebra.se3 import Pose
 from ..shared.links import roll_pitch_yaw
 from ..shared.report import Report
 from ..shared.xml import Element
 
-__all__ = ["MODEL", "WORLD", "Frames", "Scope", "joint_key", "note", "pose_of", "truth"]
+__all__ = ["MODEL", "WORLD", "Frames", "Scope", "joint_key", "pose_of", "truth"]
 
 WORLD = "world"
 MODEL = "__model__"
@@ -198,11 +198,6 @@ def truth(element: Element | None, default: bool = False) -> bool:
     return word in ("true", "1")
 
 
-def note(report: Report, element: Element, text: str) -> None:
-    """Enter what is left out; of included files with their names."""
-    report.ignored(element.line, text, element.file)
-
-
 def pose_of(element: Element, report: Report) -> tuple[Pose, str]:
     """Pose of an element, and the name of the frame that it is relative to ("" for the usual)."""
     given = element.first("pose")
@@ -210,10 +205,9 @@ def pose_of(element: Element, report: Report) -> tuple[Pose, str]:
         return Pose.identity(), ""
     if given.attributes.get("frame"):
         report.wrong(
-            given.line,
+            given,
             f"<pose frame={given.attributes['frame']!r}>: SDF 1.5 and 1.6 never said what that "
             "means, and it is passed over; 1.7 has relative_to",
-            file=given.file,
         )
     relative = given.text("relative_to", "")
     kind = given.text("rotation_format", "euler_rpy")

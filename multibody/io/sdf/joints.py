@@ -18,10 +18,10 @@ from ...checks import Array
 from ...joints import AngleSequence, Fixed, Helical, Joint, Prismatic, Revolute, Spherical
 from ...model import Constraint
 from ...model.gearing import gear_constraint
-from ..shared.links import dry_friction
 from ..shared.report import Report
+from ..shared.wanted import Wanted
 from ..shared.xml import Element
-from .frames import Frames, Scope, joint_key, note, truth
+from .frames import Frames, Scope, joint_key, truth
 
 __all__ = ["TYPES", "Edge", "FileJoint", "add_gears", "edges_of"]
 
@@ -85,16 +85,14 @@ class Edge:
     friction: float = 0.0
 
 
-def edges_of(
-    made: FileJoint, frames: Frames, limits: bool, friction: bool, report: Report
-) -> list[Edge]:
+def edges_of(made: FileJoint, frames: Frames, wanted: Wanted) -> list[Edge]:
     """The joint as one edge, or as two with a body without mass between them."""
     element, kind = made.element, made.kind
-    _note_unknown(element, report)
+    _note_unknown(element, wanted.report)
     axes = [axis for tag in ("axis", "axis2") if (axis := element.first(tag)) is not None]
     used = {"fixed": 0, "ball": 0}.get(kind, 2 if kind in TWO_AXES else 1)
     for axis in axes[used:]:
-        note(report, axis, f"<{axis.tag}> of joint {made.name!r}, which is {kind}")
+        wanted.report.ignored(axis, f"<{axis.tag}> of joint {made.name!r}, which is {kind}")
     if len(axes) < used:
         raise element.error(f"expected <{'axis2' if axes else 'axis'}>: the joint is {kind}")
     # The joint's frames have the axes of the child, so that its body keeps them.
@@ -102,7 +100,7 @@ def edges_of(
     X_S = Pose._of(np.eye(3), at.p)
     X_P = frames.relative(made.parent, made.child).compose(X_S)
     along = [_direction(axis, made, frames) for axis in axes[:used]]
-    forces = [_forces(axis, made, kind, limits, friction, report) for axis in axes[:used]]
+    forces = [_forces(axis, made, kind, wanted) for axis in axes[:used]]
     turned = frames.absolute(made.child).R
     ends = made.name, made.parent, made.child
     if used == 2:
@@ -163,7 +161,7 @@ def _note_unknown(element: Element, report: Report) -> None:
     known = KNOWN.get("axis" if element.tag == "axis2" else element.tag)
     for child in element.children if known else ():
         if known is not None and child.tag not in known:
-            note(report, child, f"<{child.tag}> in <{element.tag}>")
+            report.ignored(child, f"<{child.tag}> in <{element.tag}>")
         else:
             _note_unknown(child, report)
 
@@ -209,35 +207,23 @@ def _number(element: Element | None, default: float) -> float:
     return default if element is None or not element.content else element.inside(1)[0]
 
 
-def _forces(
-    axis: Element, made: FileJoint, kind: str, limits: bool, friction: bool, report: Report
-) -> dict[str, Any]:
+def _forces(axis: Element, made: FileJoint, kind: str, wanted: Wanted) -> dict[str, Any]:
     forces: dict[str, Any] = {}
-    dynamics = axis.first("dynamics")
+    dynamics, limit, said = axis.first("dynamics"), axis.first("limit"), f"joint {made.name!r}"
     if dynamics is not None:
         for tag, key in (("damping", "damping"), ("spring_stiffness", "stiffness")):
-            value = _number(dynamics.first(tag), 0.0)
-            said = f"negative {key} {value:g}"
-            if value < 0 and report.wrong(dynamics.line, said, "take none", dynamics.file):
-                value = 0.0
+            value = wanted.not_negative(_number(dynamics.first(tag), 0.0), key, dynamics)
             if value:
                 forces[key] = value
         if "stiffness" in forces:
             forces["rest"] = _number(dynamics.first("spring_reference"), 0.0)
-        rubs, asked = _number(dynamics.first("friction"), 0.0), friction and kind not in TWO_AXES
-        forces |= dry_friction(rubs, made.name, dynamics, report, asked)
-    limit = axis.first("limit")
+        rubs = _number(dynamics.first("friction"), 0.0)
+        if rubs := wanted.dry_friction(rubs, f"friction of {said}", dynamics, kind not in TWO_AXES):
+            forces["friction"] = rubs
     if limit is not None and kind != "continuous":
         lower, upper = (_bound(limit, tag, s) for tag, s in (("lower", -1), ("upper", 1)))
-        if math.isinf(lower) and math.isinf(upper):
-            return forces
-        if not limits:
-            note(report, limit, f"limits of joint {made.name!r}")
-        elif lower < upper:
-            forces["limits"] = (lower, upper)
-        else:
-            said = f"limits {lower:g} … {upper:g} leave no room"
-            report.wrong(limit.line, said, file=limit.file)
+        if not (math.isinf(lower) and math.isinf(upper)):
+            forces |= wanted.stops(lower, upper, f"limits of {said}", limit)
     return forces
 
 
@@ -279,8 +265,7 @@ def add_gears(
     for box in boxes:
         made = _gearbox(box, edges, carriers, frames)
         if made is None:
-            note(
-                report,
+            report.ignored(
                 box.element,
                 f"gearbox {box.name!r}: both its links must hang on its reference body by hinges "
                 "of the tree, about the axes of the box",
@@ -301,7 +286,7 @@ def add_gears(
         said = f"joint {edge.name!r} follows {mimic.text('joint')!r}"
         ends = [carriers.get(e.name) for e in (edge, other) if e is not None and e.joint.nv == 1]
         if len(ends) < 2 or None in ends or ends[0] == ends[1]:
-            note(report, mimic, f"{said}, which cannot be written as a gear")
+            report.ignored(mimic, f"{said}, which cannot be written as a gear")
             continue
         by = {str(ends[1]): factor}
         found += _enter(report, mimic, str(ends[0]), by, said, offset - factor * reference)
@@ -312,7 +297,7 @@ def _enter(
     report: Report, at: Element, driven: str, by: dict[str, float], said: str, offset: float = 0.0
 ) -> list[Constraint]:
     if driven in report.gears:
-        note(report, at, f"{said}: {driven!r} is driven already")
+        report.ignored(at, f"{said}: {driven!r} is driven already")
         return []
     report.gears[driven] = by
     return [gear_constraint(said, driven, by, offset, None, ())]

@@ -13,12 +13,10 @@ in the report, with lines. Gearboxes and joints that mimic others are gears of t
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from ...algebra.inertia import RigidInertia
 from ...algebra.se3 import Pose
@@ -31,11 +29,11 @@ from ...model.graph import BASE
 from ..geometry import FileShape, MeshFiles, add_solids, combined, sdf_shape
 from ..geometry.elements import colour_of
 from ..shared.includes import Includes
-from ..shared.links import body_name, inertia_of_link
+from ..shared.links import body_name, inertia_of_link, symmetric
 from ..shared.report import Report
-from ..shared.source import ModelFileError
+from ..shared.wanted import Wanted
 from ..shared.xml import Element, parse_xml
-from .frames import MODEL, WORLD, Frames, Scope, joint_key, note, pose_of, truth
+from .frames import MODEL, WORLD, Frames, Scope, joint_key, pose_of, truth
 from .joints import Edge, FileJoint, add_gears, edges_of
 
 __all__ = ["read_sdf"]
@@ -57,7 +55,7 @@ MOMENTS = {"ixx": 1.0, "ixy": 0.0, "ixz": 0.0, "iyy": 1.0, "iyz": 0.0, "izz": 1.
 class _Content:
     """Everything that was found, before a tree is chosen."""
 
-    report: Report
+    wanted: Wanted
     includes: Includes
     meshes: MeshFiles
     frames: Frames = field(default_factory=Frames)
@@ -66,6 +64,11 @@ class _Content:
     collisions: list[Element] = field(default_factory=list)
     gravity: list[float] | None = None
 
+    @property
+    def report(self) -> Report:
+        """Receives remarks."""
+        return self.wanted.report
+
 
 def read_sdf(
     text: str,
@@ -73,10 +76,8 @@ def read_sdf(
     report: Report,
     *,
     root: str = "free",
-    limits: bool = False,
-    joint_friction: bool = False,
     includes: str | PathLike[str] | None = None,
-    meshes: Any = None,
+    **options: Any,
 ) -> Model:
     """Read a model from the text of an SDF file.
 
@@ -84,38 +85,26 @@ def read_sdf(
     ----------
     text, file
         What is in it, and its name.
-    report
-        Receives remarks; its policy says what to do about wrong data.
+    report, **options
+        As in `Wanted`.
     root
         What becomes of models that no joint ties to the world: "free" lets them float, as the
         format has it, "fixed" holds them.
-    limits
-        Whether limits of joints become elastic stops.
-    joint_friction
-        Whether friction of joints becomes smoothed dry friction (`multibody.Friction`).
     includes
         Folder from which <include> may read other files; without it none is read.
-    meshes
-        Whether meshes are drawn, and in which folders they may be looked for; as in `MeshFiles`.
     """
     one_of(root, "root", ("free", "fixed"))
     sdf = parse_xml(text, file)
-    files = MeshFiles(meshes)
-    if includes is not None:
-        files.folders.append(Path(includes).resolve())
-    content = _Content(report, Includes(includes), files)
+    wanted = Wanted(report, **options)
+    content = _Content(wanted, Includes(includes), MeshFiles(wanted.meshes, includes))
     name = _read_root(content, sdf)
     if not content.links:
         raise sdf.error("there is no <link>")
     if content.collisions:
         first, count = content.collisions[0], len(content.collisions)
-        note(report, first, f"{count} × <collision>, the first here")
-    try:
-        return _build(content, name, root, limits, joint_friction)
-    except ModelFileError:
-        raise
-    except (TypeError, ValueError) as error:
-        raise sdf.error(str(error)) from error
+        report.ignored(first, f"{count} × <collision>, the first here")
+    with sdf.blamed():
+        return _build(content, name, root)
 
 
 # ---------------------------------------------------------------------- what is in the file
@@ -127,7 +116,7 @@ def _read_root(content: _Content, sdf: Element) -> str:
     worlds, models = list(sdf.all("world")), list(sdf.all("model"))
     for child in sdf.children:
         if child.tag not in ("world", "model"):
-            note(content.report, child, f"<{child.tag}> in <sdf>")
+            content.report.ignored(child, f"<{child.tag}> in <sdf>")
     if len(worlds) > 1 or (worlds and models) or not (worlds or models):
         raise sdf.error("expected one <world>, or a <model>")
     scope = Scope(worlds[0] if worlds else sdf, "", version, WORLD)
@@ -154,7 +143,7 @@ def _version(sdf: Element, report: Report) -> tuple[int, ...]:
             "converts older files"
         )
     if version > NEWEST:
-        report.wrong(sdf.line, f"SDF {text} is newer than 1.11, and read as that", file=sdf.file)
+        report.wrong(sdf, f"SDF {text} is newer than 1.11, and read as that")
     return version
 
 
@@ -220,7 +209,7 @@ def _read_include(content: _Content, include: Element, scope: Scope) -> str:
         raise include.error("merge: not read; write the parts of the model here, or leave it out")
     for child in include.children:
         if child.tag not in ("uri", "name", "pose", "static", "placement_frame"):
-            note(content.report, child, f"<{child.tag}> in <include>")
+            content.report.ignored(child, f"<{child.tag}> in <include>")
     root = content.includes.open(include)
     version = _version(root, content.report)
     models = list(root.all("model"))
@@ -258,7 +247,7 @@ def _read_joint(content: _Content, joint: Element, scope: Scope) -> None:
     _end(joint, "parent")
     if scope.version >= (1, 7) and name in content.frames.known:
         said = f"joint {name!r} has the name of a link or frame"
-        content.report.wrong(joint.line, said, file=joint.file)
+        content.report.wrong(joint, said)
     where = pose_of(joint, content.report)
     content.frames.add(joint_key(name), joint, scope, where, child, child)
 
@@ -280,13 +269,13 @@ def _name(element: Element) -> str:
 def _note_unknown(element: Element, report: Report) -> None:
     for child in element.children:
         if child.tag not in KNOWN[element.tag]:
-            note(report, child, f"<{child.tag}> in <{element.tag}>")
+            report.ignored(child, f"<{child.tag}> in <{element.tag}>")
 
 
 # ---------------------------------------------------------------------- the model
 
 
-def _build(content: _Content, name: str, root: str, limits: bool, friction: bool) -> Model:
+def _build(content: _Content, name: str, root: str) -> Model:
     report, frames = content.report, content.frames
     for element, scope in content.joints:
         _read_joint(content, element, scope)
@@ -302,7 +291,7 @@ def _build(content: _Content, name: str, root: str, limits: bool, friction: bool
         builder.declare_body(bodies[key], _inertia(link, key, scope, content))
         shapes = _shapes(link, "visual", report) or _shapes(link, "collision", report)
         add_solids(builder, bodies[key], shapes, content.meshes, report)
-    edges, boxes = _edges(content, limits, friction)
+    edges, boxes = _edges(content)
     for edge in edges:  # bodies without mass between the axes of a joint
         if edge.parent not in bodies:
             bodies[edge.parent] = edge.parent
@@ -312,12 +301,8 @@ def _build(content: _Content, name: str, root: str, limits: bool, friction: bool
     _choose_tree(edges, report)
     for edge in edges:
         ends, at = (bodies[edge.parent], bodies[edge.child]), (edge.X_P, edge.X_S)
-        try:
+        with edge.source.element.blamed() if edge.source else nullcontext():
             builder.add_joint(edge.name, *ends, edge.joint, *at, tree=edge.tree, **edge.forces)
-        except (TypeError, ValueError) as error:
-            if edge.source is None:
-                raise
-            raise edge.source.element.error(str(error)) from error
     model = builder.build()
     for body, shift in builder.frame_shifts().items():
         if body != BASE and not shift.isclose(Pose.identity(), 0.0):
@@ -341,7 +326,7 @@ def _build(content: _Content, name: str, root: str, limits: bool, friction: bool
     return replace(model, constraints=tuple(geared), elements=tuple(rubbing))
 
 
-def _edges(content: _Content, limits: bool, friction: bool) -> tuple[list[Edge], list[FileJoint]]:
+def _edges(content: _Content) -> tuple[list[Edge], list[FileJoint]]:
     """Joints between links that can move, and the gearboxes."""
     frames, edges, boxes = content.frames, list[Edge](), list[FileJoint]()
     for element, scope in content.joints:
@@ -351,11 +336,11 @@ def _edges(content: _Content, limits: bool, friction: bool) -> tuple[list[Edge],
         if parent == child:
             raise element.error(f"it connects {parent!r} with itself")
         if all(_stands(content, end) for end in (parent, child)):
-            note(content.report, element, f"joint {made.name!r} between what stands still")
+            content.report.ignored(element, f"joint {made.name!r} between what stands still")
         elif made.kind == "gearbox":
             boxes.append(made)
         else:
-            edges += edges_of(made, frames, limits, friction, content.report)
+            edges += edges_of(made, frames, content.wanted)
     return edges, boxes
 
 
@@ -420,7 +405,9 @@ def _choose_tree(edges: list[Edge], report: Report) -> None:
         edge.tree = groups.join(edge)
         if not edge.tree and edge.forces and edge.source is not None:
             said = ", ".join(key for key in edge.forces if key != "rest")
-            note(report, edge.source.element, f"{said} of joint {edge.name!r}, which closes a loop")
+            report.ignored(
+                edge.source.element, f"{said} of joint {edge.name!r}, which closes a loop"
+            )
             edge.forces = {}
 
 
@@ -432,7 +419,7 @@ def _shapes(link: Element, tag: str, report: Report) -> list[FileShape]:
     for element in link.all(tag):
         pose, relative = pose_of(element, report)
         if relative:
-            note(report, element, f"<{tag}> whose pose is relative to {relative!r}")
+            report.ignored(element, f"<{tag}> whose pose is relative to {relative!r}")
             continue
         material = element.first("material")
         diffuse = None if material is None else material.first("diffuse")
@@ -471,7 +458,7 @@ def _inertia(link: Element, key: str, scope: Scope, content: _Content) -> RigidI
     if inertial is None:
         if not scope.static:
             said = f"link {key!r} has no <inertial>: mass 1, moments 1"
-            report.assumed(link.line, said, link.file)
+            report.assumed(link, said)
         inertial = Element("inertial", {}, link.line, link.file)
     if inertial.text("auto", "false").lower() in ("true", "1"):
         return _from_shapes(inertial, link, key, content)
@@ -480,15 +467,14 @@ def _inertia(link: Element, key: str, scope: Scope, content: _Content) -> RigidI
     if inertial.children and (mass is None or moments is None):
         missing = "mass 1" if mass is None else "moments 1"
         said = f"link {key!r} has no {missing[:-2]}: {missing}"
-        report.assumed(inertial.line, said, inertial.file)
+        report.assumed(inertial, said)
     values = dict(MOMENTS)
     for child in moments.children if moments is not None else ():
         if child.tag not in MOMENTS:
-            note(report, child, f"<{child.tag}> in <inertia>")
+            report.ignored(child, f"<{child.tag}> in <inertia>")
             continue
         values[child.tag] = child.inside(1)[0]
-    xx, xy, xz, yy, yz, zz = values.values()
-    central = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    central = symmetric(*values.values())
     pose, relative = pose_of(inertial, report)
     if relative:
         raise inertial.error("<pose relative_to=…>: the pose of an inertial is in its link's frame")

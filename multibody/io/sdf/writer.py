@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from ...algebra.orientation.quaternions import from_matrix
 from ...algebra.plucker import Plucker
-from ...algebra.quaternions import from_matrix
 from ...algebra.se3 import Pose
 from ...checks import Array
 from ...joints import AngleSequence, Fixed, Free, Helical, Joint, Prismatic, Revolute, Spherical

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ...algebra.inertia import RigidInertia, mcI
-from ...algebra.rotations import skew
+from ...algebra.orientation.rotations import skew
 from ...checks import Array
 from ...model.graph import BASE
 from .report import Report
 from .xml import Element
 
-__all__ = ["body_name", "dry_friction", "inertia_of_link", "roll_pitch_yaw"]
+__all__ = ["body_name", "inertia_of_link", "roll_pitch_yaw", "symmetric"]
 
 #: Inertias may miss the triangle inequality by this much of the largest: digits that were cut off.
 TRIANGLE = 1e-6
@@ -42,21 +42,13 @@ def body_name(name: str, link: Element, report: Report) -> str:
     if name != BASE:
         return name
     said = f"the name {name!r}: the link is called '{name}(link)' here"
-    report.ignored(link.line, said, link.file)
+    report.ignored(link, said)
     return f"{name}(link)"
 
 
-def dry_friction(
-    value: float, joint: str, at: Element, report: Report, wanted: bool
-) -> dict[str, float]:
-    """Friction of a joint of one freedom that becomes an element, if that is wanted."""
-    if value < 0 and report.wrong(at.line, f"negative friction {value:g}", "take none", at.file):
-        return {}
-    if value > 0 and wanted:
-        return {"friction": value}
-    if value:
-        report.ignored(at.line, f"friction of joint {joint!r}", at.file)
-    return {}
+def symmetric(xx: float, xy: float, xz: float, yy: float, yz: float, zz: float) -> Array:
+    """Moments of inertia as a matrix."""
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
 def inertia_of_link(
@@ -79,9 +71,8 @@ def inertia_of_link(
         raise at[0].error(f"a negative mass, {mass:g}")
     if mass == 0 and not np.any(central):
         return None
-    if mass == 0 and rep.wrong(
-        at[0].line, f"link {name!r} has moments but no mass", "leave them out", at[0].file
-    ):
+    said = f"link {name!r} has moments but no mass"
+    if mass == 0 and rep.wrong(at[0], said, "leave them out"):
         return None
     with np.errstate(over="ignore", invalid="ignore"):
         far = mass * float(centre @ centre)
@@ -108,10 +99,9 @@ def _possible(central: Array, name: str, moments: Element, report: Report) -> tu
         return central, True
     said = ", ".join(f"{value:.4g}" for value in values)
     repaired = report.wrong(
-        moments.line,
+        moments,
         f"no body has the principal moments of link {name!r}: {said}",
         "raise the smaller ones",
-        moments.file,
     )
     if repaired:
         values = np.maximum(values, 0.0)

@@ -7,6 +7,7 @@ such thing becomes a :class:`Remark` with its line; what happens then is the rea
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from ...algebra.se3 import Pose
 from ...checks import Array, one_of
@@ -16,6 +17,13 @@ __all__ = ["POLICIES", "Remark", "Report"]
 
 #: What to do about data that are wrong: refuse them, keep them if a model can, or mend them.
 POLICIES = ("strict", "warn", "repair")
+
+
+class Place(Protocol):
+    """What says where it is, such as an element of a file."""
+
+    line: int
+    file: str
 
 
 @dataclass(frozen=True)
@@ -88,40 +96,42 @@ class Report:
         head = f"{self.file}: {len(self.remarks)} remarks"
         return "\n".join([head, *(f"  {remark}" for remark in self.remarks)])
 
-    def ignored(self, line: int, text: str, file: str = "") -> None:
-        """Note something that a model here does not have; `file` if it is in an included one."""
-        self._add(line, "ignored", text, file)
+    def ignored(self, at: Place | int, text: str) -> None:
+        """Note something, at an element or a line, that a model here does not have."""
+        self._add(at, "ignored", text)
 
     def lost(self, text: str) -> None:
         """Note something of a model that a format cannot express; strict writers refuse it."""
         if self.policy == "strict":
             raise ValueError(f"{text}: the format cannot express it; {self.file}".rstrip("; "))
-        self._add(0, "lost", text, "")
+        self._add(0, "lost", text)
 
-    def assumed(self, line: int, text: str, file: str = "") -> None:
+    def assumed(self, at: Place | int, text: str) -> None:
         """Note something that the file leaves to the format."""
-        self._add(line, "assumed", text, file)
+        self._add(at, "assumed", text)
 
-    def _add(self, line: int, what: str, text: str, file: str) -> None:
-        where = f" in {file}" if file not in ("", self.file) else ""
+    def _add(self, at: Place | int, what: str, text: str) -> None:
+        line, file = (at, self.file) if isinstance(at, int) else (at.line, at.file)
+        where = f" in {file}" if file != self.file else ""  # an included one
         self.remarks.append(Remark(line, what, text + where))
 
-    def wrong(self, line: int, text: str, repair: str = "", file: str = "") -> bool:
+    def wrong(self, at: Place | int, text: str, repair: str = "", possible: bool = True) -> bool:
         """Note something impossible; whether it is to be repaired. Strict readers refuse it.
 
         Parameters
         ----------
-        line, text
-            Where and what.
+        at, text
+            Where (an element or a line) and what.
         repair
             What a repair does; empty if there is none.
-        file
-            Where it is, if in an included file.
+        possible
+            Whether a model can keep it; otherwise it is refused unless it is repaired.
         """
-        if self.policy == "strict":
-            remedy = f'; policy="repair" would {repair}' if repair else ""
-            raise ModelFileError(text + remedy, file or self.file, line)
         mended = self.policy == "repair" and bool(repair)
+        if self.policy == "strict" or not (possible or mended):
+            remedy = f'; policy="repair" would {repair}' if repair else ""
+            line, file = (at, self.file) if isinstance(at, int) else (at.line, at.file)
+            raise ModelFileError(text + remedy, file, line)
         what, more = ("repaired", f"; {repair}") if mended else ("doubtful", "")
-        self._add(line, what, text + more, file)
+        self._add(at, what, text + more)
         return mended

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
@@ -49,6 +50,16 @@ class Element:
         key = f"<{self.tag}>" if name is None else f"<{self.tag} name={name!r}>"
         return ModelFileError(message, self.file, self.line, key)
 
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Errors raised inside are errors at this element, unless they say where they are."""
+        try:
+            yield
+        except ModelFileError:
+            raise
+        except (TypeError, ValueError) as error:
+            raise self.error(str(error)) from error
+
     def text(self, name: str, default: str | None = None) -> str:
         """An attribute; without a default it must be there."""
         value = self.attributes.get(name, default)
@@ -77,7 +88,12 @@ class Element:
             values = [float(word) for word in text.split()]
         except ValueError:
             values = []
-        if len(values) != count or not all(map(math.isfinite, values)) or "_" in text:
+        if (
+            len(values) != count
+            or not all(map(math.isfinite, values))
+            or "_" in text
+            or not text.isascii()
+        ):
             expected = "a finite number" if count == 1 else f"{count} finite numbers"
             raise self.error(f"{where}expected {expected}, received {text.strip()[:60]!r}")
         return values

@@ -27,9 +27,9 @@ from ...model.builder import ModelBuilder
 from ...model.graph import BASE
 from ..geometry import FileShape, MeshFiles, add_solids, combined, urdf_shape
 from ..geometry.elements import add_ground_contacts, colour_of
-from ..shared.links import body_name, dry_friction, inertia_of_link, roll_pitch_yaw
+from ..shared.links import body_name, inertia_of_link, roll_pitch_yaw, symmetric
 from ..shared.report import Report
-from ..shared.source import ModelFileError
+from ..shared.wanted import Wanted
 from ..shared.xml import Element, parse_xml
 
 __all__ = ["read_urdf"]
@@ -56,13 +56,11 @@ def read_urdf(
     report: Report,
     *,
     root: str = "fixed",
-    limits: bool = False,
-    joint_friction: bool = False,
-    meshes: Any = None,
     density: float | None = None,
     contacts: str | None = None,
     friction: float = 0.0,
     restitution: float = 0.0,
+    **options: Any,
 ) -> Model:
     """Read a model from the text of a URDF file.
 
@@ -70,16 +68,10 @@ def read_urdf(
     ----------
     text, file
         What is in it, and its name.
-    report
-        Receives remarks; its policy says what to do about wrong data.
+    report, **options
+        As in `Wanted`.
     root
         "fixed": the root link stands on the base; "free": it floats.
-    limits
-        Whether limits of joints become elastic stops.
-    joint_friction
-        Whether friction of joints becomes smoothed dry friction (`multibody.Friction`).
-    meshes
-        Whether meshes are drawn, and in which folders they may be looked for; as in `MeshFiles`.
     density
         In kg/m³: links without <inertial> then have the mass of their <collision> shapes (of
         <visual> ones, if there are no others).
@@ -88,7 +80,11 @@ def read_urdf(
     """
     if contacts is not None:
         one_of(contacts, "contacts", ("ground",))
-    files, amount = MeshFiles(meshes), None if density is None else real_scalar(density, "density")
+    wanted = Wanted(report, **options)
+    files, amount = (
+        MeshFiles(wanted.meshes),
+        None if density is None else real_scalar(density, "density"),
+    )
     if amount is not None and not 0.0 < amount < np.inf:
         raise ValueError(f"density: expected a positive number, received {density!r}")
     one_of(root, "root", ("fixed", "free"))
@@ -118,11 +114,10 @@ def read_urdf(
             + (f": {', '.join(map(repr, roots[:5]))}" if roots else ", so the joints form a ring")
         )
     builder = ModelBuilder(name=robot.text("name", "robot"))
-    wanted = limits, joint_friction
     masses = partial(_mass_of, density=amount, files=files, report=report)
     names = {roots[0]: _add_root(builder, links[roots[0]], root, masses, report)}
     for child in _outwards(roots[0], parents, robot):
-        _add(builder, links[child], parents[child], names, wanted, masses, report)
+        _add(builder, links[child], parents[child], names, masses, wanted)
     _mimic(builder, joints, names, report)
     colours = _colours(robot)
     for name, link in links.items():
@@ -133,10 +128,8 @@ def read_urdf(
             law = {"friction": friction, "restitution": restitution}
             add_ground_contacts(builder, names[name], touching, report, **law)
     _reductions(robot, report)
-    try:
+    with robot.blamed():
         return builder.build()
-    except (TypeError, ValueError) as error:
-        raise robot.error(str(error)) from error
 
 
 def _reductions(robot: Element, report: Report) -> None:
@@ -163,9 +156,9 @@ def _note_unknown(robot: Element, report: Report) -> None:
         known = KNOWN.get(element.tag)
         for child in element.children if known else ():
             if known is not None and child.tag not in known:
-                report.ignored(child.line, f"unknown element <{child.tag}>")
+                report.ignored(child, f"unknown element <{child.tag}>")
             elif child.tag in NOT_IN_A_MODEL:
-                report.ignored(child.line, f"<{child.tag}>")
+                report.ignored(child, f"<{child.tag}>")
 
 
 def _by_name(robot: Element, tag: str) -> dict[str, Element]:
@@ -224,11 +217,10 @@ def _add(
     link: Element,
     joint: Element,
     names: dict[str, str],
-    wanted: tuple[bool, bool],
     masses: Masses,
-    report: Report,
+    wanted: Wanted,
 ) -> None:
-    name = link.text("name")
+    name, report = link.text("name"), wanted.report
     names[name] = own = body_name(name, link, report)
     parent = joint.first("parent")
     assert parent is not None
@@ -236,25 +228,15 @@ def _add(
     if kind not in TYPES:
         raise joint.error(f"type: expected one of {', '.join(TYPES)}, received {kind!r}")
     if kind == "spherical":
-        report.wrong(joint.line, "a spherical joint: URDF has none, though some programs know it")
+        report.wrong(joint, "a spherical joint: URDF has none, though some programs know it")
     made = _joint(joint, kind)
-    forces = _forces(joint, kind, made, *wanted, report)
-    friction = forces.pop("friction", 0.0)
-    try:
-        builder.add_body(
-            own,
-            names[parent.text("link")],
-            made,
-            _placement(joint.first("origin")),
-            masses(link),
-            **forces,
-        )
+    forces, friction = _forces(joint, kind, made, wanted)
+    R, p = _pose(joint.first("origin"))
+    with joint.blamed():
+        on, at = names[parent.text("link")], Plucker(R.T, p)
+        builder.add_body(own, on, made, at, masses(link), **forces)
         if friction:
             builder.add_element(f"friction of {own}", Friction(own, friction))
-    except ModelFileError:
-        raise
-    except (TypeError, ValueError) as error:
-        raise joint.error(str(error)) from error
 
 
 def _joint(joint: Element, kind: str) -> Joint:
@@ -268,42 +250,29 @@ def _joint(joint: Element, kind: str) -> Joint:
     return WITH_AXIS[kind](axis=axis / np.linalg.norm(axis))
 
 
-def _forces(
-    joint: Element, kind: str, made: Joint, limits: bool, friction: bool, report: Report
-) -> dict[str, Any]:
-    forces: dict[str, Any] = {}
-    dynamics = joint.first("dynamics")
+def _forces(joint: Element, kind: str, made: Joint, wanted: Wanted) -> tuple[dict[str, Any], float]:
+    """Arguments of the model's builder, and the dry friction of a joint."""
+    forces, friction = dict[str, Any](), 0.0
+    dynamics, limit = joint.first("dynamics"), joint.first("limit")
+    said = f"joint {joint.text('name')!r}"
     if dynamics is not None and made.nv:
-        damping = dynamics.number("damping", 0.0)
-        if damping < 0 and report.wrong(
-            dynamics.line, f"negative damping {damping:g}", "take none"
-        ):
-            damping = 0.0
+        damping = wanted.not_negative(dynamics.number("damping", 0.0), "damping", dynamics)
         if damping:
             forces["damping"] = damping
-        rubs, asked = dynamics.number("friction", 0.0), friction and made.nv == 1
-        forces |= dry_friction(rubs, joint.text("name"), dynamics, report, asked)
-    limit = joint.first("limit")
+        value = dynamics.number("friction", 0.0)
+        friction = wanted.dry_friction(value, f"friction of {said}", dynamics, made.nv == 1)
     if limit is not None and kind in ("revolute", "prismatic"):
-        lower, upper = limit.number("lower", 0.0), limit.number("upper", 0.0)
-        if limits and lower < upper:
-            forces["limits"] = (lower, upper)
-        elif limits:
-            report.wrong(limit.line, f"limits {lower:g} … {upper:g} leave no room")
-        else:
-            report.ignored(limit.line, f"limits of joint {joint.text('name')!r}")
-    return forces
+        ends = limit.number("lower", 0.0), limit.number("upper", 0.0)
+        forces |= wanted.stops(*ends, f"limits of {said}", limit)
+    return forces, friction
 
 
-def _placement(origin: Element | None) -> Plucker | None:
+def _pose(origin: Element | None) -> tuple[Array, Array]:
+    """R of an origin, from the axes that it describes to those around it, and its place."""
     if origin is None:
-        return None
-    return Plucker(_rotation(origin).T, np.array(origin.numbers("xyz", 3, (0.0, 0.0, 0.0))))
-
-
-def _rotation(origin: Element) -> Array:
-    """R of an origin: from the axes that it describes to those that it is written in."""
-    return roll_pitch_yaw(*origin.numbers("rpy", 3, (0.0, 0.0, 0.0)))
+        return np.eye(3), np.zeros(3)
+    R = roll_pitch_yaw(*origin.numbers("rpy", 3, (0.0, 0.0, 0.0)))
+    return R, np.array(origin.numbers("xyz", 3, (0.0, 0.0, 0.0)))
 
 
 # ---------------------------------------------------------------------- inertia
@@ -320,7 +289,7 @@ def _mass_of(
     if part.mass == 0.0:
         return None
     said = f"link {link.text('name')!r} has no <inertial>: {part.mass:.6g} kg from its shapes"
-    report.assumed(link.line, said)
+    report.assumed(link, said)
     return inertia_of_link(link.text("name"), *part, (link, link), report)
 
 
@@ -332,17 +301,11 @@ def _inertia(link: Element, report: Report) -> RigidInertia | None:
     if mass_element is None or moments is None:
         raise inertial.error("expected <mass value=…/> and <inertia ixx=… …/>")
     mass = mass_element.number("value")
-    xx, xy, xz, yy, yz, zz = (
-        moments.number(name, 0.0) for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-    )
-    central = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    origin = inertial.first("origin")
-    centre = np.zeros(3)
-    if origin is not None:
-        R, centre = _rotation(origin), np.array(origin.numbers("xyz", 3, (0.0, 0.0, 0.0)))
-        central = R @ central @ R.T
+    names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    central = symmetric(*(moments.number(name, 0.0) for name in names))
+    R, centre = _pose(inertial.first("origin"))
     at = mass_element, moments
-    return inertia_of_link(link.text("name"), mass, centre, central, at, report)
+    return inertia_of_link(link.text("name"), mass, centre, R @ central @ R.T, at, report)
 
 
 # ---------------------------------------------------------------------- shapes
@@ -365,10 +328,8 @@ def _colours(robot: Element) -> dict[str, tuple[float, ...]]:
 def _shapes(link: Element, tag: str, colours: Mapping[str, Any]) -> list[FileShape]:
     found = []
     for element in link.all(tag):
-        origin, material = element.first("origin"), element.first("material")
-        R, p = np.eye(3), np.zeros(3)
-        if origin is not None:
-            R, p = _rotation(origin), np.array(origin.numbers("xyz", 3, (0.0, 0.0, 0.0)))
+        R, p = _pose(element.first("origin"))
+        material = element.first("material")
         own = None if material is None else material.first("color")
         colour = () if material is None else colours.get(material.attributes.get("name", ""), ())
         if own is not None:
@@ -392,15 +353,13 @@ def _mimic(
             continue
         other = mimic.text("joint")
         if other not in joints:
-            report.wrong(
-                mimic.line, f"joint {joint.text('name')!r} mimics {other!r}: there is none"
-            )
+            report.wrong(mimic, f"joint {joint.text('name')!r} mimics {other!r}: there is none")
             continue
         multiplier, offset = mimic.number("multiplier", 1.0), mimic.number("offset", 0.0)
         ends = (joint, joints[other])
         if any(x.text("type") not in ONE_FREEDOM for x in ends) or joint is joints[other]:
             report.ignored(
-                mimic.line,
+                mimic,
                 f"joint {joint.text('name')!r} follows {other!r}: not both of one freedom",
             )
             continue

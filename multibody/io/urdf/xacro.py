@@ -66,4 +66,5 @@ def read_xacro(
         raise ModelFileError(f"the macros cannot be run: {error!r:.300}", file) from None
     if len(expanded) > MAX_BYTES:
         raise ModelFileError("the expanded text is too large for a model", file)
-    return read_urdf(expanded, f"{file} (expanded)", report, **options)
+    report.file = f"{file} (expanded)"
+    return read_urdf(expanded, report.file, report, **options)

@@ -14,13 +14,12 @@ from ...contact.held import Held, least_forces
 from ...contact.impacts import exchanged
 from ...contact.kinematics import kinematics_at
 from ...contact.response import mechanism_at
-from ...contact.workspace import contacts_of
 from .observe import ImpactEvent, impacts
 
 if TYPE_CHECKING:
     from ...model import Model
 
-__all__ = ["ContactLoad", "Stay", "exchanged_at_instants", "is_rigid", "stays_of"]
+__all__ = ["ContactLoad", "Stay", "exchanged_at_instants", "stays_of"]
 
 
 class ContactLoad(NamedTuple):
@@ -51,11 +50,6 @@ class Stay:
     load: Callable[[float, Array], ContactLoad]
 
 
-def is_rigid(model: Model) -> bool:
-    """Whether a model has rigid contacts."""
-    return bool(model.contacts) and bool(contacts_of(model).is_rigid.any())
-
-
 def stays_of(model: Model, solution: Any) -> list[Stay]:
     """All stays of an event-driven run that take time.
 
@@ -65,7 +59,7 @@ def stays_of(model: Model, solution: Any) -> list[Stay]:
         If the run is no such one, or if states at its instants were not kept.
     """
     modes = getattr(getattr(solution, "problem", None), "contact_modes", None)
-    if modes is None:
+    if modes is None or not solution.modes:
         raise ValueError(
             f"{model.name!r} has rigid contacts: the books need a solution of an event-driven run "
             "(not of MoreauJean, nor from a file), such as solve(as_ivp(model, ...)) returns"

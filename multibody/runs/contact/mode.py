@@ -36,6 +36,9 @@ class Ending(Transition):
 class ContactMode(Mode):
     """A :class:`~integrators.Mode` whose events are given room where it is entered."""
 
+    #: Bounces below what the tolerances tell form no series; `ContactModes` sees whether all rests.
+    judges_piles = True
+
     def __init__(
         self,
         problem: IVP,

@@ -41,10 +41,11 @@ if TYPE_CHECKING:
 
     from ...model import Model
 
-__all__ = ["FREE", "SETTLE", "ContactModes"]
+__all__ = ["BEGIN", "FREE", "SETTLE", "ContactModes"]
 
-#: Keys of the mode without contact, and of the instant after infinitely many impacts.
-FREE, SETTLE = "free", "(comes to rest)"
+#: Keys of the mode without contact, and of instants: a start that is yet to be judged, and what
+#: follows infinitely many impacts.
+FREE, BEGIN, SETTLE = "free", "(begins)", "(comes to rest)"
 
 #: Bounces lower than this part of the mechanism's length are summed to their limit: their times are
 #: a geometric series.
@@ -111,9 +112,9 @@ class ContactModes:
 
         from .mode import ContactMode
 
-        if key == SETTLE:
-            at_once = Transition(lambda t, y, *p: -1.0, -1, jump=self._settle, name="at rest")
-            return Mode(self.free, at_once)
+        if key in (BEGIN, SETTLE):
+            decide = self._begin if key == BEGIN else self._settle
+            return Mode(self.free, Transition(lambda t, y, *p: -1.0, -1, jump=decide, name=key))
         held = self.held[key]
         problem = self.free if not held.points else self._problem(held)
         return ContactMode(problem, self._transitions(held), SETTLE, held, self.watch)
@@ -187,7 +188,7 @@ class ContactModes:
                 add(watch.turned(i, held.angles[j], slow), what, i, "turn")
                 add(watch.slope(held, row), "jams", i, "jam")
             row += 3 if state == "sticks" else 1
-        for i in map(int, np.flatnonzero(self.contacts.is_rigid)):
+        for i in range(self.contacts.n):
             if i not in held.points:
                 add(watch.gap(i), "touches", i, "touch")
         return found
@@ -198,6 +199,9 @@ class ContactModes:
         """Mode and state at the start of a run; raises where bodies penetrate."""
         closed_points(self.model, kinematics_at(self.model, q, v, t))
         return self.enter(t, np.concatenate([q, v]), p)
+
+    def _begin(self, t: float, y: Array, p: Any = ()) -> tuple[str, Array]:
+        return self.start(t, self.model.normalise(y[: self.model.nq]), y[self.model.nq :], p)
 
     def enter(
         self,
@@ -223,7 +227,7 @@ class ContactModes:
         if hint == "stop" and np.hypot(*k.slip[point]) < self.slow:  # no slip is left across
             v = onto_contacts(model, Held((point,), ("sticks",), (0.0,)), t, q, v)[1]
             k = kinematics_at(model, q, v, t)
-        closed = self.contacts.is_rigid & (k.gap <= self.closed)
+        closed = k.gap <= self.closed
         if hint == "touch":
             closed[point] = True
         if (closed & (k.gap_rate < -self.none)).any():
@@ -271,7 +275,7 @@ class ContactModes:
         model, nq = self.model, self.model.nq
         q, v = y[:nq].copy(), y[nq:].copy()
         k = kinematics_at(model, q, v, t)
-        near = self.contacts.is_rigid & (np.abs(k.gap) <= SETTLED_GAP * self.contacts.length)
+        near = np.abs(k.gap) <= SETTLED_GAP * self.contacts.length
         near &= np.abs(k.gap_rate) <= SETTLED_SPEED * self.contacts.speed
         points = tuple(int(i) for i in np.flatnonzero(near))
         if not points:

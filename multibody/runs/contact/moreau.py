@@ -49,6 +49,12 @@ class MoreauJean:
         self._state: Array | None = None
         self._allowed = self._liveliest = 0.0
 
+    def bound(self, problem: Any) -> MoreauJean:
+        """The scheme for a run with the parameters of a problem."""
+        method = MoreauJean(self.modes)
+        method.params = problem.params
+        return method
+
     def rates(self, t: float, y: Array, p: Any = ()) -> Array:
         """[q̇; 0]: what dense output is drawn with between steps."""
         model = self.modes.model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,11 +10,14 @@ import numpy as np
 from ...checks import Array
 from ...contact.accelerations import CLOSED_GAP, CLOSED_SPEED
 from ...contact.impacts import Impact, impact
-from ...contact.kinematics import kinematics_at
+from ...contact.kinematics import contact_kinematics, kinematics_at, need_contacts
 from ...contact.workspace import contacts_of
-from ...dynamics.loops.reactions import JointReactions
+from ...dynamics.acting import look
+from ...dynamics.loops.loads.reactions import JointReactions
+from ...dynamics.motion import totals_along
 from .modes import FREE, SETTLE
-from .reacting import loaded_reactions, with_contacts
+from .moreau import MoreauJean
+from .reacting import loaded_reactions, with_contacts, without_rigid
 
 if TYPE_CHECKING:
     from ...model import Model
@@ -42,7 +45,8 @@ class ContactObservation(NamedTuple):
     q, v
         Positions and velocities.
     loads
-        What acted at each time: joint forces, and wrenches on the bodies with those of contacts.
+        What acted at each time: joint forces, and wrenches on the bodies with those of contacts;
+        None where that is not known.
     """
 
     t: Array
@@ -62,6 +66,12 @@ class ContactObservation(NamedTuple):
         """Wrenches in all joints, (6, n_t) each, under all forces, those of contacts among them."""
         return loaded_reactions(self)
 
+    @property
+    def energy(self) -> Array:
+        """Kinetic and potential energy, (2, n_t), in J."""
+        states = zip(self.t, self.q.T, self.v.T)
+        return np.array([totals_along(self.model, q, v, float(t))[:2] for t, q, v in states]).T
+
 
 class ImpactEvent(NamedTuple):
     """An impact of a run: when, at which points, and what it did."""
@@ -71,8 +81,13 @@ class ImpactEvent(NamedTuple):
     result: Impact
 
 
-def contact_forces(model: Model, solution: Any, shown: Any = None) -> ContactObservation:
-    """Forces at all contact points along a solution of an event-driven run.
+def contact_forces(
+    model: Model, solution: Any, shown: Any = None, given: Any = None
+) -> ContactObservation:
+    """Forces at all contact points along a solution.
+
+    Of a run in time steps (MoreauJean), which knows impulses only, the force at a state is the mean
+    over the step that begins there: large where that step has an impact.
 
     Parameters
     ----------
@@ -80,6 +95,9 @@ def contact_forces(model: Model, solution: Any, shown: Any = None) -> ContactObs
         The model, and a solution of its problem.
     shown
         Anything with fields t and y: other times of the run, and the states there.
+    given
+        Joint forces and external forces as one function of (t, q, v, p), for reactions; of rigid
+        contacts the solution knows them.
 
     Examples
     --------
@@ -92,37 +110,82 @@ def contact_forces(model: Model, solution: Any, shown: Any = None) -> ContactObs
     >>> contact_forces(model, solution).normal_force[0, -1].round(9)
     np.float64(19.62)
     """
-    contacts, nq = contacts_of(model), model.nq
-    modes = getattr(solution.problem, "contact_modes", None)
-    if modes is None:
+    problem, modes = solution.problem, getattr(solution.problem, "contact_modes", None)
+    need_contacts(model, every=True)
+    if model.rigid_contacts and modes is None:
         raise ValueError(
-            "contact_forces: expected a solution of an event-driven run of a model with rigid "
-            "contacts, such as simulate(model, ...) returns"
+            "contact_forces: expected a solution of a model with rigid contacts, such as "
+            "simulate(model, ...) returns, and not from a file"
         )
-    given = solution if shown is None else shown
-    times, states = np.asarray(given.t), np.asarray(given.y)
-    m = len(times)
-    gap, force = np.zeros((contacts.n, m)), np.zeros((m, contacts.n, 3))
-    parts, point = np.zeros((m, contacts.n, 3)), np.zeros((m, contacts.n, 3))
-    p = modes.free.params if solution.problem.params is None else solution.problem.params
-    keys = _keys_at(solution, times)
-    loads = []
-    for j, (t, key) in enumerate(zip(times, keys)):
-        y = np.ascontiguousarray(states[:, j])
-        if key not in (FREE, SETTLE):
-            parts[j] = modes.watch.forces(modes.held[key], float(t), y, p).forces
-        k = kinematics_at(model, y[:nq], y[nq:], float(t))
+    p = getattr(problem, "params", None)
+    if modes is not None:
+        p, given = modes.free.params if p is None else p, modes.given_forces
+    seen = solution if shown is None else shown
+    times, states = np.asarray(seen.t), np.asarray(seen.y)
+    nq, n, every = model.nq, model.nq + model.nv, contacts_of(model, every=True)
+    rigid = np.array([c.law is None for c in every.contacts])
+    forces = _none if modes is None else _in_modes(modes, solution, times)
+    if modes is not None and not solution.modes:
+        forces = _in_steps(modes, solution)
+    gap, force, normal, friction, point, loads = [], [], [], [], [], []
+    for j, t in enumerate(map(float, times)):
+        y = np.ascontiguousarray(states[:n, j])
+        q, v = y[:nq], y[nq:]
+        k = contact_kinematics(model, model.normalise(q), v, t=t)
         frames = np.concatenate([k.normal[:, None], k.tangents], axis=1)
-        force[j] = np.einsum("nk,nkx->nx", parts[j], frames)
-        gap[:, j], point[j] = k.gap, k.point
-        given = modes.given_forces(float(t), y[:nq], y[nq:], p)
-        loads.append(with_contacts(model, k, parts[j], *given))
-    normal, friction = parts[:, :, 0].T, np.hypot(parts[:, :, 1], parts[:, :, 2]).T
-    names = tuple(contacts.names)
+        parts = np.zeros((every.n, 3))
+        parts[rigid] = forces(j, t, y, p)
+        if given is not None:
+            loads.append(with_contacts(model, k, parts, *given(t, q, v, p)))
+        yielding = [at for c in model.contacts if c.law for at in _soft(model, c.name, t, q, v)]
+        parts[~rigid] = [frame @ at.force for frame, at in zip(frames[~rigid], yielding)]
+        gap.append(k.gap)
+        point.append(k.point)
+        force.append(np.einsum("nk,nkx->nx", parts, frames))
+        normal.append(parts[:, 0])
+        friction.append(np.hypot(parts[:, 1], parts[:, 2]))
     return ContactObservation(
-        *(times, names, gap, force, normal, friction, point, states[:nq], states[nq:]),
-        *(replace(model, contacts=()), loads),
+        *(times, tuple(every.names), np.array(gap).T, np.array(force), np.array(normal).T),
+        *(np.array(friction).T, np.array(point), states[:nq], states[nq:n]),
+        *(without_rigid(model), None if given is None else loads),
     )
+
+
+def _none(j: int, t: float, y: Array, p: Any) -> Array:
+    return np.zeros((0, 3))
+
+
+def _soft(model: Model, name: str, t: float, q: Array, v: Array) -> list[Any]:
+    """Points of a contact that yields, where the state is."""
+    here = look(model, t, q, v, name)
+    return list(here.element.points(here))
+
+
+def _in_modes(modes: Any, solution: Any, times: Array) -> Callable[..., Array]:
+    """Forces along normals and tangents (n, 3) at output j, in the mode that it belongs to."""
+    keys = _keys_at(solution, times)
+
+    def forces(j: int, t: float, y: Array, p: Any) -> Array:
+        if keys[j] in (FREE, SETTLE):
+            return np.zeros((modes.contacts.n, 3))
+        return np.asarray(modes.watch.forces(modes.held[keys[j]], t, y, p).forces)
+
+    return forces
+
+
+def _in_steps(modes: Any, solution: Any) -> Callable[..., Array]:
+    """The same as means over the step that begins there."""
+    stepper, nq = MoreauJean(modes).stepper, modes.model.nq
+    h = float(np.max(solution.h, initial=0.0))
+    if not h > 0.0:
+        raise ValueError(f"contact_forces: {solution!r} has no steps; run for some time")
+
+    def forces(j: int, t: float, y: Array, p: Any) -> Array:
+        found, out = stepper.step(t, y[:nq], y[nq:], h, p), np.zeros((modes.contacts.n, 3))
+        out[found.contacts] = found.impulses / h
+        return out
+
+    return forces
 
 
 def _keys_at(solution: Any, times: Array) -> list[Any]:
@@ -143,6 +206,11 @@ def impacts(model: Model, solution: Any) -> list[ImpactEvent]:
     modes = getattr(solution.problem, "contact_modes", None)
     if modes is None:
         raise ValueError("impacts: expected a solution of a model with rigid contacts")
+    if not solution.modes:
+        raise ValueError(
+            "impacts: MoreauJean locates none, it has impulses of whole steps; use contact_forces, "
+            "or solve by any other method"
+        )
     nq, found = model.nq, []
     contacts = contacts_of(model)
     for part in solution.parts:

@@ -14,17 +14,17 @@ import numpy as np
 from integrators import IVP, Hybrid
 
 from ...checks import Array, ArrayLike, one_of
-from ...contact.workspace import contacts_of
+from ...model.contacts import HuntCrossley
 from ..forces import force_laws
 from ..scheduled import refuse_sampled
-from .modes import ContactModes
+from .modes import BEGIN, ContactModes
 from .moreau import MoreauJean
-from .soft import only_projection, soft_problem
+from .reacting import without_rigid
 
 if TYPE_CHECKING:
     from ...model import Model
 
-__all__ = ["ContactProblem", "contact_problem", "with_contacts"]
+__all__ = ["ContactProblem", "contact_problem", "one_way"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,17 +89,15 @@ class ContactProblem(Hybrid):
         method = MoreauJean(self.contact_modes)
         free = self.contact_modes.free
         params = free.params if self.params is None else self.params
-        problem = IVP(
-            method.rates if len(params) else (lambda t, y: method.rates(t, y)),
-            self.y0,
-            self.t_span,
-            params,
-            events=self.events,
-            name=self.name,
-            state_names=free.state_names,
-        )
-        method.params = params
+        given = {"params": params, "events": self.events, "name": self.name}
+        f = method.rates if len(params) else (lambda t, y: method.rates(t, y))
+        problem = IVP(f, self.y0, self.t_span, **given, state_names=free.state_names)
         return problem, method
+
+    def whole(self, ivp: IVP) -> ContactProblem:
+        """This problem from another start, which is judged when a run by modes begins there."""
+        given = {name: getattr(ivp, name) for name in ("y0", "t_span", "params", "events")}
+        return replace(self, start=BEGIN, **given)
 
 
 def _restored(kind: Any, made: tuple[Any, ...], given: dict[str, Any]) -> Any:
@@ -107,37 +105,35 @@ def _restored(kind: Any, made: tuple[Any, ...], given: dict[str, Any]) -> Any:
 
 
 def _forwards(t_span: Any) -> None:
+    """Refuse to run backwards."""
     if float(t_span[1]) < float(t_span[0]):
         raise ValueError(
-            f"t_span = ({t_span[0]:g}, {t_span[1]:g}) runs backwards, but impacts and friction "
+            f"t_span = ({t_span[0]:g}, {t_span[1]:g}) runs backwards, but contacts that dissipate "
             "forget where they came from; leave out the contacts to look back"
         )
 
 
-def with_contacts(
-    model: Model,
-    q0: Array,
-    v0: Array,
-    t_span: tuple[float, float],
-    tau: Any,
-    f_ext: Any,
-    params: ArrayLike,
-    restitution_law: str,
-    **options: Any,
-) -> Any:
-    """Problem of a model with contacts: rigid ones make a Hybrid, compliant ones an IVP."""
-    rigid = contacts_of(model).is_rigid
-    refuse_sampled(model, "a model with contacts")
-    if rigid.any() and not rigid.all():
-        soft = contacts_of(model).names[int(np.argmin(rigid))]
-        raise ValueError(
-            f"{model.name!r} has rigid contacts beside compliant ones ({soft!r} has a law); give "
-            "all of them a law, or none"
-        )
-    if rigid.all():
-        given = (model, q0, v0, t_span, tau, f_ext, params, restitution_law)
-        return contact_problem(*given, **options)
-    return soft_problem(model, q0, v0, t_span, tau, f_ext, params, **options)
+def one_way(problem: IVP, model: Model) -> IVP:
+    """The problem of a model whose contacts yield; it does not run backwards where they dissipate.
+
+    Raises
+    ------
+    ValueError
+        If it does so.
+    """
+    def lasting(contact: Any) -> bool:
+        return isinstance(contact.law, HuntCrossley) and contact.law.dissipation == 0.0 and not contact.friction
+
+    if all(contact.law is None or lasting(contact) for contact in model.contacts):
+        return problem
+    _forwards(problem.t_span)
+    given = problem.directed
+
+    def directed(way: int) -> dict[str, Any]:
+        _forwards((0, way))
+        return {} if given is None else given(way)
+
+    return problem.with_(directed=directed)
 
 
 def contact_problem(
@@ -155,10 +151,16 @@ def contact_problem(
     from ..ivp import as_ivp
 
     one_of(restitution_law, "restitution_law", ("newton", "poisson"))
+    refuse_sampled(model, "a model with rigid contacts")
     _forwards(t_span)
-    bare = replace(model, contacts=())
+    bare = without_rigid(model)
     if model.bonds:
-        only_projection(model, options)
+        if options.get("stabilise") not in (None, "projection", "projected"):
+            raise ValueError(
+                f"stabilise={options['stabilise']!r}: {model.name!r} has rigid contacts, and runs "
+                "with impacts keep loops closed by projection; leave it out"
+            )
+        options["stabilise"] = "projection"  # impacts need loops that are closed
     free = as_ivp(bare, q0, v0, t_span, tau, f_ext, params=params, **options)
     free = free.with_(manifold=None)  # modes with contacts have none: all methods, or none
     tau_law, force_law, values = force_laws(model, tau, f_ext, params)

@@ -136,7 +136,7 @@ def family_problem(
     own = takes_parameters(tau) or takes_parameters(f_ext)
     if options.get("traced") is False:
         raise ValueError("a family is traced, so that its models share machine code; leave traced")
-    if family.base.contacts:
+    if family.base.rigid_contacts:
         raise ValueError(
             f"{family.name} has contacts, whose modes are followed for each model by itself; use "
             "as_ivp(family.model(row), …), or a Study, which does so"

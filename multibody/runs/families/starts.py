@@ -19,7 +19,6 @@ import numpy as np
 from integrators.tracing import traced
 
 from ...checks import Array, ArrayLike
-from ...dynamics.crba import crba_kernel
 from ...dynamics.loops.assembly import (
     CLOSED,
     MOST_STEPS,
@@ -30,8 +29,9 @@ from ...dynamics.loops.assembly import (
     consistent_velocity,
 )
 from ...dynamics.loops.closed_loop import RANK_TOLERANCE, mobility
-from ...dynamics.loops.gaps import closure_kernel
-from ...dynamics.loops.joints import relative_pose
+from ...dynamics.loops.constraints.gaps import closure_kernel
+from ...dynamics.loops.constraints.joints import relative_pose
+from ...dynamics.trees.crba import crba_kernel
 from .family import FamilyRows
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The numbers of a model in one vector, and what has to be equal before two vectors compare.
 
-Kernels see a model as tables (``dynamics.arrays``). Their whole numbers are its *structure*: which
+Kernels see a model as tables (``dynamics.storage``). Their whole numbers are its *structure*: which
 body hangs on which, by what kind of joint. Their floats are its *numbers*: placements, inertias,
 springs, gravity. Models of one structure differ in numbers only, so that one traced function serves
 them all: the numbers that differ are its parameters, and all others stay constants, which cost
@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...checks import Array
-from ...dynamics.arrays import Tree
-from ...dynamics.workspace import CONSTANTS
+from ...dynamics.storage.arrays import Tree
+from ...dynamics.storage.workspace import CONSTANTS
 from ...kernels.axial import axial_inverse
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ import numpy as np
 from ...checks import Array
 from ...dynamics.acting import acting
 from ...dynamics.functions import FD, position_rate, tree_joint_forces
-from ...dynamics.loading import load
 from ...dynamics.loops.closed_loop import constrained_accelerations, constraints
-from ...dynamics.loops.forces import loop_forces, point_forces
-from ...dynamics.loops.joints import LoopElement, acting_elements, placed
+from ...dynamics.loops.constraints.joints import LoopElement, acting_elements, placed
+from ...dynamics.loops.loads.forces import loop_forces, point_forces
 from ...dynamics.motion import Kinematics, energy, kinematics, run_forward
+from ...dynamics.storage.loading import load
 from ..contact.loads import ContactLoad
 from ..forces import given_external_forces, given_joint_forces
 

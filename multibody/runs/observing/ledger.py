@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...checks import Array
-from ...dynamics.loops.joints import LoopElement
-from ..contact.loads import exchanged_at_instants, is_rigid, stays_of
+from ...dynamics.loops.constraints.joints import LoopElement
+from ..contact.loads import exchanged_at_instants, stays_of
 from .books import ENTRIES, PARTS, Account, Books
 from .states import is_plain, states_of
 
@@ -140,7 +140,7 @@ def energy_ledger(
         without those of `elements`.
     elements
         Springs, dampers and actuators in loop joints whose law was a part of the joint forces, see
-        :func:`~multibody.dynamics.loops.joints.loop_elements`.
+        :func:`~multibody.dynamics.loops.constraints.joints.loop_elements`.
 
     Returns
     -------
@@ -170,7 +170,7 @@ def energy_ledger(
     True
     """
     books = Books(model, tau, f_ext, elements)
-    if is_rigid(model):
+    if model.rigid_contacts:
         stays = stays_of(model, solution)
         parts = [
             _ledger(Books(model, tau, f_ext, elements, stay.load), stay.t, stay.y, stay.sol)

@@ -27,7 +27,7 @@ from ..singularities.weighted import (
 )
 
 if TYPE_CHECKING:
-    from ...dynamics.loops.reactions import JointReactions
+    from ...dynamics.loops.loads.reactions import JointReactions
     from ...model import Model
 
 __all__ = ["NEAR_SINGULAR", "MechanismObservables", "Observed", "observables", "observe"]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...checks import Array
-from ...dynamics.loops.joints import LoopElement
-from ...dynamics.loops.reactions import JointReactions, joint_reactions
+from ...dynamics.loops.constraints.joints import LoopElement
+from ...dynamics.loops.loads.reactions import JointReactions, joint_reactions
 from ..forces import external_force_law, joint_force_law
 from .states import states_of
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...checks import Array
-from ...dynamics.loading import load
 from ...dynamics.loops.closed_loop import _run_closure
 from ...dynamics.motion import run_forward
+from ...dynamics.storage.loading import load
 
 if TYPE_CHECKING:
     from ...model import Model

@@ -19,7 +19,6 @@ from integrators.tracing.symbols.symbol import Symbol
 
 from ...checks import Array, ArrayLike, real_array
 from ...dynamics.acting import acting
-from ...dynamics.factored import is_shallow
 from ...dynamics.hybrid.articulated import hybrid_articulated
 from ...dynamics.hybrid.closed import hybrid_closed
 from ...dynamics.hybrid.composite import hybrid_composite
@@ -27,6 +26,7 @@ from ...dynamics.hybrid.functions import freedoms_named, hybrid_along, hybrid_dy
 from ...dynamics.hybrid.selection import hybrid_tree
 from ...dynamics.loops.closed_loop import REGULARISATION
 from ...dynamics.loops.multipliers import EPSILON
+from ...dynamics.trees.factored import is_shallow
 from ...joints.motions import time_slopes
 from ..forces import force_laws, table_law
 from ..traced import set_forces
@@ -76,7 +76,7 @@ class PrescribedMotion:
                 "prescribed: expected a dictionary {body or variable: motion}, received "
                 f"{prescribed!r:.80}"
             )
-        if model.contacts:
+        if model.rigid_contacts:
             raise ValueError(
                 f"prescribed: {model.name!r} has contacts, whose impacts would have to leave "
                 "prescribed velocities alone; make the joint a Driven one"

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...checks import Array
-from ...dynamics.factor import l_solve, lt_solve, ltl
 from ...dynamics.functions import crba, position_rate
 from ...dynamics.loops.closed_loop import constraints, independence
+from ...dynamics.trees.factor import l_solve, lt_solve, ltl
 from .weighted import TINY, singular_value_ratios
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import numpy as np
 from integrators.tracing import traced
 
 from ...checks import Array
-from ...dynamics.loops.gaps import closure_kernel
+from ...dynamics.loops.constraints.gaps import closure_kernel
 from ...dynamics.loops.multipliers import couple_rows, weighted_rows
 from .places import HIDDEN_AT_ALL, OPEN, REDUNDANT, _dips, _looks
 from .places import NEAR_SINGULAR as NEAR

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...checks import Array
-from ...dynamics.factor import check_pivots
-from ...dynamics.loading import load_given, loaded_inertia
 from ...dynamics.loops.closed_loop import RANK_TOLERANCE, loaded_constraints, loaded_forces
+from ...dynamics.storage.loading import load_given, loaded_inertia
+from ...dynamics.trees.factor import check_pivots
 
 if TYPE_CHECKING:
     from ...model import Model

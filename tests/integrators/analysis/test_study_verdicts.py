@@ -66,6 +66,8 @@ def curve_of(problem, method, **options):
         ("order_separable", "DOP853", 8),  # doubles: no error is clear of round-off
         ("linear_growth", "Verner98", 9),
         ("logistic", "Verner65Eight", 6),  # slopes fall to 5.84 and rise again
+        ("heat_1d", "Gauss4", 8),  # slopes scatter: the largest error lies between grid points
+        ("heat_1d", "RadauIIA1", 1),  # 0.95 ± 0.04 where it was once thought settled
         ("blow_up", "Fehlberg23", 2),  # slopes fall from 3, below 2.5 with thousands of steps
     ],
 )
@@ -218,3 +220,43 @@ def test_an_error_that_has_just_changed_its_sign_is_no_low_order():
     low = estimate_order([1 / n for n in counts], [n**-5.0 for n in counts], 1024**-5.0)
     assert not _calls_for_digits(low, 6)  # a straight line that is too low needs no more digits
     assert _doubted(low, 6) is low
+
+
+@pytest.mark.parametrize(
+    ("problem", "method", "verdict"),
+    [
+        ("square_root", "Gauss1", "not smooth"),  # ∂f/∂y is infinite at the start
+        ("arenstorf_3", "RadauIIA1", "not yet asymptotic"),  # no step follows the solution
+        ("friction_oscillator", "Gauss4", "not smooth"),
+        ("pendulum_index2", "Gauss2", "no convergence"),  # of multipliers: s − 2 = 0
+        ("oregonator", "Trapezoid", "stiff"),
+        ("van_der_pol_100", "RK4", "not yet asymptotic"),  # 3.74, on its way up
+    ],
+)
+def test_what_is_in_the_way_is_named(problem, method, verdict):
+    assert curve_of(problem, method).verdict == verdict
+
+
+def test_a_scheme_of_the_catalogue_is_no_misprint_of_another():
+    def own(f, t, y, h):
+        return y + h * f(t, y)
+
+    for method in ("RadauIIA1", "ExplicitEuler", own):
+        curve = curve_of("minus_2ty2", method)
+        assert not any("misprint" in finding.cause for finding in curve.findings)
+
+
+def test_round_off_of_multipliers_hides_no_order():
+    curve = curve_of("pendulum_ggl", "Gauss6")
+    assert curve.verdict == "too low"
+    assert (
+        4 in curve.estimate
+    )  # s − 2 for multipliers of index 2 and even s (Hairer, Lubich, Roche)
+
+
+def test_an_order_that_the_slopes_leave_is_not_claimed():
+    steps = 20.0 / np.array([861, 1024, 1218, 1448, 1722, 2048, 2435])
+    errors = [8.57e-8, 3.53e-8, 1.523e-8, 6.377e-9, 2.547e-9, 9.87e-10, 3.754e-10]  # Huta6, Kepler
+    estimate = estimate_order(steps, errors, 1e-10)
+    assert not estimate.found
+    assert "leaves" in estimate.reason

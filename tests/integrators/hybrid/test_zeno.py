@@ -109,6 +109,18 @@ def test_transitions_that_accumulate():
     assert sol.success
 
 
+@pytest.mark.parametrize("width", [0.0, 1e-13, 1e-10])
+def test_chatter_is_no_accumulation(width):
+    """Two modes that push the state back over one surface: no mode after Zeno stands for that."""
+    down = Mode(lambda t, y: [-1.0], Transition(lambda t, y: y[0] + width, -1, to="up"))
+    up = Mode(lambda t, y: [1.0], Transition(lambda t, y: y[0] - width, +1, to="down"))
+    modes = {"down": down, "up": up, "rest": lambda t, y: [0.0]}
+    sol = solve(Hybrid(modes, "down", [1.0], (0, 3), zeno="rest"))
+    assert sol.status == Status.ZENO
+    assert "do not shrink" in sol.message
+    assert "Switch" in sol.message
+
+
 def test_air_drag_leaves_the_series_only_asymptotically_geometric():
     """With drag, successive ratios differ; compare with a run that bounces on for longer."""
     drag = lambda t, y: [y[1], -GRAVITY - 0.5 * abs(y[1]) * y[1]]  # noqa: E731

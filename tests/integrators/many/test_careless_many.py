@@ -389,3 +389,25 @@ def test_an_interval_without_length(method):
     many = solve_many(lambda t, y: -y, (1, 1), [[1.0], [2.0]], method=method, t_eval=[1.0])
     assert many.success.all()
     assert many.y_eval[:, 0, 0].tolist() == [1.0, 2.0]
+
+
+def test_options_of_solve_are_taken_or_refused_in_words():
+    decay = traced(lambda t, y, p: -p[0] * y, n=3, params=1)
+    runs = {"t_span": (0, 1), "y0": [1.0, 2.0, 3.0], "params": [[1.0], [2.0]]}
+    for name in ("precision", "dense_output", "callback", "progress", "throw", "check", "args"):
+        with pytest.raises(TypeError, match=f"no {name}, which is for one run: .+"):
+            solve_many(decay, **runs, **{name: 30})
+    with pytest.raises(TypeError, match="unexpected keyword argument 'stepsize'; help"):
+        solve_many(decay, **runs, stepsize=1)
+    given = {
+        "mass": 2 * np.eye(3),
+        "nonnegative": [0],
+        "bandwidth": (0, 0),
+        "jac_sparsity": np.eye(3),
+    }
+    for name, value in given.items():
+        many = solve_many(decay, **runs, method="RADAU5", **{name: value})
+        alone = solve(
+            decay, (0, 1), [1.0, 2.0, 3.0], params=[2.0], method="RADAU5", **{name: value}
+        )
+        assert many.y[1] == pytest.approx(alone.y[:, -1], rel=1e-14), many.engine

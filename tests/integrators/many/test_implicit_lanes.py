@@ -3,7 +3,17 @@
 import numpy as np
 import pytest
 
-from integrators import IVP, Event, Status, catalogue, problems, solve, solve_many, traced
+from integrators import (
+    IVP,
+    Event,
+    Status,
+    catalogue,
+    problems,
+    solve,
+    solve_many,
+    traced,
+    where,
+)
 from integrators.many import Integral, Largest
 from integrators.many.lanes.small_inverse import inverse
 
@@ -98,6 +108,29 @@ def test_rosenbrock_steps_are_those_of_solve(method):
             assert keeps or many.nsteps[k] == alone.nsteps
             close = 1e-4 if keeps else 1e-10
             assert many.y[k] == pytest.approx(alone.y[:, -1], rel=close, abs=close)
+
+
+@pytest.mark.parametrize("method", ["RADAU5", "Rodas4"])
+def test_components_that_begin_to_move_are_followed_as_by_solve(method):
+    """Lanes allowed 52 tolerances between steps where ``solve`` had a rule for it."""
+
+    def sudden(t, y, p):
+        onset = where(t > p[0], np.sin(t - p[0]) ** 4, 0.0 * t)
+        return np.array([-1e5 * (y[0] - onset), -0.1 * y[1]])
+
+    params, times = np.linspace(2.5, 3.5, 9)[:, None], np.linspace(0.0, 12.0, 301)
+    options = {"method": method, "rtol": 1e-5, "atol": 1e-5}
+    if method == "RADAU5":  # the other leaves the lanes for outputs
+        options["t_eval"] = times
+    problem = IVP(traced(sudden, n=2, params=1), [0.0, 1.0], (0.0, 12.0), params=[3.0])
+    many = solve_many(problem, params=params, **options)
+    assert many.engine.startswith("8 lanes")
+    for k in (0, 5, 8):
+        alone = solve(problem.with_(params=params[k]), **options)
+        assert many.nsteps[k] == alone.nsteps
+        assert many.y[k] == pytest.approx(alone.y[:, -1], abs=1e-10)
+        if method == "RADAU5":
+            assert many.y_eval[k] == pytest.approx(alone.y, abs=1e-10)
 
 
 def test_rosenbrock_methods_that_stay_alone_say_why():

@@ -388,9 +388,9 @@ class TestErrors:
 
 class TestSize:
     def test_a_trace_without_end_is_stopped(self, monkeypatch):
-        """Long before the whole of it: a matrix product of 4 million operations."""
-        monkeypatch.setattr(symbol, "LARGEST_TRACE", 5000)
-        A = np.random.default_rng(1).normal(size=(300, 300))
+        """Long before the whole of it: a matrix product of many operations."""
+        monkeypatch.setattr(symbol, "LARGEST_TRACE", 1500)
+        A = np.random.default_rng(1).normal(size=(90, 90))
         done = []
 
         def f(t, y):
@@ -401,7 +401,7 @@ class TestSize:
             return rows
 
         with pytest.raises(GraphTooLargeError, match="leave the function untraced") as info:
-            traced(f, n=300)
+            traced(f, n=90)
         assert "rows.append(row @ y)" in str(info.value)
         assert len(done) < 12
 
@@ -412,7 +412,7 @@ class TestSize:
         monkeypatch.setattr(symbol, "LARGEST_TRACE", 100)
         f = traced(lambda t, y: where(np.sum(y) > 0, y, -y))
         with pytest.raises(GraphTooLargeError):
-            f(0.0, np.ones(200))
+            f(0.0, np.ones(90))
         assert f(0.0, [1.0]).tolist() == [1.0]
 
 

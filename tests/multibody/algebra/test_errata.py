@@ -14,20 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from multibody.algebra import (
-    angles,
-    natural,
-    planar,
-    points,
-    quaternions,
-    rates,
-    rotations,
-    screws,
-    se3,
-)
+from multibody.algebra import natural, planar, points, screws, se3
 from multibody.algebra.frames import Frame, FrameMoving
+from multibody.algebra.orientation import angles, quaternions, rates, rotations
+from multibody.algebra.orientation.rotations import Rx, Ry, Rz, skew
 from multibody.algebra.plucker import scrz, xlt
-from multibody.algebra.rotations import Rx, Ry, Rz, skew
 from multibody.algebra.screws import Twist, Wrench
 from multibody.algebra.se3 import Pose
 from multibody.algebra.spatial import Force, Motion, crm

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multibody.algebra import quaternions
 from multibody.algebra.frames import Frame, FrameLabelWarning, FrameMoving, label_checks
+from multibody.algebra.orientation import quaternions
 from tests.multibody.mechanics_strategies import unit_quaternions, vectors
 
 # Chains of a few products with rates up to two: second derivatives are sums of some forty terms.

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from integrators.kernels import compiled
 from integrators.tracing import trace
-from multibody.algebra.quaternions import to_matrix
-from multibody.algebra.rotations import skew
+from multibody.algebra.orientation.quaternions import to_matrix
+from multibody.algebra.orientation.rotations import skew
 from multibody.kernels import axial, inertia, planar, screw, spatial
 from multibody.kernels import vectors as v3
 from tests.multibody.counting import Counted, cost

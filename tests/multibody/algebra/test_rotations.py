@@ -10,14 +10,8 @@ import pytest
 from hypothesis import given
 from scipy.spatial.transform import Rotation, Slerp
 
-from multibody.algebra import (
-    angles,
-    natural,
-    points,
-    quaternions,
-    rates,
-    rotations,
-)
+from multibody.algebra import natural, points
+from multibody.algebra.orientation import angles, quaternions, rates, rotations
 from tests.multibody.mechanics_strategies import angles as angle_numbers
 from tests.multibody.mechanics_strategies import (
     rotation_matrices,

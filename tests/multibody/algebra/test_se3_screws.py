@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import expm
 
-from multibody.algebra import rotations, screws, se3
+from multibody.algebra import screws, se3
 from multibody.algebra.inertia import ArticulatedInertia, CentralInertia, mcI
+from multibody.algebra.orientation import rotations
+from multibody.algebra.orientation.rotations import skew
 from multibody.algebra.plucker import Plucker
-from multibody.algebra.rotations import skew
 from multibody.algebra.screws import Twist, Wrench
 from multibody.algebra.se3 import Pose
 from multibody.algebra.spatial import Force, Motion, crf, crm

@@ -16,6 +16,7 @@ from multibody.algebra.inertia import (
     RigidInertia,
     mcI,
 )
+from multibody.algebra.orientation.rotations import skew
 from multibody.algebra.plucker import (
     Plucker,
     XtoV,
@@ -32,7 +33,6 @@ from multibody.algebra.plucker import (
     transform_dyadic,
     xlt,
 )
-from multibody.algebra.rotations import skew
 from multibody.algebra.spatial import (
     Force,
     Motion,

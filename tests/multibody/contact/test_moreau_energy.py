@@ -8,7 +8,7 @@ import pytest
 import multibody as mb
 from integrators import Status, solve
 from multibody import mechanisms
-from multibody.algebra.quaternions import to_matrix
+from multibody.algebra.orientation.quaternions import to_matrix
 
 from .test_instants import four_bar_with_stop
 
@@ -197,3 +197,27 @@ def test_both_laws_of_restitution_hold_in_steps():
         np.testing.assert_allclose(run.y[3:, -1], right[3:], atol=2e-3)
         ends.append(right[3:])
     assert np.abs(ends[0] - ends[1]).max() > 0.02
+
+
+def test_runs_in_steps_are_looked_at_like_any_other():
+    """Forces, energies and parameters are those of the run by modes, once the ball rests."""
+    b = mb.ModelBuilder(name="ball")
+    b.add_body("ball", 0, mb.Prismatic("z"), inertia=mb.sphere(mass=2.0, radius=0.1))
+    b.add_contact("floor", 0, mb.HalfSpace(), "ball", mb.Ball(0.1), restitution=0.5)
+    model = b.build()
+    problem = mb.as_ivp(model, [0.5], None, (0.0, 1.2), lambda t, q, v, p: p, params=[0.0])
+    steps = solve(problem, params=[-5.0], method="MoreauJean", step=1e-3)
+    modes = solve(problem, params=[-5.0], method="DOP853", rtol=1e-9)
+    for run in (steps, modes):
+        seen = run.observed
+        assert seen.normal_force[0, -1] == pytest.approx(2.0 * 9.81 + 5.0, rel=1e-9)
+        assert seen.energy[:, -1] == pytest.approx([0.0, 2.0 * 9.81 * 0.1], abs=1e-3)
+        assert seen.reactions["ball"].shape == (6, len(run.t))
+    with pytest.raises(ValueError, match="MoreauJean locates none"):
+        mb.impacts(model, steps)
+    with pytest.raises(ValueError, match="event-driven"):
+        mb.energy_ledger(model, steps)
+    again = solve(steps.problem, (0.0, 1.2), method="DOP853", rtol=1e-9)  # which begins anew
+    assert again.y[0, -1] == pytest.approx(modes.y[0, -1], abs=1e-12)
+    later = solve(problem, (1.2, 1.4), steps.y[:, -1], method="MoreauJean", step=1e-3)
+    assert later.y[0, -1] == pytest.approx(steps.y[0, -1], abs=1e-6)

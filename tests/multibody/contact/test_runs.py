@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import multibody as mb
-from integrators import solve
+from integrators import Solution, solve, solve_many
 from multibody import mechanisms
+from multibody.io import dumps, loads
 
 from .test_instants import four_bar_with_stop
 
@@ -306,9 +307,9 @@ def test_a_bounce_on_a_spring_and_damper(ratio):
     b.add_body("ball", 0, mb.Prismatic("z"), inertia=mb.point_mass(mass))
     b.add_contact("floor", 0, mb.HalfSpace(), "ball", mb.Vertex(), law=mb.SpringDamper(K, D))
     problem = mb.as_ivp(b.build(), [0.01], [-1.0], (0.0, 0.1))
-    assert problem.state_names[-1] == "floor.depth"
+    assert problem.state_names == ("ball.shift", "floor.depth", "d(ball.shift)")
     solution = solve(problem, method="DOPRI5", rtol=1e-8, atol=1e-11)
-    assert solution.y[1, -1] == pytest.approx(exact, abs=1e-6)
+    assert solution.y[2, -1] == pytest.approx(exact, abs=1e-6)
     assert solution.observed.force[:, 0, 2].min() >= 0.0
     stop = mb.ModelBuilder(gravity=(0, 0, 0))
     limits = (0.0, np.inf, K, D)
@@ -344,14 +345,73 @@ def test_hertz_without_dissipation_gives_everything_back():
     assert -solution.observed.gap.min() == pytest.approx(deepest, rel=1e-2)
 
 
-def test_rigid_beside_compliant_is_refused():
+def on_soft_ground(seed):
+    """Compliant contacts of any shape and law beside whatever else a model may have."""
+    rng = np.random.default_rng(seed)
+    laws = (mb.SpringDamper(3e3, 40.0), mb.HuntCrossley(2e4, 1.5, 0.2))
+    b = mb.ModelBuilder(name=f"soft {seed}")
+    ground = {"friction": float(rng.choice([0.0, 0.4])), "law": laws[seed % 2]}
+    b.add_body("body", 0, mb.Free(), inertia=mb.box((0.4, 0.3, 0.2), mass=2.0))
+    shape = (mb.BoxCorners((0.4, 0.3, 0.2)), mb.Ball(0.2), mb.Disc(0.2, (1, 0, 0)))[seed % 3]
+    b.add_contact("ground", 0, mb.HalfSpace(), "body", shape, **ground)
+    start = [1, 0, 0, 0, 0, 0, 0.22]
+    b.add_body("arm", 0, mb.Revolute("y"), (0, 2, 0.6), mb.rod((0, 0, 0), (0.8, 0, 0), mass=1.0))
+    start += [0.0]
+    if seed % 4 == 0:
+        b.add_element("motor", mb.DCMotor("arm", 6.0, 1.2, 0.05, 0.3))
+    if seed % 4 == 1:
+        b.add_body("rocker", 0, mb.Revolute("y"), (0.8, 2, 1.4), mb.point_mass(1.0, (0, 0, -0.8)))
+        b.add_loop("pin", "arm", "rocker", mb.Revolute("y"), (0.8, 0, 0), (0, 0, -0.8))
+        start += [0.0]
+    if seed % 4 == 2:
+        b.add_spring("string", 0, (0.3, 0, 1.2), "body", (0, 0, 0), 20.0, rest=0.7)
+    tip, stop = mb.Ball(0.05, (0.8, 0, 0)), mb.HalfSpace((0, 0, 1), (0, 0, 0.5))
+    rigid = seed >= 4
+    b.add_contact("stop", 0, stop, "arm", tip, law=None if rigid else laws[0])
+    return b.build(), start, rigid
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_compliant_contacts_are_elements(seed, tmp_path):
+    """They are traced, keep books, go into files, and stand beside rigid contacts."""
+    model, start, rigid = on_soft_ground(seed)
+    options = {"method": "RADAU5", "rtol": 1e-7, "atol": 1e-9, "dense_output": True}
+    problem = mb.as_ivp(model, start, None, (0.0, 0.3))
+    run = solve(problem, **options)
+    assert run.success, run.message
+    seen = mb.contact_forces(model, run)
+    assert seen.normal_force.min() >= 0.0
+    assert seen.normal_force[:, -1].max() > 1.0
+    assert (seen.friction <= 0.4 * seen.normal_force + 1e-9).all()
+    ledger = mb.energy_ledger(model, run)
+    assert np.abs(ledger.balance).max() < 1e-4 + 10 * ledger.quadrature_error
+    again = loads(dumps(model, "toml"), "toml")
+    assert [c.law for c in again.contacts] == [c.law for c in model.contacts]
+    assert again.q_names == model.q_names
+    run.save(tmp_path / "run.npz")
+    assert np.array_equal(Solution.load(tmp_path / "run.npz").y, run.y)
+    del options["dense_output"]
+    many = solve_many(problem, y0=np.array([problem.y0] * 2), **options)
+    assert np.abs(many.y - run.y[:, -1]).max() < 1e-5
+    if not rigid:
+        plain = mb.as_ivp(again, start, None, (0.0, 0.3), traced=False).f
+        for k in np.linspace(0, len(run.t) - 1, 9).astype(int):
+            there = run.t[k], np.ascontiguousarray(run.y[:, k])
+            slope = plain(*there)
+            assert np.abs(problem.f(*there) - slope).max() < 1e-9 * np.abs(slope).max()
+        with pytest.raises(ValueError, match="runs backwards"):
+            solve(problem, (0.3, 0.0))
+
+
+def test_elastic_contacts_run_backwards_and_bristles_do_not():
     b = mb.ModelBuilder()
-    b.add_body("ball", 0, mb.Free(), inertia=mb.sphere(mass=1.0, radius=0.1))
-    b.add_contact("floor", 0, mb.HalfSpace(), "ball", mb.Ball(0.1))
-    b.add_contact("wall", 0, mb.HalfSpace((1, 0, 0), (-1, 0, 0)), "ball", mb.Ball(0.1),
-                  law=mb.HuntCrossley(1e4))  # fmt: skip
-    with pytest.raises(ValueError, match="'wall' has a law"):
-        mb.as_ivp(b.build(), [1, 0, 0, 0, 0, 0, 1.0])
+    b.add_body("ball", 0, mb.Prismatic("z"), inertia=mb.point_mass(1.0))
+    b.add_contact("floor", 0, mb.HalfSpace(), "ball", mb.Ball(0.1), law=mb.HuntCrossley(1e4))
+    problem = mb.as_ivp(b.build(), [0.2], None, (0.0, 0.3))
+    options = {"rtol": 1e-10, "atol": 1e-12}
+    there = solve(problem, **options)
+    back = solve(problem, (0.3, 0.0), there.y[:, -1], **options)
+    assert back.y[:, -1] == pytest.approx(problem.y0, abs=1e-7)
 
 
 # ---------------------------------------------------------------------- drawn at random

@@ -107,7 +107,7 @@ def test_accelerations_obey_virtual_power_and_keep_loops_closed(seed):
         close(load, np.zeros(c.model.nv))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", SEEDS[:8])  # ``test_everything`` draws more
 def test_all_forward_dynamics_agree(seed):
     c = draw(seed)
     args = (c.model, c.q, c.v, c.tau, c.f_ext)
@@ -156,7 +156,7 @@ def to_base(c, body, wrench):
     return np.concatenate([couple + np.cross(pose.p, force), force])
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", SEEDS[:8])  # ``test_everything`` draws more
 def test_handles_answer_as_unit_forces_do(seed):
     """Columns of Φ from accelerations with and without a unit force; so the apparent mass."""
     c = draw(seed)
@@ -209,21 +209,6 @@ def test_apparent_mass_and_freedoms_of_the_delta_robots_platform():
     assert handle_dynamics(model, q, "platform", v).rank == mb.mobility(model, q).mobility == 3
     with pytest.raises(ValueError, match="6 freedoms, received 3"):
         operational_space_inertia(model, q, "platform")
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_inverse_dynamics_with_the_loops_forces_gives_the_accelerations_back(seed):
-    """ID cuts loops open: what it asks for beyond τ is Kᵀλ, powerless in allowed motions."""
-    c = draw(seed)
-    a = forward(c)
-    more = mb.ID(c.model, c.q, c.v, a, c.f_ext, t=c.t) - c.tau
-    if not c.model.loops:
-        close(more, np.zeros(c.model.nv))
-        return
-    found = mb.constrained_accelerations(c.model, c.q, c.v, c.tau, c.f_ext, t=c.t)
-    K = constraints(c.model, c.q, t=c.t).K
-    close(more, K.T @ found.multipliers, 1e-8)
-    close(motions_left(c).T @ more, 0.0, 1e-7)
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -30,7 +30,7 @@ from multibody import (
 from multibody.dynamics.derivatives.laws import differences
 from multibody.dynamics.derivatives.results import FORWARD_ALONG, FORWARD_BY, derivatives
 from multibody.dynamics.functions import position_rate, rate_along
-from multibody.dynamics.loading import load_forces
+from multibody.dynamics.storage.loading import load_forces
 from multibody.joints import joint_names
 from multibody.mechanisms.random import random_tree
 from multibody.runs.derivatives import StateJacobian, derivative_tree, traced_derivatives

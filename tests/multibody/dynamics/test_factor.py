@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import multibody as mb
-from multibody.dynamics import factor
+from multibody.dynamics.trees import factor
 from multibody.mechanisms.random import random_tree
 from tests.multibody.counting import Counted, Tally, counted
 from tests.multibody.joint_samples import POOL

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from multibody import FD, as_ivp, crba, mechanisms
-from multibody.dynamics.arrays import _shared_tree
-from multibody.dynamics.factored import factored_kernel, is_shallow
+from multibody.dynamics.storage.arrays import _shared_tree
+from multibody.dynamics.trees.factored import factored_kernel, is_shallow
 from multibody.mechanisms.random import random_tree
 from multibody.runs import traced as module
 from multibody.runs.ivp import traced_fd

@@ -22,7 +22,7 @@ from multibody.dynamics.hybrid.composite import hybrid_composite
 from multibody.dynamics.hybrid.selection import hybrid_tree
 from multibody.dynamics.loops.closed_loop import REGULARISATION
 from multibody.dynamics.loops.multipliers import EPSILON
-from multibody.dynamics.workspace import HAVE_FORCES
+from multibody.dynamics.storage.workspace import HAVE_FORCES
 from multibody.mechanisms.random import random_tree
 from tests.multibody.random_mechanisms import draw
 

@@ -5,8 +5,8 @@ import pytest
 
 import multibody as mb
 from multibody import mechanisms
-from multibody.dynamics.factor import ltdl
 from multibody.dynamics.numerics.cost import PUBLISHED
+from multibody.dynamics.trees.factor import ltdl
 from tests.multibody.dynamics.test_operation_counts import chain
 from tests.multibody.random_mechanisms import draw
 

@@ -5,8 +5,8 @@ import pytest
 
 from integrators import traced
 from multibody import Inertia, ModelBuilder, Plucker, Revolute, rotx
-from multibody.dynamics.aba import aba_kernel
-from multibody.dynamics.crba import crba_kernel
+from multibody.dynamics.trees.aba import aba_kernel
+from multibody.dynamics.trees.crba import crba_kernel
 from multibody.runs.ivp import traced_fd, traced_id
 
 

@@ -15,7 +15,6 @@ import pytest
 import multibody as mb
 from multibody import FD, ID, crba
 from multibody.algebra import planar
-from multibody.dynamics.aba import aba_kernel
 from multibody.dynamics.book.maximal import (
     forward_dynamics_maximal,
     forward_dynamics_projected,
@@ -29,9 +28,10 @@ from multibody.dynamics.book.oracles import (
     rnea_base,
     slope,
 )
-from multibody.dynamics.crba import crba_kernel
-from multibody.dynamics.rnea import rnea_kernel
-from multibody.dynamics.workspace import HAVE_FORCES
+from multibody.dynamics.storage.workspace import HAVE_FORCES
+from multibody.dynamics.trees.aba import aba_kernel
+from multibody.dynamics.trees.crba import crba_kernel
+from multibody.dynamics.trees.rnea import rnea_kernel
 from multibody.joints import REGISTRY
 from multibody.mechanisms.random import random_tree
 from tests.multibody.joint_samples import POOL, STEADY

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import multibody as mb
-from multibody.algebra import quaternions
+from multibody.algebra.orientation import quaternions
 from multibody.io import ModelFileError, Report, loads
 
 mujoco = pytest.importorskip("mujoco")
@@ -216,6 +216,10 @@ def test_equalities_are_constraints():
         ("<body><geom size='1'/><body><freejoint/><geom size='1'/></body></body>", "stands alone"),
         ("<body><inertial mass='-1' pos='0 0 0'/></body>", "negative mass"),
         ("<include file='other.xml'/>", "includes=FOLDER"),
+        ("<body><joint name='j'/><joint name='j'/><geom size='1'/></body>", "name 'j' is taken"),
+        ("<body><geom size='1'/><site name='s'/><site name='s'/></body>", "name 's' is taken"),
+        ("<body><geom size='\u0663'/></body>", "finite"),
+        ("<body><joint damping='-1'/><geom size='1'/></body>", 'policy="repair" would take none'),
     ],
 )
 def test_what_is_refused_says_why_and_where(inside, expected):
@@ -253,10 +257,35 @@ def test_thousands_of_bodies_in_a_chain_or_side_by_side(closing):
     assert model.n_bodies == count
 
 
-def test_frames_in_frames_are_bounded():
-    text = "<frame>" * 100 + "</frame>" * 100
-    with pytest.raises(ModelFileError, match="frames are nested deeper"):
-        loads(f"<mujoco><worldbody>{text}</worldbody></mujoco>", report=Report())
+ARMS = "".join(f"<body><joint name='j{k}'/><geom size='1'/></body>" for k in range(500))
+OF_ALL = "".join(f"<joint joint='j{k}' coef='1'/>" for k in range(500))
+DEEP = "".join(f"<default class='c{k}'>" for k in range(100)) + "</default>" * 100
+
+
+@pytest.mark.parametrize(
+    ("world", "rest", "expected"),
+    [
+        ("<frame>" * 100 + "</frame>" * 100, "", "frames are nested deeper"),
+        ("", f"<default>{DEEP}</default>", "defaults are nested deeper"),
+        (
+            ARMS,
+            f"<tendon><fixed name='t'>{OF_ALL}</fixed></tendon>"
+            "<equality>" + "<tendon tendon1='t'/>" * 500 + "</equality>",
+            "tendons stand for more",
+        ),
+    ],
+    ids=["frames", "defaults", "tendons"],
+)
+def test_what_grows_out_of_little_text_is_bounded(world, rest, expected):
+    with pytest.raises(ModelFileError, match=expected):
+        loads(f"<mujoco>{rest}<worldbody>{world}</worldbody></mujoco>", report=Report())
+
+
+def test_equalities_without_names_may_share_a_line():
+    arms = "".join(f"<body name='b{k}'><joint/><geom size='1'/></body>" for k in range(2))
+    held = "".join(f"<connect body1='b{k}' anchor='0 0 0'/>" for k in range(2))
+    text = f"<mujoco><worldbody>{arms}</worldbody><equality>{held}</equality></mujoco>"
+    assert [loop.name for loop in loads(text).loops] == ["connect 0", "connect 1"]
 
 
 @pytest.mark.parametrize("shape", ["sphere", "capsule", "cylinder", "box", "ellipsoid"])

@@ -36,7 +36,7 @@ from multibody import (
     save_model,
     sphere,
 )
-from multibody.algebra import rotations
+from multibody.algebra.orientation import rotations
 from multibody.io import dumps, loads
 from multibody.io.own import writer
 from multibody.io.own.parts import is_fileable

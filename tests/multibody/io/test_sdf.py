@@ -623,3 +623,10 @@ def test_friction_of_joints_is_an_element_on_request():
     assert (found.name, found.element.coulomb) == ("friction of a", 0.3)
     with pytest.raises(ModelFileError, match="negative friction"):
         loads(arm.format(-1), report=Report(policy="strict"), joint_friction=True)
+
+
+def test_poses_of_frames_without_meaning_are_passed_over():
+    report = Report()
+    posed = "<link name='a'><pose frame='x'>0 0 1 0 0 0</pose></link>"
+    loads(f"<sdf version='1.6'><model name='m'>{posed}</model></sdf>", report=report)
+    assert any("never said what that means" in remark.text for remark in report.remarks)

@@ -21,8 +21,8 @@ from multibody import (
     mechanisms,
     point_mass,
 )
-from multibody.algebra.quaternions import from_matrix
-from multibody.dynamics.factor import ltdl, ltl
+from multibody.algebra.orientation.quaternions import from_matrix
+from multibody.dynamics.trees.factor import ltdl, ltl
 from multibody.dynamics.with_elements import forward_dynamics
 
 BODY = Inertia(1.3, (0.1, 0.2, -0.5), I_com=np.diag([0.1, 0.2, 0.15]))

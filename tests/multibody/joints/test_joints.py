@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 
 import numpy as np
@@ -36,6 +37,21 @@ def test_every_registered_kind_has_samples():
 def test_master(joint):
     report = mb.check_joint(joint)
     assert report, str(report)
+
+
+@pytest.mark.parametrize("kind", sorted(SAMPLES))
+def test_joints_that_share_code_differ_by_parameters_only(kind):
+    """Laws and gaps of equal keys, each with the parameters of the other: code is made once."""
+    rng = np.random.default_rng(7)
+    for a, b in itertools.pairwise(SAMPLES[kind]):
+        if a.law_key() != b.law_key() or not a.parameters:
+            continue
+        q, v, p = a.random(rng), rng.uniform(-1, 1, a.nv), np.array(b.parameters)
+        for mine, other in zip(a.law(0.3, q, v, p), b.law(0.3, q, v, p), strict=True):
+            np.testing.assert_array_equal(np.array(mine, float), np.array(other, float))
+        E, r, *_ = b.law(0.3, q, v, p)
+        gaps = [np.array(x.closure(0.3, E, r, p), float) for x in (a, b)]
+        np.testing.assert_array_equal(*gaps)
 
 
 @pytest.mark.parametrize("joint", ALL)

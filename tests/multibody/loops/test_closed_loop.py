@@ -10,18 +10,18 @@ from integrators import solve
 from multibody import as_ivp, constrained_accelerations, constraints, mechanisms
 from multibody.dynamics.acting import acting
 from multibody.dynamics.book.sparse import SparseDynamics
-from multibody.dynamics.loops.actuation import actuators, closed_loop_inverse_dynamics
 from multibody.dynamics.loops.closure import LoopClosure, gears
-from multibody.dynamics.loops.independent import (
-    independent_accelerations,
-    independent_coordinates,
-)
-from multibody.dynamics.loops.joints import (
+from multibody.dynamics.loops.constraints.joints import (
     LoopElement,
     loop_elements,
     loop_joint_forces,
     loop_joint_state,
 )
+from multibody.dynamics.loops.independent import (
+    independent_accelerations,
+    independent_coordinates,
+)
+from multibody.dynamics.loops.loads.actuation import actuators, closed_loop_inverse_dynamics
 from multibody.runs.minimal import as_ivp_minimal
 from tests.multibody.loops.test_loops import (
     METHODS,

@@ -247,6 +247,7 @@ CARELESS = {
     "empty": (lambda q: [], ValueError, "at least one number"),
     "branch": (lambda q: 1.0 if q["x"] > 0 else 2.0, Exception, "cannot be traced"),
     "place": (lambda q: q[7], IndexError, "out of bounds|out of range"),
+    "nothing": (lambda t, q: 0.0 * t, ValueError, "asks for no variable"),
     "arguments": (lambda: 0.0, TypeError, r"expected a function φ\(q\), φ\(t, q\)"),
     "no function": (3.0, TypeError, "expected a function, received 3.0"),
     "point": (lambda q: q.point("z", (1, 2))[0], ValueError, "point: expected 3 numbers"),

@@ -165,3 +165,14 @@ def test_careless_gears(arguments, kind, match):
 
     with pytest.raises(kind, match=match):
         build()
+
+
+def test_a_gear_is_a_function_of_its_own_joints():
+    """Not of the whole model: so thousands of gears are traced in time that is linear in them."""
+    b = mb.ModelBuilder()
+    for k in range(6):
+        b.add_body(f"wheel {k}", 0, mb.Revolute(), inertia=mb.sphere(1.0, mass=1.0))
+    b.add_gear("pair", "wheel 4", {"wheel 1": 3.0})
+    found = b.build().constraints[0].trace
+    assert found.used == ((1, 4), ())
+    assert found.program.n == 2

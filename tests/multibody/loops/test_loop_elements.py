@@ -8,14 +8,14 @@ import pytest
 import multibody as mb
 from integrators import TracingError, solve
 from multibody import as_dae, as_ivp, constrained_accelerations, mechanisms
-from multibody.dynamics.loops.forces import loop_forces_in
-from multibody.dynamics.loops.joints import (
+from multibody.dynamics.loops.constraints.joints import (
     LoopElement,
     loop_elements,
     loop_joint_forces,
     loop_joint_state,
     solve_position,
 )
+from multibody.dynamics.loops.loads.forces import loop_forces_in
 from multibody.joints import REGISTRY
 from multibody.runs.observing.books import ENTRIES
 from multibody.runs.observing.ledger import energy_ledger

@@ -18,11 +18,11 @@ from multibody import (
 )
 from multibody.dynamics.loops.closed_loop import _pieces
 from multibody.dynamics.loops.closure import LoopClosure
+from multibody.dynamics.loops.constraints.joint_law import constraint_count
 from multibody.dynamics.loops.independent import (
     independent_accelerations,
     independent_coordinates,
 )
-from multibody.dynamics.loops.joint_law import constraint_count
 from multibody.joints import REGISTRY
 from multibody.model.topology import Topology
 from tests.multibody.joint_samples import SAMPLES

@@ -24,7 +24,7 @@ from multibody import (
     kinematics,
 )
 from multibody.algebra import plucker
-from multibody.algebra.rotations import exp
+from multibody.algebra.orientation.rotations import exp
 from multibody.model import dh
 
 # Products of half a dozen transforms with entries of order one.

@@ -28,7 +28,7 @@ from multibody import (
     kinematics,
     rod,
 )
-from multibody.algebra.rotations import exp
+from multibody.algebra.orientation.rotations import exp
 from multibody.model.graph import Graph, Topology, count_numberings, regular_order
 
 # Poses and forces below are of order one and pass through a dozen operations.

@@ -48,7 +48,7 @@ def test_a_rolling_joint_of_ones_own_does_not_lose_its_rolling_in_a_loop():
 
 
 def test_joints_of_the_library_close_with_as_many_constraints_as_they_leave_speeds():
-    from multibody.dynamics.loops.joint_law import constraint_count
+    from multibody.dynamics.loops.constraints.joint_law import constraint_count
     from multibody.mechanisms.random import random_joint
 
     kinds = "revolute prismatic helical cylindrical planar spherical free fixed universal"

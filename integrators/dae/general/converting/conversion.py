@@ -211,7 +211,9 @@ def _combined_in_part(
     """Combine the equations of a singular diagonal block, where others need not take part.
 
     Leading derivatives of unknowns outside the block stay, so that this brings less than a
-    combination of all; but its coefficients may be constants where those of all are not.
+    combination of all; but its coefficients may be constants where those of all are not. They may
+    even contain leading derivatives, from outside: solutions are the same with any coefficients,
+    and whether there is progress is seen.
     """
     if lost is None or not 1 < len(lost.equations) < equations.n:
         return None
@@ -265,9 +267,10 @@ def _combination_of(
     if constant is None:
         builder, u.nodes = simplified(builder, u.nodes, parameters)
     lowest = min(int(found.c[i]) for i in u.nodes)
-    for j, order in orders_in(builder, list(u.nodes.values())).items():
-        if order >= found.d[j] - lowest:
-            return None
+    inside = orders_in(builder, list(u.nodes.values()))
+    sure = all(order < found.d[j] - lowest for j, order in inside.items())
+    if not sure and len(rows) == equations.n:
+        return None
     residuals = builder.load(equations)
     g = builder.graph
     total = g.const(0.0)
@@ -282,8 +285,9 @@ def _combination_of(
     text = _combination(equations, u, found, lowest, g)
     residuals[replaced] = collected(g, total)
     new = builder.finish(residuals, equations.unknowns, equations.names)
-    leading = {(j, int(found.d[j]) - lowest) for j in columns}
-    new = pruned(new, {replaced: leading}, parameters)
+    if sure:
+        leading = {(j, int(found.d[j]) - lowest) for j in columns}
+        new = pruned(new, {replaced: leading}, parameters)
     more = cancelled(single(new.program, replaced), new.symbols, parameters)
     new = pruned(new, {replaced: more}, parameters) if more else new
     return new, Conversion(

@@ -54,13 +54,11 @@ def without_vanishing(
     for i in range(equations.m):
         if i in sources:  # others rely on it
             continue
-        inside = [n for n in _nonlinear_parts(program, program.outputs[i]) if n not in zero[i]]
-        for k, output in enumerate(program.outputs):
-            if k == i or zero[k]:
-                continue
-            found = {n for n in inside if _multiple(values[:, n], values[:, output])}
-            if found:
-                zero[i] |= found
+        inside = np.array(_nonlinear_parts(program, program.outputs[i]), dtype=np.int64)
+        same = _multiples(values[:, inside], values[:, list(program.outputs)])
+        for k in np.flatnonzero(same.any(axis=0)).tolist():
+            if k != i and not zero[k]:
+                zero[i] |= set(inside[same[:, k]].tolist())
                 sources.add(k)
                 said.append(f"{equations.names[k]} = 0 in {equations.names[i]}")
     if not said:
@@ -72,12 +70,12 @@ def without_vanishing(
     return (made, said) if finite else None
 
 
-def _multiple(values: NDArray[Any], residual: NDArray[Any]) -> bool:
-    """Whether an expression is a constant multiple of a residual, by values at some points."""
-    if not (np.isfinite(values).all() and np.abs(residual).min() > 0.0):
-        return False
-    ratio = values / residual
-    return bool(ratio[0] != 0.0 and np.ptp(ratio) <= SAME * np.abs(ratio[0]))
+def _multiples(values: NDArray[Any], residuals: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which expressions are constant multiples of which residuals, by values at some points."""
+    with np.errstate(all="ignore"):  # NaN is no multiple
+        ratio = values[:, :, None] / residuals[:, None, :]
+        spread = ratio.max(axis=0) - ratio.min(axis=0)
+        return np.asarray((ratio[0] != 0.0) & (spread <= SAME * np.abs(ratio[0])))
 
 
 def _nonlinear_parts(program: Program, output: int) -> list[int]:

@@ -7,6 +7,8 @@ do just what collocation does to F(t, y, ẏ) = 0 directly.
 
 The index of each component tells implicit methods how to weigh its error: y_j^(k) follows after
 max c + k + 1 − d_j differentiations, where the maximum is over the equations connected with it.
+Components that no constraint binds, open or hidden, are weighed as they are, whatever acts on them:
+nothing would put their errors right.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from ....tracing.trace import output_nodes
 from ..derivative_array import LARGEST_TRACED, DerivativeArray, Evaluated
 from ..equations import Equations, Key
 from ..prolongation import as_array, program_values
+from .dummy import groups
 
 __all__ = ["AsGiven"]
 
@@ -96,8 +99,12 @@ class AsGiven:
         count, label = connected_components(pattern, directed=False)
         deepest = np.zeros(count, dtype=np.int64)
         np.maximum.at(deepest, label[n:], np.array(array.c, dtype=np.int64))
+        unbound = {key for group in groups(array) if not group.equations for key in group.keys}
         index = np.array(
-            [max(0, int(deepest[label[j]]) + o + 1 - array.d[j]) for j, o in self.keys]
+            [
+                0 if (j, o) in unbound else deepest[label[j]] + o + 1 - array.d[j]
+                for j, o in self.keys
+            ]
         )
         highest = int(index.max(initial=0))
         if highest > HIGHEST_INDEX:

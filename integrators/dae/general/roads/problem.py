@@ -70,6 +70,17 @@ class DAEProblem(IVP):
         """Whether the projection serves values between the steps, too: see `runs.refined`."""
         return self.index is not None and self.project is not None
 
+    @property
+    def advice(self) -> str:
+        """What else to try where a run got stuck."""
+        if self.road != "dummy":
+            return ""
+        return (
+            ". On the road 'dummy' the errors of all derivatives are controlled, of those as well "
+            "that the equations hardly determine; road='given' weighs them by the step, and may "
+            "go on"
+        )
+
     @cached_property
     def _follows(self) -> NDArray[np.bool_]:
         """Components without a derivative, for which it does not matter where a step begins."""
@@ -100,6 +111,13 @@ class DAEProblem(IVP):
             n, k = self.array.n, self.array.k
             events = with_consistent_resets(changes["events"], self.complete, n, k)
             changes = {**changes, "events": events}
+        given = np.size(changes.get("y0", self.y0))
+        if given != self.n:
+            raise ValueError(
+                f"y0: expected a state of {self.n} values on the road {self.road!r} "
+                f"({', '.join(self.state_names[:8])}{', …' if self.n > 8 else ''}), got {given}; "
+                "find a start by system.consistent(...)"
+            )
         new: Any = super().with_(**changes)
         same_start = np.array_equal(new.y0, self.y0)
         same_params = np.array_equal(new.params, self.params)
@@ -150,15 +168,15 @@ class DAEProblem(IVP):
 
     def residuals(self, t: float, y: Any) -> dict[str, float]:
         """Return what a state leaves of every constraint, open and hidden, by name."""
-        values = self.array.residuals(t, self.lower_derivatives(y), self.params)
+        assert self.complete is not None
+        values = self.array.residuals(t, self.complete.spread(y), self.params)
         return {self.array.row_names[r]: float(values[r]) for r in self.checked}
 
-    @cached_property
+    @property
     def held(self) -> NDArray[np.int64]:
         """Where the leading components of a state are in X."""
-        place = {name: i for i, name in enumerate(self.array.names)}
-        known = [place[name] for name in self.state_names if name in place]
-        return np.array(known, dtype=np.int64)
+        assert self.complete is not None
+        return self.complete.held
 
     @cached_property
     def checked(self) -> list[int]:
@@ -177,12 +195,6 @@ class DAEProblem(IVP):
             for r, (i, q) in enumerate(array.rows)
             if q < array.c[i] and all(order + q <= known[j] for j, order in need[i])
         ]
-
-    def lower_derivatives(self, y: Any) -> Array:
-        """Return X with the entries that are part of a state; others are 0."""
-        X = np.zeros(self.array.size)
-        X[self.held] = np.asarray(y, dtype=float)[: self.held.size]
-        return X
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,9 +240,9 @@ def watch(problem: Any, t: Array, y: Array) -> Mapping[str, Any]:
     if not rows:
         return watched_invariants(problem, t, y)
     for k in some:
-        X = problem.lower_derivatives(y[:, k])
+        X = problem.complete.spread(y[:, k])
         worst.append(float(np.abs(array.residuals(float(t[k]), X, problem.params)[rows]).max()))
-    last = problem.lower_derivatives(y[:, -1])
+    last = problem.complete.spread(y[:, -1])
     A = abs(array.full_jacobian(float(t[-1]), last, problem.params))
     size = float((A @ np.abs(last))[rows].max()) or 1.0
     return {
@@ -253,6 +265,14 @@ def _inaccurate(problem: Any, t: Array, y: Array, rtol: float | None) -> tuple[N
     """
     if problem.index is None or rtol is None or rtol <= 0:
         return None
+    structure = problem.array.structure
+    higher = [j for j in problem.array.nonlinear if problem.index[j] > 2]
+    if higher and structure.freedoms:
+        return None, (
+            f"solved as given, errors of {structure.unknown_names(higher)}, which is of index 3 "
+            "and enters nonlinearly, act on what is free and are not estimated: compare with "
+            "road='dummy'"
+        )
     some = np.unique(np.append([1], np.linspace(1, len(t) - 1, SAMPLES_COMPLETED).astype(int)))
     try:
         consistent = np.array([problem.complete(float(t[k]), y[:, k]) for k in some]).T
@@ -274,20 +294,17 @@ def _inaccurate(problem: Any, t: Array, y: Array, rtol: float | None) -> tuple[N
 def _nearly_singular(problem: Any, t: Array, y: Array) -> tuple[None, str] | None:
     """Tell where the system Jacobian came near to a singular one along a run."""
     array = problem.array
-    values = []
+    found = []
     some = np.union1d(samples(t), [len(t) - 1])
     for k in some:
-        X = problem.lower_derivatives(y[:, k])
+        X = problem.complete.spread(y[:, k])
         J = array.system_jacobian.dense(array.entries(float(t[k]), X, problem.params))
         if not np.isfinite(J).all():
             return None
-        values.append(float(np.linalg.svd(J, compute_uv=False)[-1]))
-    worst = int(np.argmin(values))
-    if values[worst] > LOST * values[0]:
+        found.append((float(np.linalg.svd(J, compute_uv=False)[-1]), k, J))
+    smallest, k, J = min(found, key=lambda one: one[0])
+    if smallest > LOST * found[0][0]:
         return None
-    k = int(some[worst])
-    X = problem.lower_derivatives(y[:, k])
-    J = array.system_jacobian.dense(array.entries(float(t[k]), X, problem.params))
     U, _, Vt = np.linalg.svd(J)
     equations = [i for i, x in enumerate(np.abs(U[:, -1])) if x > 0.1]
     unknowns = [j for j, x in enumerate(np.abs(Vt[-1])) if x > 0.1]
@@ -426,10 +443,13 @@ class Completed:
         free = np.union1d(np.setdiff1d(np.arange(self.array.size), self.held), loose)
         return nearest(self.array, t, X, np.asarray(p, dtype=float), free)
 
-    def staged(self, t: float, y: Any, p: Any, loose: Sequence[int] | None = None) -> Array:
-        """Return the same stage by stage, or raise :class:`StructureError`."""
-        loose = [*(self._following if loose is None else loose), *self._missing]
+    def staged(self, t: float, y: Any, p: Any, loose: Sequence[int] | None) -> Array:
+        """Return the same stage by stage, or raise :class:`StructureError`.
+
+        With None for `loose`, states change as errors of leading derivatives make them.
+        """
         state = self.spread(y)[self.array.state_places]
+        loose = None if loose is None else [*loose, *self._missing]
         return self.projection.all_derivatives(t, state, p, loose=loose)
 
     def spread(self, y: Any) -> Array:

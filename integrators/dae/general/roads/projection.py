@@ -5,6 +5,10 @@ a part of the system Jacobian and has full row rank where that is regular. Each 
 Gauss–Newton steps of least length, beginning with the equations as given, so that corrections of
 positions are not influenced by velocities. Stage 0 then gives algebraic unknowns, and leading
 derivatives that are part of a state.
+
+As given, implicit methods leave the constraints by what errors of multipliers do. There the way
+back is the one along which multipliers act, J δ = (0, −r) with zeros for equations that are not
+differentiated: components that no constraint binds are put right with the others.
 """
 
 from __future__ import annotations
@@ -43,6 +47,7 @@ class _Stage:
         self.rows = np.array([where[i, k + array.c[i]] for i in equations], dtype=np.int64)
         self.places = np.array([array.place[j, k + array.d[j]] for j in unknowns], dtype=np.int64)
         self.column = {int(place): k for k, place in enumerate(self.places)}
+        self.equations, self.unknowns = equations, unknowns
         row = np.full(n, -1)
         column = np.full(n, -1)
         row[equations] = np.arange(len(equations))
@@ -56,42 +61,63 @@ class _Stage:
     def step(self, entries: Array, residual: Array, keep: Keep) -> Array:
         """Return the shortest correction of the unknowns; combinations to keep do not change."""
         m, n = self.shape
+        own = [(places, V) for places, V in keep if int(places[0]) in self.column]
         if n <= LARGEST_DENSE:
             A = np.zeros(self.shape)
             A[self.r, self.c] = entries[self.entries]
-            own = [(places, V) for places, V in keep if int(places[0]) in self.column]
             if own:
-                B = np.zeros((sum(len(V) for _, V in own), n))
-                row = 0
-                for places, V in own:
-                    B[row : row + len(V), [self.column[x] for x in places.tolist()]] = V
-                    row += len(V)
-                right = np.concatenate([-residual, np.zeros(len(B))])
-                return np.asarray(np.linalg.lstsq(np.vstack([A, B]), right, rcond=None)[0])
+                A, right = np.vstack([A, *self._rows(own)]), self._padded(residual, own)
+                return np.asarray(np.linalg.lstsq(A, right, rcond=None)[0])
             if m == n:
                 return np.asarray(np.linalg.solve(A, -residual))
             if m == 1:
                 return -A[0] * (residual[0] / float(A[0] @ A[0]))
             Q, R = np.linalg.qr(A.T)
             return np.asarray(Q @ np.linalg.solve(R.T, -residual))
-        from scipy.sparse import csc_matrix, lil_matrix, vstack
+        from scipy.sparse import csc_matrix, vstack
         from scipy.sparse.linalg import splu
 
         from ..start import _sparse_least
 
         sparse = csc_matrix((entries[self.entries], (self.r, self.c)), shape=self.shape)
-        own = [(places, V) for places, V in keep if int(places[0]) in self.column]
         if own:
-            rows = []
-            for places, V in own:
-                B = lil_matrix((len(V), n))
-                B[:, [self.column[x] for x in places.tolist()]] = V
-                rows.append(B)
-            right = np.concatenate([-residual, np.zeros(sum(len(V) for _, V in own))])
-            return _sparse_least(vstack([sparse, *rows]).tocsr(), right)
+            rows = [csc_matrix(B) for B in self._rows(own)]
+            return _sparse_least(vstack([sparse, *rows]).tocsr(), self._padded(residual, own))
         if m == n:
             return np.asarray(splu(sparse).solve(-residual))
         return _sparse_least(sparse, -residual)
+
+    def _rows(self, own: Keep) -> list[Array]:
+        """Return combinations to keep as rows over the unknowns of the stage."""
+        found = []
+        for places, V in own:
+            B = np.zeros((len(V), self.shape[1]))
+            B[:, [self.column[x] for x in places.tolist()]] = V
+            found.append(B)
+        return found
+
+    @staticmethod
+    def _padded(residual: Array, own: Keep) -> Array:
+        return np.concatenate([-residual, np.zeros(sum(len(V) for _, V in own))])
+
+
+def _along_reactions(array: DerivativeArray, stage: _Stage, entries: Array, residual: Array) -> Any:
+    """Correct the unknowns of a stage in the way in which leading derivatives act on them.
+
+    What a method has missed of a constraint is the effect of errors of multipliers, and these act
+    on other components, too, as the equations say that are not differentiated: those whose rows
+    stay zero here. (With masses M this is the projection in the norm of M.)
+    """
+    jacobian = array.system_jacobian
+    right = np.zeros(array.n)
+    right[stage.equations] = -residual
+    if array.n <= LARGEST_DENSE:
+        return np.linalg.solve(jacobian.dense(entries), right)[stage.unknowns]
+    from scipy.sparse import csc_matrix
+    from scipy.sparse.linalg import splu
+
+    J = csc_matrix((entries, (jacobian.rows, jacobian.columns)), shape=(array.n, array.n))
+    return splu(J).solve(right)[stage.unknowns]
 
 
 class Projection:
@@ -121,23 +147,32 @@ class Projection:
         return X[self.array.state_places]
 
     def all_derivatives(
-        self, t: float, y: Array, p: Any = (), keep: Keep = (), loose: Sequence[int] = ()
+        self,
+        t: float,
+        y: Array,
+        p: Any = (),
+        keep: Keep = (),
+        loose: Sequence[int] | None = (),
     ) -> Array:
         """Return X at the consistent state nearest to y.
 
         Some combinations may be kept; values at `loose` places follow from the others of their
-        stage.
+        stage. If `loose` is None, states change as errors of leading derivatives make them.
         """
         array = self.array
         X = np.zeros(array.size)
         X[array.state_places] = np.asarray(y, dtype=float)
-        ease = np.ones(array.size)
-        ease[list(loose)] = LOOSE
+        ease = None
+        if loose is not None:
+            ease = np.ones(array.size)
+            ease[list(loose)] = LOOSE
         for stage in self.stages:
-            self._settle(stage, t, X, p, keep, ease[stage.places])
+            self._settle(stage, t, X, p, keep, None if ease is None else ease[stage.places])
         return X
 
-    def _settle(self, stage: _Stage, t: float, X: Array, p: Any, keep: Keep, ease: Array) -> None:
+    def _settle(
+        self, stage: _Stage, t: float, X: Array, p: Any, keep: Keep, ease: Array | None
+    ) -> None:
         """Solve the equations of one stage, in place."""
         array, before = self.array, np.inf
         for _ in range(MOST_STEPS):
@@ -148,9 +183,12 @@ class Projection:
                 return
             if not np.isfinite(size):
                 break
-            entries[stage.entries] *= ease[stage.c]
             try:
-                step = ease * stage.step(entries, residual, keep)
+                if ease is None:
+                    step = _along_reactions(array, stage, entries, residual)
+                else:
+                    entries[stage.entries] *= ease[stage.c]
+                    step = ease * stage.step(entries, residual, keep)
             except (np.linalg.LinAlgError, RuntimeError):
                 break
             largest = float(np.abs(step).max())

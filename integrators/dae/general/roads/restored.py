@@ -94,7 +94,7 @@ class Restored:
         """Return the state."""
         completed, y = self.completed, np.asarray(y, dtype=float)
         try:
-            X = completed.staged(t, y, p)
+            X = completed.staged(t, y, p, None)
             self.reaction.settle(t, X, y, p)
         except (StructureError, np.linalg.LinAlgError, RuntimeError):
             return y

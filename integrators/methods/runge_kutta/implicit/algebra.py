@@ -91,10 +91,8 @@ class JacobianSource:
         if engine.n <= LARGEST_OWN_LU and not self.is_asked:
             return
         if engine.state.f_native == 1:
-            from ....tracing.calculus.dependence import dependence
-
             traced: Any = engine.problem.f
-            self.pattern, self.seen_as = Pattern(dependence(traced.graph, 1, engine.n)), "traced"
+            self.pattern, self.seen_as = Pattern(traced.dependence()), "traced"
             return
         t0, f = engine.problem.t_span[0], engine.problem.bind(engine.problem.f)
 

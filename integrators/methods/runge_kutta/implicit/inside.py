@@ -33,7 +33,7 @@ from .step import (
     times_mass,
 )
 
-__all__ = ["implicit_refine", "look_inside", "watch_inside"]
+__all__ = ["FADING", "implicit_refine", "is_sudden", "look_inside", "watch_inside"]
 
 SUDDEN = 100.0  # growth of a defect, beyond that with a power of h, which nothing announced
 FADING = 0.1  # what is left of earlier defects after a step: one may have vanished by chance
@@ -151,10 +151,20 @@ def weighted(w, defect, h):
     w.inside_last_length = abs(h)
     w.inside_used = w.inside_weight
     if w.inside_before >= 0.0 and w.inside_strict * defect > 1.0:
-        announced = w.inside_before * (abs(h) / w.inside_length) ** w.inside_power
-        if defect > SUDDEN * announced:
+        growth = (abs(h) / w.inside_length) ** w.inside_power
+        if is_sudden(defect, w.inside_strict, w.inside_before, growth):
             w.inside_used = w.inside_strict
     return w.inside_used * defect
+
+
+@kernel
+def is_sudden(defect, strict, before, growth):
+    """Whether a defect too large for an error was announced by none of the steps before.
+
+    `before` is what these had, negative if there were none, `growth` what a longer step makes of
+    it.
+    """
+    return (before >= 0.0) & (strict * defect > 1.0) & (defect > SUDDEN * before * growth)
 
 
 @kernel

@@ -1,0 +1,4 @@
+"""Orientation of a body: matrices, quaternions, angle sequences, and the rates of all of them.
+
+Imports ``kernels`` and ``checks``.
+"""
