@@ -121,8 +121,13 @@ def one_way(problem: IVP, model: Model) -> IVP:
     ValueError
         If it does so.
     """
+
     def lasting(contact: Any) -> bool:
-        return isinstance(contact.law, HuntCrossley) and contact.law.dissipation == 0.0 and not contact.friction
+        return (
+            isinstance(contact.law, HuntCrossley)
+            and contact.law.dissipation == 0.0
+            and not contact.friction
+        )
 
     if all(contact.law is None or lasting(contact) for contact in model.contacts):
         return problem

@@ -17,20 +17,8 @@ import numpy as np
 
 from integrators.tracing import TracingError, traced, where
 
-<<<<<<< HEAD:multibody/dynamics/loops/carried.py
-from ...checks import Array
-from ..acting import CARRY, acting
-from ..functions import FD, tree_joint_forces
-from ..loading import load_given
-from ..rnea import rnea_kernel
-from ..with_elements import forward_dynamics, joint_force_elements
-from ..workspace import HAVE_ELEMENTS, HAVE_FORCES
-from .assembly import assemble
-from .closed_loop import REGULARISATION_INDEPENDENT, _row_names, mobility
-from .multipliers import ALPHA, BETA, EPSILON, constrained_kernel
-=======
 from ....checks import Array
-from ...acting import CARRY
+from ...acting import CARRY, acting
 from ...functions import FD, tree_joint_forces
 from ...storage.loading import load_given
 from ...storage.workspace import HAVE_ELEMENTS, HAVE_FORCES
@@ -39,7 +27,6 @@ from ...with_elements import forward_dynamics, joint_force_elements
 from ..assembly import assemble
 from ..closed_loop import REGULARISATION_INDEPENDENT, _row_names, mobility
 from ..multipliers import ALPHA, BETA, EPSILON, constrained_kernel
->>>>>>> main:multibody/dynamics/loops/loads/carried.py
 from .reactions import _on_bodies, _to_joints, joint_reactions
 
 if TYPE_CHECKING:
