@@ -175,7 +175,10 @@ def _on_numbers(model: Model, t: float, q: Array, v: Array, joints: Any) -> Any:
 
 def _on_symbols(model: Model, t: Any, q: Any, v: Any, joints: Any) -> Any:
     """The same on symbols."""
-    independent, rest = _split_rows(model) if model.bonds else (None, ())
+    independent: Any = None
+    rest: Any = ()
+    if model.bonds:
+        independent, rest = _split_rows(model)
     names = [body.name for body in model.bodies] + [loop.name for loop in model.loops]
     chosen = [names.index(joint) for joint in joints]
     nb = model.n_bodies
