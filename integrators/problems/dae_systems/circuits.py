@@ -67,7 +67,7 @@ def transistor_amplifier(transistors: int = 2) -> Case:
         guess={f"U{k + 1}": u for k, u in enumerate(volts)},
         converted=True,
         reference=(0.2, dict(zip(names, end))) if transistors == 2 else None,
-        provenance=EXTENDED + "15 digits agree, as does the test set's",
+        provenance=EXTENDED + "15 digits agree",
     )
 
 
