@@ -83,9 +83,9 @@ FAR_OFF = 30.0
 SUSPECTED_DRIFT, SUSPECTED_GROWTH = 0.3, 50.0
 #: Part of a drift that is left in the second run if it is none of the integration.
 UNREDUCED = 0.5
-#: What the run may have cost for that, in operations of f (of one that is not traced as many as
-#: given), steps of the second run for each one of the first, and the tightest tolerance.
-MOST_OPERATIONS, UNTRACED, MOST_LONGER, TIGHTEST = 3e8, 30_000, 20, 1e-12
+#: What the run may have cost for that, in operations of f, steps of the second run for each one of
+#: the first, and the tightest tolerance.
+MOST_OPERATIONS, MOST_LONGER, TIGHTEST = 3e8, 20, 1e-12
 
 
 @dataclass(frozen=True)
@@ -259,12 +259,16 @@ class Quality:
         return unknown or self._growth > SUSPECTED_GROWTH
 
     def _is_cheap(self) -> bool:
-        """Whether a second run costs little, and can tell."""
+        """Whether a second run costs little, and can tell.
+
+        Functions that are not traced are never called behind the back of whoever wrote them.
+        """
+        f: Any = getattr(self._problem, "f", None)
         if self._again is None or self.rtol is None or self.rtol < TIGHTEST * TIGHTER:
             return False
-        graph = getattr(getattr(self._problem, "f", None), "graph", None)
-        one = UNTRACED if graph is None else len(graph.ops)
-        return self._evaluations * one <= MOST_OPERATIONS
+        if not hasattr(f, "operations"):
+            return False
+        return bool(self._evaluations * f.operations()["total"] <= MOST_OPERATIONS)
 
     @functools.cached_property
     def sensitivity(self) -> float | None:
