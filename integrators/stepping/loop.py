@@ -53,8 +53,6 @@ from .state import (
 )
 from .watch import zero_possible
 
-FEW_AT_ORDER = 10  # steps between two failures of Newton's iteration that are not single ones
-
 
 @kernel
 def advance(w, t_stop, wanted):
@@ -228,19 +226,9 @@ def adaptive_step(w):
         if w.h < smallest:
             return w.last_reason
         if status == NEWTON_FAILED and w.variable_order == 1:
-            doubt_order(w)
-            if w.order_wish != 0:
-                return SWITCH
+            w.order_wish = -1
+            return SWITCH
     return TOO_MANY_STEPS
-
-
-@kernel
-def doubt_order(w):
-    """Newton's iteration converges badly: the order is to blame if that happens twice, soon."""
-    if w.steps_at_order < 0:
-        w.order_wish = -1
-    else:
-        w.steps_at_order = -FEW_AT_ORDER
 
 
 @kernel

@@ -37,7 +37,7 @@ __all__ = [
 FAST, FASTER = 40.0, 1 / 9
 LOOSE = 1e-4  # from here on pairs of order 5 are as good as those of order 8
 LOOSE_INSIDE = 1e-6  # … here, if every step needs dense output, which costs order 8 as much again
-TIGHT = 1e-8  # relative tolerances up to here are for methods of high order
+TIGHT = 1e-8  # relative tolerances below are for methods of high order
 LARGE = 200  # unknowns beyond which the complex matrices of Radau IIA cost too much
 POWER_ITERATIONS = 7
 SECTOR = 1.2  # |Im λ|/|Re λ| up to which BDF of order 5 is stable (tan 51.8°), nearly
@@ -61,7 +61,7 @@ def stiff_name(problem: IVP, options: Options, eigenvalues: NDArray[Any] | None 
         return "RADAU5"
     small = problem.n <= LARGEST_OWN_LU
     fits = problem.n <= LARGE and (small or problem.jac_sparsity is None)
-    if options.rtol <= TIGHT and fits and not options.want_dense:
+    if options.rtol < TIGHT and fits and not options.want_dense:
         # Its long steps are right at their ends; inside, only as far as its stages interpolate.
         return "RadauVariable"
     if eigenvalues is not None and oscillates(eigenvalues):
