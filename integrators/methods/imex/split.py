@@ -78,6 +78,13 @@ class Split:
         parts = [_called(part, t, y, *p) for part in (self.explicit, self.implicit)]
         return np.asarray(parts[0]) + np.asarray(parts[1])
 
+    def with_parameters(self, count: int) -> Split:
+        """Return the same function as one of parameters as well, if it is traced and takes none."""
+        if not count or self.takes_parameters or self.total is None:
+            return self
+        parts = (part.with_parameters(count) for part in (self.explicit, self.implicit))  # type: ignore[attr-defined]
+        return Split(*parts, self.jac)
+
     def __getattr__(self, name: str) -> Any:
         """What a traced function has, the sum has as well, if it is traced."""
         if name.startswith("__") or name == "total" or self.__dict__.get("total") is None:
