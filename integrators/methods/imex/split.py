@@ -82,8 +82,9 @@ class Split:
         """Return the same function as one of parameters as well, if it is traced and takes none."""
         if not count or self.takes_parameters or self.total is None:
             return self
-        parts = (part.with_parameters(count) for part in (self.explicit, self.implicit))  # type: ignore[attr-defined]
-        return Split(*parts, self.jac)
+        explicit: Any = self.explicit
+        implicit: Any = self.implicit
+        return Split(explicit.with_parameters(count), implicit.with_parameters(count), self.jac)
 
     def __getattr__(self, name: str) -> Any:
         """What a traced function has, the sum has as well, if it is traced."""
