@@ -142,6 +142,7 @@ class State(Record):
     inside_used: float  # which of the two weights was used last
     inside_power: float  # power of h with which it grows where the solution is smooth
     inside_now: float  # what was found in the last attempt, in tolerances; -1: nothing yet …
+    inside_steps: int  # … which had so many steps before it
     inside_before: float  # … and in steps before that, of the length …
     inside_length: float  # … of the last of them
     inside_last_length: float  # length of the last attempt

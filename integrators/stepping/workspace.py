@@ -304,6 +304,8 @@ class Lanes(Workspace):
         "prepared": "f2",
         "iterated": "f2",
         "J": "f2",
+        "newton_aside": "f2",  # a copy of it, for lanes that wait
+        "J_here": "f2",
         "norm": "f2",
         "pivots": "i2",
         "real_shift": "f1",

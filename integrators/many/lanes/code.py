@@ -28,6 +28,7 @@ from .tasks import LaneTasks, Noted
 __all__ = ["LaneCode", "lane_code"]
 
 LARGEST_AROUND = 20_000  # operations of a step around calls of f
+SAME_SLOPES = 1e-6  # difference of two Jacobians, relative to entries, that differences explain
 IMPLICIT = ("prepare", "iterate", "rounding", "finish", "again", "further")
 
 
@@ -157,6 +158,22 @@ class LaneCode:
         return _newton_arrays(n, code.rows, code.jac, code, code.pieces)
 
 
+def _is_derivative(ivp: IVP, f: Any) -> bool:
+    """Whether a Jacobian that was given is what lanes take in its place: that of the traced f.
+
+    A matrix is not, since it stays the same; of a function the value at the start tells.
+    """
+    if ivp.jac is None:
+        return True
+    if not callable(ivp.jac):
+        return False
+    given = ivp.bind(ivp.jac)(ivp.t_span[0], ivp.y0.copy())
+    dense = given.toarray() if hasattr(given, "toarray") else np.asarray(given, dtype=np.float64)
+    p = (ivp.params,) if ivp.params.size else ()
+    own = np.asarray(f.jacobian()(ivp.t_span[0], ivp.y0, *p)).reshape(ivp.n, ivp.n)
+    return bool(np.all(np.abs(dense - own) <= SAME_SLOPES * np.abs(own).max(initial=0.0)))
+
+
 def _address(code: Any) -> int:
     return 0 if code is None else int(code.address)
 
@@ -170,15 +187,17 @@ def _newton_arrays(
     if extension is not None:
         more = (extension.nodes, extension.points, extension.slopes)
     room = 0 if extension is None else len(extension.weights)
-    stage = np.zeros((2 * n + 4 + n * n if room else 0, LANES))
-    prepared = newton.complex.stop if code is not None and code.unrolled else newton.singular
+    stage = np.zeros((3 * n + 4 + n * n if room else 0, LANES))
+    prepared = newton.size if code is not None and code.unrolled else newton.singular
     return dict(
         **{name: _address(pieces.get(name)) for name in IMPLICIT},
         jac=_address(jac),
         newton=rows,
         prepared=rows[:prepared],
         iterated=rows[: newton.lane.stop],
+        newton_aside=np.zeros_like(rows),
         J=rows[newton.J],
+        J_here=np.zeros_like(rows[newton.J]),
         norm=np.zeros((2, LANES)),
         pivots=np.zeros((n if code is not None else 0, LANES), dtype=np.int64),
         real_shift=np.zeros(0) if code is None else code.engine.real_shift.copy(),
@@ -218,7 +237,11 @@ def lane_code(
     if isinstance(method, Rosenbrock):
         if inside:
             return f"dense output of {method.name} is looked at step by step"
+        if engine.state.keeps_matrix:
+            return f"{method.name} keeps its matrix for some steps"
         f = traced(ivp.f, n=n, params=k or None)
+        if not _is_derivative(ivp, f):
+            return "its Jacobian is another than the derivative of f"
         step = linear_step_function(f, method, k, max_norm, fixed)
         if step is None:
             return f"a step of {method.name} with {n} states is too long for machine code"
@@ -233,6 +256,8 @@ def lane_code(
         if reason:
             return reason
         f = traced(engine.problem.f if ivp.mass is None else ivp.f, n=n, params=k or None)
+        if not _is_derivative(ivp, f):
+            return "its Jacobian is another than the derivative of f"
         pieces = newton_code(f, engine, k, max_norm, inside, LANES)
         chosen = controller or engine.default_controller
         decide = judge(n, k, 0, False, pieces.max_newton, chosen.predictive, defects=True)

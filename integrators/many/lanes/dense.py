@@ -125,6 +125,7 @@ def further_stages(w):
     for m in range(n):
         for l in range(LANES):
             rows[1 + s * n + m, l] = w.y_new[m, l] - w.y[m, l]
+            stage[2 * n + 4 + n * n + m, l] = w.y_new[m, l]
     for j in range(n * n):
         for l in range(LANES):
             stage[2 * n + 4 + j, l] = w.newton[w.dense_inverse + j, l]

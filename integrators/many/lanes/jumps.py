@@ -16,6 +16,7 @@ from ...kernels import kernel
 from ...kernels.pointers import call_lanes
 from ...stepping.control import reach, shortest_step
 from .dense import next_output
+from .newton import newton_forgets
 from .newton_code import PLACES
 from .rows import (
     AGAIN,
@@ -143,7 +144,7 @@ def go_on(w, l):
         first = w.memory - MEMORY - w.stages * w.y.shape[0]
         for j in range(w.stages * w.y.shape[0]):
             w.newton[first + j, l] = 0.0  # increments that the next step would start from
-        w.newton[w.memory, l] = 1.0
+        newton_forgets(w, l)
 
 
 @kernel

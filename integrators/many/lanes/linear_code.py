@@ -2,8 +2,7 @@
 
 What ``rosenbrock.step`` does for one run is here one traced function, with the arguments and
 results of an explicit step (``runge_kutta.fused``): no iteration has to wait for the slowest lane.
-J and ∂f/∂t are evaluated at every step, also for W-methods, which would keep them for some; the
-matrix is inverted as in ``newton_code``.
+J and ∂f/∂t are evaluated at every step, and the matrix is inverted as in ``newton_code``.
 """
 
 from __future__ import annotations

@@ -11,15 +11,13 @@ import numpy as np
 from ...kernels import kernel
 from ...kernels.pointers import call_lanes
 from ...stepping.state import NEWTON_FAILED, SINGULAR_MATRIX
-from .newton_code import PLACES
+from .newton_code import NO_JACOBIAN, PLACES, WORN_JACOBIAN
 from .rows import (
     LANES,
     NEWTON_COUNT,
     NEWTON_FACTOR,
     NEWTON_STATUS,
     NEWTON_TOLERANCE,
-    NSTEPS,
-    REJECTED,
     T,
 )
 
@@ -27,38 +25,36 @@ __all__ = ["implicit_attempt", "newton_forgets"]
 
 ACTIVE, VERDICT, COUNT = PLACES["ACTIVE"], PLACES["VERDICT"], PLACES["COUNT"]
 MEMORY, EXPECTED = PLACES["MEMORY"], PLACES["EXPECTED"]
+THETA, AGE = PLACES["THETA"], PLACES["AGE"]
 LARGEST_PIVOT = 1e300
 
 
 @kernel
 def newton_forgets(w, l):
-    """A lane starts afresh: there is no step before."""
+    """A lane starts afresh: there is no step before, and no Jacobian."""
     w.newton[w.memory, l] = 1.0
+    w.newton[w.memory - MEMORY + AGE, l] = NO_JACOBIAN
 
 
 @kernel
 def implicit_attempt(w):
     """Norms of error estimates and new states of a step in all lanes, as ``implicit_step``."""
-    newton, lane, results, times = w.newton, w.lane, w.results, w.lane[T]
+    newton, lane, results = w.newton, w.lane, w.results
     at = w.memory - MEMORY
-    call_lanes(w.prepare, times, newton, w.block, w.prepared)
-    if w.unrolled == 0:
-        call_lanes(w.jac, times, w.y, w.p, w.J)
-        invert_blocks(w)
-    iterate, iterated = w.iterate, w.iterated
-    while True:
-        active = 0.0
-        for l in range(LANES):
-            active += newton[at + ACTIVE, l]
-        if active == 0.0:
-            break
-        call_lanes(iterate, times, newton, w.block, iterated)
+    solve_stages(w, at, False)
     solved = 0.0
     for l in range(LANES):
-        lane[NEWTON_COUNT, l] = newton[at + COUNT, l]
         lane[NEWTON_STATUS, l] = 0.0
         solved += newton[at + VERDICT, l]
-    call_lanes(w.finish, times, newton, w.block, results)
+    if solved != LANES and blame_jacobians(w, at):
+        solve_stages(w, at, True)
+        put_back_others(w, at)
+        solved = 0.0
+        for l in range(LANES):
+            solved += newton[at + VERDICT, l]
+    for l in range(LANES):
+        lane[NEWTON_COUNT, l] = newton[at + COUNT, l]
+    call_lanes(w.finish, lane[T], newton, w.block, results)
     if solved != LANES:
         give_up(w, at)
     large = False
@@ -69,12 +65,67 @@ def implicit_attempt(w):
 
 
 @kernel
+def solve_stages(w, at, second):
+    """Newton's iteration, until each lane has converged or cannot.
+
+    In a second trial others than the lanes that ask for it stand still.
+    """
+    newton, times = w.newton, w.lane[T]
+    call_lanes(w.prepare, times, newton, w.block, w.prepared)
+    if w.unrolled == 0:
+        call_lanes(w.jac, times, w.y, w.p, w.J_here)
+        for i in range(w.J.shape[0]):
+            for l in range(LANES):
+                if newton[at + AGE, l] == 0.0:
+                    w.J[i, l] = w.J_here[i, l]
+        invert_blocks(w)
+    if second:
+        for l in range(LANES):
+            if w.newton_aside[at + AGE, l] != WORN_JACOBIAN:
+                newton[at + ACTIVE, l] = 0.0
+    iterate, iterated = w.iterate, w.iterated
+    while True:
+        active = 0.0
+        for l in range(LANES):
+            active += newton[at + ACTIVE, l]
+        if active == 0.0:
+            break
+        call_lanes(iterate, times, newton, w.block, iterated)
+
+
+@kernel
+def blame_jacobians(w, at):
+    """Whether lanes failed with an old Jacobian; all others are set aside, to be put back."""
+    call_lanes(w.rounding, w.lane[T], w.newton, w.block, w.norm)
+    blamed = False
+    for l in range(LANES):
+        failed = w.newton[at + VERDICT, l] != 1.0 and w.newton[w.singular, l] == 0.0
+        old = w.newton[at + AGE, l] > 0.0
+        if failed and old and w.norm[0, l] == NEWTON_FAILED:
+            w.newton[at + AGE, l] = WORN_JACOBIAN
+            blamed = True
+    if blamed:
+        for i in range(w.newton.shape[0]):
+            for l in range(LANES):
+                w.newton_aside[i, l] = w.newton[i, l]
+    return blamed
+
+
+@kernel
+def put_back_others(w, at):
+    """Undo the second trial in the lanes that did not ask for it."""
+    for l in range(LANES):
+        if w.newton_aside[at + AGE, l] != WORN_JACOBIAN:
+            for i in range(w.newton.shape[0]):
+                w.newton[i, l] = w.newton_aside[i, l]
+
+
+@kernel
 def refine(w):
-    """RADAU5's second estimate on first steps and after rejections: as ``implicit_refine``."""
+    """A second look at steps that would be rejected: as ``implicit_refine``."""
     call_lanes(w.again, w.lane[T], w.newton, w.block, w.norm)
     for l in range(LANES):
-        due = w.lane[NSTEPS, l] == 0.0 or w.lane[REJECTED, l] != 0.0
-        if due and w.results[0, l] >= 1.0 and w.results[0, l] < np.inf:
+        if w.results[0, l] >= 1.0 and w.results[0, l] < np.inf:
             w.results[0, l] = w.norm[0, l]
             w.results[1 + w.y.shape[0], l] = w.norm[1, l]
 
@@ -93,6 +144,7 @@ def give_up(w, at):
             w.results[0, l] = np.inf
         elif status == 0.0:
             w.newton[w.memory, l] = 1.0
+            w.newton[at + THETA, l] = 0.0  # which says nothing about the Jacobian now
         expected = w.newton[at + EXPECTED, l] / w.lane[NEWTON_TOLERANCE, l]
         if status == NEWTON_FAILED and expected >= 1.0:
             left = w.max_newton - w.newton[at + COUNT, l]

@@ -1,10 +1,11 @@
 """Steps of fully implicit methods in lanes, as machine code: Newton's iteration and the estimate.
 
 What ``runge_kutta.implicit`` and ``.coupled`` do for one run is here straight-line code, traced for
-one problem and one tableau with its constants; ``newton`` calls it. The Jacobian is evaluated anew
-at every step: some lane would want it almost always, so that the others lose nothing. Each matrix
-I − hλJ is inverted instead of factorised. Newton's increments need no more digits than an inverse
-gives, and a product waits for nothing, where substitutions wait for each other and for divisions.
+one problem and one tableau with its constants; ``newton`` calls it. The Jacobian is evaluated at
+every step, since some lane wants it almost always; the others go on with the one that they have,
+as ``keep_jacobian`` has it, so that a run takes the steps that it takes alone. Each matrix I − hλJ
+is inverted instead of factorised. Newton's increments need no more digits than an inverse gives,
+and a product waits for nothing, where substitutions wait for each other and for divisions.
 
 All pieces are functions of (t, x, q): x are the rows of :class:`NewtonBlock`, q those of
 ``judge.Block``, which begin with the parameters of f.
@@ -22,7 +23,7 @@ from ...methods.runge_kutta.implicit.coupled import NOTICED, ROUNDING_SAFETY, UN
 from ...methods.runge_kutta.implicit.engine import ImplicitEngine
 from ...methods.runge_kutta.implicit.extra_stages import HOPELESS, SLOW
 from ...methods.runge_kutta.implicit.inside import is_sudden
-from ...methods.runge_kutta.implicit.step import CREDIT, MAX_RATE
+from ...methods.runge_kutta.implicit.step import CREDIT, MAX_RATE, OLDEST_JACOBIAN, REUSE_RATE
 from ...stepping.state import COUPLING_TRANSFORMED, ESTIMATE_EMBEDDED, NEWTON_FAILED, STEP_TOO_SMALL
 from ...tableau.extension import Extension, in_powers
 from ...tableau.implicit_extension import implicit_extension, implicit_order
@@ -38,9 +39,14 @@ LARGEST_UNROLLED = 6  # states of matrices whose inversion is straight-line code
 
 KINDS = "explicit tableaux, fully implicit ones such as RADAU5, and Rosenbrock methods"
 
-# Rows of a lane in Newton's iteration, behind the increments of the stages.
-NAMES = ("ACTIVE", "VERDICT", "COUNT", "NORM", "RATE", "MEMORY", "EXPECTED")
+# Rows of a lane in Newton's iteration, behind the increments of the stages. RATE is that of the
+# last two increments, THETA the mean of two rates; AGE counts the steps that J has served.
+NAMES = ("ACTIVE", "VERDICT", "COUNT", "NORM", "RATE", "THETA", "MEMORY", "EXPECTED", "AGE")
 PLACES = {name: place for place, name in enumerate(NAMES)}
+NO_JACOBIAN, WORN_JACOBIAN = (
+    -1.0,
+    -2.0,
+)  # ages: there is none yet; the attempt failed with an old one
 CONVERGED, GOES_ON, HOPELESSLY = 1.0, 0.0, -1.0  # verdicts
 
 Array = NDArray[np.float64]
@@ -232,20 +238,22 @@ class _Pieces:
             error = error + state.estimate_weight * h * slope
         return self.rows.matrices(x)[0][state.estimate_block] @ error
 
-    def _judged(self, t: Any, x: Any, q: Any, error: Any) -> tuple[Any, Any]:
+    def _judged(
+        self, t: Any, x: Any, q: Any, norm: Any, weights: Any, doubt: bool
+    ) -> tuple[Any, Any]:
         """Norm of an estimate or, if larger, of the defect inside; and the defect.
 
-        As ``inside.look_inside``.
+        As ``inside.look_inside``; with `doubt`, the defect may be found to be rounding errors, as
+        in ``inside.is_rounding``.
         """
         from ...tracing import where
 
         W, y, h = self._given(x, q)
-        weights = self._weights(q, y + combined(self.b, W))
-        norm = self._norm([error], weights)
         state, inner = self.engine.state, self.engine.inner
         if inner is None:
             return norm, 0.0 * norm
-        slope = self._slope(t + inner.node * h, y + combined(inner.value, W), q)
+        node, value = t + inner.node * h, y + combined(inner.value, W)
+        slope = self._slope(node, value, q)
         R = self.rows.matrices(x)[0][state.inside_block]
         gamma = float(self.engine.real_shift[state.inside_block])
         defect = R @ (gamma * (h * slope - combined(inner.slope, W)))
@@ -253,8 +261,15 @@ class _Pieces:
         strict, before = self._row(q, "INSIDE_STRICT"), self._row(q, "INSIDE_BEFORE")
         growth = growth_of_defect(h, self._row(q, "H_LAST"), inner.order)
         sudden = is_sudden(size, strict, before, growth)
-        inside = where(sudden, strict, self._row(q, "INSIDE_WEIGHT")) * size
-        return where(norm < 1.0, np.maximum(norm, inside), norm), size
+        weight = where(sudden, strict, self._row(q, "INSIDE_WEIGHT"))
+        inside = weight * size
+        counts: Any = (norm < 1.0) & (inside > norm)
+        if doubt:
+            moved = self._slope(node, value * (1.0 + _units(self.n, 2)), q)
+            limit = weight * self._norm([R @ (h * gamma * (moved - slope))], weights)
+            doubtful = (inside >= 1.0) & (self._row(q, "REJECTED") != 0.0)
+            counts = counts & ~(doubtful & (inside <= ROUNDING_SAFETY * limit))
+        return where(counts, inside, norm), size
 
     # ------------------------------------------------------------ pieces
 
@@ -267,7 +282,8 @@ class _Pieces:
 
             _, y, h = self._given(x, q)
             # W is that of the last attempt; what it was before it, is needed if that was refused.
-            refused, before = self._row(q, "REJECTED") != 0.0, self._row(q, "H_LAST")
+            age, before = x[rows.lane.start + PLACES["AGE"]], self._row(q, "H_LAST")
+            refused = (self._row(q, "REJECTED") != 0.0) | (age == WORN_JACOBIAN)
             last = where(refused, x[rows.W_last], x[rows.W]).reshape(s, n)
             ratio = where(before == 0.0, 0.0, h / where(before == 0.0, 1.0, before))
             W = np.zeros((s, n), dtype=object)
@@ -279,10 +295,14 @@ class _Pieces:
                         weight = weight * theta + engine.lagrange[j, power]
                     W[i] = W[i] + (ratio * weight) * last[j]
             memory = np.maximum(x[rows.lane.start + PLACES["MEMORY"]], 1e-16)
+            theta_last = x[rows.lane.start + PLACES["THETA"]]
             lane = dict.fromkeys(NAMES, 0.0 * h)
             busy = self._row(q, "IDLE") == 0.0
             lane["ACTIVE"], lane["VERDICT"] = where(busy, 1.0, 0.0), where(busy, GOES_ON, CONVERGED)
             lane["MEMORY"] = np.exp(0.8 * np.log(memory))
+            worn = (age >= OLDEST_JACOBIAN - 1.0) | (theta_last > REUSE_RATE)
+            fresh = refused | (age < 0.0) | worn
+            lane["AGE"] = where(fresh, 0.0, age + 1.0)
             weights = 1.0 / (q[self.block.atol] + q[self.block.rtol] * np.abs(y))
             slope = self._slope(t, y, q)
             if not self.unrolled:
@@ -290,6 +310,7 @@ class _Pieces:
             p = q[: self.k]
             jacobian = self.f.jacobian()
             J = np.asarray(jacobian(t, np.array(y), p) if self.k else jacobian(t, np.array(y)))
+            J = where(fresh, J.reshape(n, n), np.asarray(x[rows.J]).reshape(n, n))
             identity = np.eye(n)
             found, good = [], h == h
             for shift in engine.real_shift:
@@ -303,9 +324,9 @@ class _Pieces:
             lane["ACTIVE"] = where(good, lane["ACTIVE"], 0.0)
             inverses = (entry for matrix in found for entry in matrix.ravel())
             known = [*W.ravel(), *lane.values(), *slope, *last.ravel(), *weights]
-            return np.array([*known, where(good, 0.0, 1.0), *inverses])
+            return np.array([*known, where(good, 0.0, 1.0), *inverses, *J.ravel()])
 
-        return self._traced(pieces, rows.complex.stop if self.unrolled else rows.singular)
+        return self._traced(pieces, rows.size if self.unrolled else rows.singular)
 
     def iterate(self) -> Any:
         """One iteration of all stages, and what ``implicit.converged`` says of it."""
@@ -353,8 +374,12 @@ class _Pieces:
                 "COUNT": where(on, lane["COUNT"] + 1.0, lane["COUNT"]),
                 "NORM": where(on, norm, lane["NORM"]),
                 "RATE": where(on, rate, lane["RATE"]),
+                "THETA": where(
+                    on, where(first | (norm == 0.0), lane["THETA"], theta), lane["THETA"]
+                ),
                 "MEMORY": where(learnt, memory, lane["MEMORY"]),
-                "EXPECTED": where(on & slow, expected, 0.0),
+                "EXPECTED": where(on, where(slow, expected, 0.0), lane["EXPECTED"]),
+                "AGE": lane["AGE"],
             }
             W = where(on, W + change, W)
             return np.array([*np.ravel(W), *(new[name] for name in NAMES)])
@@ -372,8 +397,7 @@ class _Pieces:
             slope = self._slope(end, at, q)
             limit: Any = 0.0
             for period in (2, 3):
-                signs = [-UNIT if m % period == period - 1 else UNIT for m in range(self.n)]
-                moved = self._slope(end, at * (1.0 + np.array(signs)), q)
+                moved = self._slope(end, at * (1.0 + _units(self.n, period)), q)
                 effect = h * (moved - slope)
                 residual = np.array([effect if i % 2 == 0 else -effect for i in range(self.s)])
                 change = self._increments(x, residual)
@@ -392,21 +416,32 @@ class _Pieces:
         def pieces(t: Any, x: Any, q: Any) -> Any:
             W, y, _ = self._given(x, q)
             y_new = y + combined(self.b, W)
-            error = self._estimate(x, q, x[self.rows.f0])
-            norm, defect = self._judged(t, x, q, error)
+            weights = self._weights(q, y_new)
+            norm = self._norm([self._estimate(x, q, x[self.rows.f0])], weights)
+            norm, defect = self._judged(t, x, q, norm, weights, doubt=False)
             return np.array([norm, *y_new, defect])
 
         return self._traced(pieces, 2 + self.n)
 
     def again(self) -> Any:
-        """Norm of RADAU5's second estimate, which f(t, y + error) takes part in."""
+        """Norm and defect as ``implicit_refine`` has them, where the first look found too much.
+
+        On a first step, or after a rejection, RADAU5 makes a second estimate, which f(t, y + error)
+        takes part in.
+        """
 
         def pieces(t: Any, x: Any, q: Any) -> Any:
-            _, y, _ = self._given(x, q)
+            from ...tracing import where
+
+            W, y, _ = self._given(x, q)
+            weights = self._weights(q, y + combined(self.b, W))
             error = self._estimate(x, q, x[self.rows.f0])
+            norm = self._norm([error], weights)
             if self.engine.state.estimate_weight != 0.0:
+                due = (self._row(q, "NSTEPS") == 0.0) | (self._row(q, "REJECTED") != 0.0)
                 error = self._estimate(x, q, self._slope(t, y + error, q))
-            return np.array(self._judged(t, x, q, error))
+                norm = where(due & (norm >= 1.0), self._norm([error], weights), norm)
+            return np.array(self._judged(t, x, q, norm, weights, doubt=True))
 
         return self._traced(pieces, 2)
 
@@ -415,8 +450,8 @@ class _Pieces:
     def further(self, gamma: float) -> Any:
         """One iteration of a further stage, as ``extra_stages.further_stage``.
 
-        x are W, ACTIVE, COUNT, last norm, what is left of an increment, then the state without γW
-        and the inverse.
+        x are W, ACTIVE, COUNT, last norm, what is left of an increment, then the state without γW,
+        the inverse, and the state after the step.
         """
         n = self.n
 
@@ -424,10 +459,11 @@ class _Pieces:
             from ...tracing import where
 
             W, (active, count, last, left) = x[:n], x[n : n + 4]
-            base, R = x[n + 4 : 2 * n + 4], np.asarray(x[2 * n + 4 :]).reshape(n, n)
+            base, y_new = x[n + 4 : 2 * n + 4], x[2 * n + 4 + n * n :]
+            R = np.asarray(x[2 * n + 4 : 2 * n + 4 + n * n]).reshape(n, n)
             h, tolerance = q[self.block.h], self._row(q, "NEWTON_TOLERANCE")
             change = R @ (h * self._slope(t, base + gamma * W, q) - W)
-            weights = self._weights(q, q[self.block.y])
+            weights = 1.0 / (q[self.block.atol] + q[self.block.rtol] * np.abs(y_new))
             norm = self._norm([gamma * change], weights)
             rate = norm / where(last > 0.0, last, 1.0)
             known = (count > 0.0) & (last > 0.0)
@@ -441,7 +477,7 @@ class _Pieces:
             W = where(on, W + change, W)
             return np.array([*W, where(on, going, active), count + 1.0, norm, left])
 
-        return self._traced(pieces, n + 4, 2 * n + 4 + n * n)
+        return self._traced(pieces, n + 4, 3 * n + 4 + n * n)
 
     def dense(self, extension: Extension, plain: Extension) -> Any:
         """Polynomial of the step from its rows; a plain one where a further stage failed.
@@ -475,6 +511,11 @@ def growth_of_defect(h: Any, before: Any, order: int) -> Any:
     for _ in range(order):
         growth = growth * ratio
     return growth
+
+
+def _units(n: int, period: int) -> Array:
+    """Units in the last place, every `period`-th one negative: as ``coupled.perturbed_norm``."""
+    return np.array([-UNIT if m % period == period - 1 else UNIT for m in range(n)])
 
 
 def combined(weights: Any, rows: Any) -> Any:

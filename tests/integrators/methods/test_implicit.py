@@ -1,11 +1,14 @@
 """Implicit methods: Jacobians, linear algebra, mass matrices, couplings of the stages."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.sparse import csc_matrix, diags_array, issparse
 
 from integrators import Status, Tableau, catalogue, problems, solve, traced
 from integrators.methods.runge_kutta.implicit.algebra import column_groups
+from integrators.methods.runge_kutta.implicit.inside import weighted
 
 FAMILIES = ["RadauIIA3", "Gauss2", "LobattoIIIC3", "RadauIA2", "SDIRK4", "Kvaerno5", "TRBDF2"]
 
@@ -233,3 +236,17 @@ def test_infinite_slopes_of_large_traced_systems(n):
     above = y0 > 0.1  # until √y = √y₀ − t/2 comes to zero it is exact
     exact = np.maximum(np.sqrt(y0) - 0.25, 0.0) ** 2
     np.testing.assert_allclose(run.y[above, -1], exact[above], atol=1e-4)
+
+
+def test_defects_after_a_rejection_are_compared_with_those_of_the_last_step():
+    """An attempt whose estimate is too large has no look inside; the step before it counts."""
+    seen = SimpleNamespace(inside_now=-1.0, inside_steps=-1, inside_before=0.0, nsteps=0)
+    seen.inside_length = seen.inside_last_length = 0.0
+    seen.inside_weight, seen.inside_strict, seen.inside_power = 1.0, 1.0, 2.0
+    weighted(seen, 0.5, 0.1)  # becomes a step
+    seen.nsteps, seen.last_rejected = 1, 1  # and the next attempt was rejected before any look
+    weighted(seen, 0.2, 0.05)
+    assert (seen.inside_before, seen.inside_length) == (0.5, 0.1)
+    seen.last_rejected = 0
+    weighted(seen, 0.3, 0.05)  # the same step once more
+    assert seen.inside_before == 0.5

@@ -44,6 +44,7 @@ def watch_inside(state: State, found: InnerCheck, asked: float, filters: int = 1
     state.inside_node, state.inside_filters = found.node, filters
     state.inside_strict = state.rtol / asked if asked > 0 else 0.0
     state.inside_power, state.inside_now = found.order + 1.0, -1.0
+    state.inside_steps = -1
 
 
 @kernel
@@ -143,11 +144,11 @@ def look_inside(w, t, h):
 @kernel
 def weighted(w, defect, h):
     """Return a defect in what is allowed of it; one that is sudden counts as an error."""
-    if w.last_rejected == 0:  # the last attempt was a step
+    if w.nsteps != w.inside_steps:  # the last attempt that was looked at became a step
         faded = FADING * w.inside_before if w.inside_now >= 0.0 else -1.0
         w.inside_before = max(w.inside_now, faded)
         w.inside_length = w.inside_last_length
-    w.inside_now = defect
+    w.inside_now, w.inside_steps = defect, w.nsteps
     w.inside_last_length = abs(h)
     w.inside_used = w.inside_weight
     if w.inside_before >= 0.0 and w.inside_strict * defect > 1.0:
