@@ -56,6 +56,7 @@ WELL_CLEAR = 1e4  # errors above this multiple of the floor do not know that the
 FEWEST_FINER, MANY_FINER = 5, 8  # runs with many digits before they may be called enough
 SHORT = 6  # points of a range that may lie on a detour on the way to the order
 STEEPER = 1.0  # by which a slope just before the range exceeds it where an error changes sign
+SHARP = 0.5  # width of an interval that tells integers apart
 UNDAMPED = 0.99  # |R(∞)| above which errors of algebraic components stay
 UNCERTAIN = 30.0  # floor in units of the relative uncertainty of a tableau's coefficients
 
@@ -200,17 +201,18 @@ class StudyRuns:
             estimate = self._estimate(method, rows)
         estimate = _doubted(estimate, expected, bool(finer))
         known = [row.error for row in rows if row.ok and row.error is not None]
-        lost = estimate.obstacle == STALLED and min(known, default=0.0) > FOLLOWS
+        lost = estimate.obstacle in (STALLED, GAP) and min(known, default=0.0) > FOLLOWS
         if lost and isinstance(method, Tableau) and method.order and self.problem.mass is None:
             shortest = f"the shortest is {rows[-1].step:.3g}"
             reason = f"no step is short enough to follow the solution ({shortest})"
             estimate = replace(estimate, reason=reason, obstacle=COARSE)
         curve = Curve(label, tuple(rows), estimate, expected, finer=len(finer))
-        between = curve.verdict == "too low" and not _whole(estimate)
+        sharp = estimate.high - estimate.low < SHARP
+        between = curve.verdict == "too low" and not (_whole(estimate) and sharp)
         if why or between:
             curve = replace(curve, findings=self._findings(curve, method))
         if between and [finding.cause for finding in curve.findings] == [NO_CAUSE]:
-            curve = replace(curve, estimate=_doubted(estimate, expected, True), findings=())
+            curve = replace(curve, estimate=_taken_back(estimate, "up"), findings=())
         self._done += 1
         return curve
 
@@ -426,16 +428,20 @@ def _doubted(estimate: OrderEstimate, expected: int | None, smooth: bool = False
         return estimate
     between = not _whole(estimate)
     if estimate.low > expected and between:
-        seen = f"{estimate.order:.2f} so far, which is no integer"
-        reason = f"the slope is still on its way down ({seen}); take shorter steps"
-    elif estimate.high < expected and between and smooth:
-        seen = f"{estimate.order:.2f} so far, which is no integer"
-        reason = f"the slope is still on its way up ({seen}); take shorter steps"
-    elif estimate.high < expected and _detour(estimate):
-        seen = f"{estimate.order:.2f} so far, after steeper ones"
-        reason = f"the slope is still on its way up ({seen}): the error has just changed its sign"
-    else:
-        return estimate
+        return _taken_back(estimate, "down")
+    if estimate.high < expected and between and smooth:
+        return _taken_back(estimate, "up")
+    if estimate.high < expected and _detour(estimate):
+        return _taken_back(estimate, "up", "the error has just changed its sign")
+    return estimate
+
+
+def _taken_back(estimate: OrderEstimate, way: str, why: str = "") -> OrderEstimate:
+    """Claim no order: the slope is on its way up or down."""
+    seen = f"{estimate} so far" + (", after steeper ones" if why else "")
+    reason = f"the slope is still on its way {way} ({seen})" + (f": {why}" if why else "")
+    if not why:
+        reason += "; take shorter steps"
     nothing = float("nan")
     marks = tuple(OPEN if mark == USED else mark for mark in estimate.marks)
     return replace(

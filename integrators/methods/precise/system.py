@@ -119,6 +119,7 @@ class ManyDigits:
         exact = tuple(Decimal(float(t)) for t in problem.t_span)
         self.t_span: tuple[Decimal, ...] = exact if t_span is None else t_span
         self._pieces: list[tuple[Decimal, Decimal, list[State]]] = []
+        self._coefficients: tuple[Any, Any, Any] = (None, None, None)
         self.nfev = 0
 
     @property
@@ -211,11 +212,20 @@ class ManyDigits:
 
     def step(self, tableau: Tableau, t: Decimal, y: State, h: Decimal) -> tuple[State, list[State]]:
         """A step of a tableau: the new state, and the slopes of its stages."""
-        A = [[h * to_decimal(a) for a in row] for row in tableau.A]
-        b, c = ([h * to_decimal(x) for x in row] for row in (tableau.b, tableau.c))
+        A, b, c = self._multiplied(tableau, h)
         stages = self._explicit if tableau.is_explicit else self._implicit
         slopes = stages(A, c, t, y)
         return combined(y, b, slopes), slopes
+
+    def _multiplied(self, tableau: Tableau, h: Decimal) -> tuple[list[State], State, State]:
+        """Return h A, h b, h c; the steps of a study are equal, and fractions take long."""
+        known, step, found = self._coefficients
+        if known is not tableau or step != h:
+            A = [[h * to_decimal(a) for a in row] for row in tableau.A]
+            b, c = ([h * to_decimal(x) for x in row] for row in (tableau.b, tableau.c))
+            found = A, b, c
+            self._coefficients = tableau, h, found
+        return found
 
     def _explicit(self, A: list[State], c: State, t: Decimal, y: State) -> list[State]:
         slopes: list[State] = []
@@ -276,8 +286,12 @@ class ManyDigits:
 
 def combined(y: State, weights: State, slopes: list[State]) -> State:
     """Return y + Σ wᵢ kᵢ over the slopes there are."""
-    pairs = [(w, k) for w, k in zip(weights, slopes) if w]
-    return [x + sum((w * k[i] for w, k in pairs), Decimal(0)) for i, x in enumerate(y)]
+    used = [k for k, w in zip(slopes, weights) if w]
+    if not used:
+        return list(y)
+    nonzero = [w for w, _ in zip(weights, slopes) if w]
+    sums = (sum(map(operator.mul, nonzero, column), Decimal(0)) for column in zip(*used))
+    return list(map(operator.add, y, sums))
 
 
 def horner(rows: list[State], s: Decimal) -> State:
