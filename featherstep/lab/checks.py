@@ -3,13 +3,14 @@
 Truths are computed by the library from expressions in the lab's file, with the numbers of the
 student. A wrong number gets a hint if it is a mistake that people make, and never a direction: too
 large, too small would let a number be found by bisection. A function is called on problems that it
-has not seen, through a pipe (:mod:`submission`); ``own = true`` refuses one that calls the library.
+has not seen, through a pipe (:mod:`submission`), with numbers drawn from the seed of the lab.
+``own = true`` is the business of :mod:`grading`.
 """
 
 from __future__ import annotations
 
-import ast
 import math
+import random
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import pairwise
@@ -23,18 +24,20 @@ from integrators.analysis.method.order import failing_conditions
 from integrators.methods.user.plain_function import tableau_of
 
 from .definition import Lab, Task
-from .submission import SubmissionError, _plain_data
+from .serving import plain_data
+from .submission import SubmissionError
 
 __all__ = ["KINDS", "assess"]
 
 CLOSE = 1e-3
-LIBRARIES = ("integrators", "scipy", "featherstep", "multibody")
+SHOWN = 60  # characters of an answer that are repeated
+VARIED = 0.02  # by which a start is changed, relative
 STEPS = (0.2, 0.1, 0.05, 0.025)  # of a single step whose order is measured
 SLOPE = 0.35  # by which a measured order may differ from an integer
 DETERMINANT = 1e-6  # of a symplectic map, less 1, by differences
 
 
-def assess(lab: Lab, task: str, value: Any, student: str = "", source: str = "") -> Grade:
+def assess(lab: Lab, task: str, value: Any, student: str = "") -> Grade:
     """Check the answer to a task.
 
     Parameters
@@ -45,8 +48,6 @@ def assess(lab: Lab, task: str, value: Any, student: str = "", source: str = "")
         A number, a list of numbers, a tableau, a multistep method, a function; None for no answer.
     student
         Whose numbers count.
-    source
-        Code of the submission, where a task asks for work of one's own.
 
     Examples
     --------
@@ -59,13 +60,11 @@ def assess(lab: Lab, task: str, value: Any, student: str = "", source: str = "")
     if (not callable(value) and not isinstance(value, dict)) or isinstance(
         value, Tableau | Multistep
     ):
-        value = _plain_data(value)
+        value = plain_data(value)
     if value is None:
         return Grade(False, f"no answer: {question.variable} is missing or None")
     if isinstance(value, dict) and "unknown" in value:
         return Grade(False, f"{question.variable} is a {value['unknown']}, which cannot be checked")
-    if question.settings.get("own") and (borrowed := _borrowed(source, question.variable)):
-        return Grade(False, f"it uses {borrowed} of a library; write it yourself")
     try:
         return KINDS[question.check](Question(lab, question, student), value)
     except SubmissionError as error:
@@ -79,6 +78,8 @@ class Question:
         self.lab, self.task, self.student = lab, task, student
         self.settings = task.settings
         self.numbers = lab.numbers(student)
+        #: For what a check chooses: the same in every run, and nobody knows it beforehand.
+        self.random = random.Random("\0".join((lab.seed, lab.name, task.name, student)))
 
     def truth(self, key: str = "answer", **more: Any) -> Any:
         """Evaluate an expression of the lab's file."""
@@ -99,7 +100,11 @@ class Question:
 
 def _number(question: Question, value: Any) -> Grade:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return Grade(False, f"expected a number, got {value!r}")
+        return Grade(False, f"expected a number, got {str(value)[:SHOWN]!r}")
+    try:
+        value = float(value)
+    except OverflowError:
+        value = math.inf
     if not math.isfinite(value):
         return Grade(False, f"expected a finite number, got {value}")
     exact, tolerance = question.settings.get("exact", False), _tolerance(question)
@@ -166,14 +171,16 @@ def _step(question: Question, value: Any) -> Grade:
     order, most = int(question.truth("order")), question.settings.get("evaluations")
     counted = 0
 
+    known = Known(question.random)
+
     def f(t: float, y: Any) -> Any:
         nonlocal counted
         counted += 1
-        a, b = y[0] - 2.0, (y[1] - 2.0) / 3.0
-        size = a * a + b * b
-        return np.array([b * size, -3.0 * a * size + (a - math.sin(t)) * y[1]])
+        return known.slope(t, y)
 
-    _shaped(value(f, 0.4, _exact(0.4), 0.1))
+    _shaped(value(f, 0.4, known.solution(0.4), 0.1))
+    if counted == 0:
+        return Grade(False, "a step does not call f")
     if most is not None and counted > int(question.truth("evaluations")):
         return Grade(False, f"a step calls f {counted} times; {most} are enough")
     if question.settings.get("damps"):
@@ -192,22 +199,44 @@ def _step(question: Question, value: Any) -> Grade:
                 return Grade(False, f"of order {tableau.order}, but not the one that is asked for")
         return Grade(True, f"order {tableau.order} with {tableau.stages} stages")
     # Not a Runge–Kutta method of explicit stages: take steps and look at their errors.
-    errors = [_error(value(f, 0.4, _exact(0.4), h), _exact(0.4 + h)) for h in STEPS]
-    slopes = [math.log2(a / max(b, 1e-16)) for a, b in pairwise(errors)]
+    start = known.solution(0.4)
+    errors = [_error(value(f, 0.4, start, h), known.solution(0.4 + h)) for h in STEPS]
+    slopes = [math.log2(max(a, 1e-16) / max(b, 1e-16)) for a, b in pairwise(errors)]
     if slopes[-1] < order + 1 - SLOPE:
         return Grade(False, f"the error of a step falls like h^{slopes[-1]:.2f}, not h^{order + 1}")
     return Grade(True, f"the error of a step falls like h^{slopes[-1]:.2f}")
 
 
-def _exact(t: float) -> Any:
-    """The solution of the problem on which steps are checked."""
-    return np.array([2.0 + math.sin(t), 2.0 + 3.0 * math.cos(t)])
+class Known:
+    """A nonlinear problem with a known solution, on which steps are tried."""
+
+    def __init__(self, chosen: random.Random) -> None:
+        self.later = chosen.uniform(0.0, 0.3)
+        self.centre = np.array([chosen.uniform(1.5, 2.5), chosen.uniform(1.5, 2.5)])
+
+    def solution(self, t: float) -> Any:
+        """An ellipse around the centre."""
+        t += self.later
+        return self.centre + np.array([math.sin(t), 3.0 * math.cos(t)])
+
+    def slope(self, t: float, y: Any) -> Any:
+        """f, which depends on t and on both components."""
+        a, b = (y - self.centre) / (1.0, 3.0)
+        size = a * a + b * b
+        return np.array([b * size, -3.0 * a * size + (a - math.sin(t + self.later)) * y[1]])
 
 
 def _shaped(value: Any) -> Any:
-    found = np.asarray(value, dtype=float)
-    if found.shape != (2,):
-        raise SubmissionError(f"it returned shape {found.shape} for a state of shape (2,)")
+    return _state(value, (2,))
+
+
+def _state(value: Any, shape: tuple[int, ...]) -> Any:
+    try:
+        found = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise SubmissionError("it returned something that is no state") from None
+    if found.shape != shape:
+        raise SubmissionError(f"it returned shape {found.shape} for a state of shape {shape}")
     return found
 
 
@@ -238,12 +267,12 @@ def _symplectic(question: Question, value: Any, order: int) -> Grade:
         area = float(np.linalg.det(np.array(columns)))
         if abs(area - 1.0) > DETERMINANT:
             return Grade(False, f"a step multiplies areas by {area:.6g}: it is not symplectic")
-    start = np.array([0.7, -0.4])
+    start = np.array([question.random.uniform(0.6, 0.8), -0.4])
     errors = []
     for h in STEPS:
         truth = solve(pendulum, (0.0, h), start, method="DOP853", rtol=1e-13, atol=1e-14).y[:, -1]
         errors.append(_error(value(pendulum, 0.0, start, h), truth))
-    slope = math.log2(errors[-2] / errors[-1])
+    slope = math.log2(max(errors[-2], 1e-16) / max(errors[-1], 1e-16))
     if slope < order + 1 - SLOPE:
         return Grade(False, f"symplectic, but its order is {slope - 1:.2f}")
     return Grade(True, f"symplectic, of order {slope - 1:.2f}")
@@ -265,14 +294,15 @@ def _program(question: Question, value: Any) -> Grade:
         return problem.bind(problem.f)(t, y)
 
     t0, t1 = problem.t_span
-    truth = np.asarray(problem.reference(t1))
+    # Another start: what is known of the problem does not help.
+    start = [x * (1.0 + question.random.uniform(-VARIED, VARIED)) for x in problem.y0]
+    varied = problem.with_(y0=start, exact=None, references={})
+    truth = solve(varied, rtol=1e-11, atol=1e-13).y[:, -1]
     said = []
     for tolerance in question.settings.get("tolerances", [1e-3, 1e-5]):
         limit = int(question.truth("evaluations", tol=tolerance))
         counted = 0
-        end = np.asarray(value(f, t0, problem.y0, t1, tolerance), dtype=float)
-        if end.shape != truth.shape:
-            return Grade(False, f"it returned shape {end.shape}, expected {truth.shape}")
+        end = _state(value(f, t0, varied.y0, t1, tolerance), truth.shape)
         error = float(np.max(np.abs(end - truth)))
         if not error <= question.settings.get("factor", 100.0) * tolerance:
             return Grade(False, f"with tol = {tolerance:g} the error is {error:.1e}")
@@ -390,50 +420,3 @@ KINDS: Mapping[str, Callable[[Question, Any], Grade]] = {
     "multistep": _multistep,
     "python": _python,
 }
-
-
-# -------------------------------------------------------------------- work of one's own
-
-
-def _borrowed(source: str, variable: str) -> str:
-    """Name what a function takes from a library, itself or through other functions; or nothing."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return ""
-    imported: dict[str, str] = {}
-    defined: dict[str, ast.AST] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            imported |= _imports(node)
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            defined[node.name] = node
-        elif isinstance(node, ast.Assign):
-            for target in node.targets:
-                if isinstance(target, ast.Name):
-                    defined.setdefault(target.id, node)
-    seen, waiting = set(), [variable]
-    while waiting:
-        name = waiting.pop()
-        if name in imported:
-            return imported[name]
-        if name in seen or name not in defined:
-            continue
-        seen.add(name)
-        for node in ast.walk(defined[name]):
-            if isinstance(node, ast.Import | ast.ImportFrom) and _imports(node):
-                return next(iter(_imports(node).values()))
-            if isinstance(node, ast.Name):
-                if node.id in ("__import__", "eval", "exec", "importlib"):
-                    return node.id
-                waiting.append(node.id)
-    return ""
-
-
-def _imports(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
-    """Names that an import binds to parts of a library that solves the tasks."""
-    if isinstance(node, ast.Import):
-        found = [(a.asname or a.name.partition(".")[0], a.name) for a in node.names]
-    else:
-        found = [(a.asname or a.name, f"{node.module or ''}.{a.name}") for a in node.names]
-    return {name: full for name, full in found if full.split(".")[0] in LIBRARIES}

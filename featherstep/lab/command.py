@@ -92,7 +92,7 @@ def _new(arguments: argparse.Namespace) -> int:
     students = []
     if arguments.students is not None:
         path = Path(arguments.students)
-        if not path.is_file():
+        if not path.exists() or path.is_dir():
             raise ValueError(f"there is no file {path} with names")
         lines = path.read_text(encoding="utf-8").splitlines()
         students = [line.strip() for line in lines if line.strip() and line[0] != "#"]
@@ -110,7 +110,7 @@ def _new(arguments: argparse.Namespace) -> int:
 
 def _grade(arguments: argparse.Namespace) -> int:
     from .definition import load_lab
-    from .grading import grade_folder
+    from .grading import file_name, grade_folder
 
     if not arguments.seconds > 0:
         raise ValueError(f"--seconds must be positive, got {arguments.seconds:g}")
@@ -133,8 +133,9 @@ def _grade(arguments: argparse.Namespace) -> int:
         pages = Path(arguments.html).with_suffix("")
         pages.mkdir(exist_ok=True)
         for student in marks.students:
-            name = student.student.replace("/", "_")
-            (pages / f"{name}.html").write_text(marks.page(student), encoding="utf-8")
+            (pages / f"{file_name(student.student)}.html").write_text(
+                marks.page(student), encoding="utf-8"
+            )
         write(arguments.html, lambda: marks.to_html(pages.name))
     return 0
 

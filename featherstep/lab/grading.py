@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from integrators.analysis import Grade
@@ -27,10 +28,12 @@ from .notebook import handout
 from .nursery import Nursery
 from .submission import Submission, SubmissionError
 
-__all__ = ["Marks", "StudentMarks", "grade_file", "grade_folder"]
+__all__ = ["Marks", "StudentMarks", "file_name", "grade_file", "grade_folder"]
 
-FORMULA = ("=", "+", "-", "@")  # with which a spreadsheet's begin
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with which a spreadsheet's begin
 SECONDS = 30.0  # for one submission, with all its checks
+LONGEST = 100  # characters of a file's name
+LEAST = 5.0  # of which for work of one's own, whatever the rest took
 SHARED = 3  # submissions from which on the code of the hand-out is run once for all
 Told = Callable[[int, int, str], None]
 
@@ -107,7 +110,7 @@ class Marks:
         sections = [self.table.to_html(), self._by_task()]
         if pages:
             links = "".join(
-                f'<li><a href="{quote(pages)}/{quote(s.student)}.html">'
+                f'<li><a href="{quote(pages)}/{quote(file_name(s.student))}.html">'
                 f"{html.escape(s.student)}</a></li>"
                 for s in self.students
             )
@@ -229,15 +232,20 @@ def grade_file(
     form: bool = False,
     nursery: Nursery | None = None,
 ) -> StudentMarks:
-    """Grade one submission; with ``form`` say only whether the answers are there."""
+    """Grade one submission; with ``form`` say only whether the answers are there.
+
+    Work of one's own (``own = true``) is looked at in a second process without the libraries.
+    """
     own = path.stem if path.parent == root else path.parent.name
     student, remark = _student(path, own, lab)
     marks = StudentMarks(student, path.name, remarks=[remark] * bool(remark))
     marks.points = dict.fromkeys(lab.tasks, 0.0)
     key = student if lab.students else ""  # one hand-out for all has the same numbers for all
     start = time.monotonic()
+    closed = () if form else (root, lab.folder)
+    own_work = [name for name, task in lab.tasks.items() if task.settings.get("own") and not form]
     try:
-        with Submission(path, seconds, nursery) as submission:
+        with Submission(path, seconds, nursery, closed) as submission:
             marks.remarks += submission.errors
             marks.printed = submission.printed
             for name, task in lab.tasks.items():
@@ -245,15 +253,47 @@ def grade_file(
                 if form:
                     there = value is not None
                     marks.grades[name] = Grade(there, "there" if there else "no answer yet")
-                    continue
-                marks.grades[name] = assess(lab, name, value, key, submission.source)
-                marks.points[name] = task.points * bool(marks.grades[name])
+                elif name not in own_work or value is None:
+                    marks.grades[name] = _assessed(marks, lab, name, value, key)
+        answered = [name for name in own_work if name not in marks.grades]
+        if answered:
+            left = max(seconds - (time.monotonic() - start), LEAST)
+            with Submission(path, left, nursery, closed, alone=True) as submission:
+                for name in answered:
+                    variable = lab.tasks[name].variable
+                    value = submission.value(variable)
+                    marks.grades[name] = (
+                        Grade(False, f"{variable} needs a library; write it yourself")
+                        if value is None
+                        else _assessed(marks, lab, name, value, key)
+                    )
     except (SubmissionError, OSError) as error:
         marks.remarks.append(str(error))
         for name in lab.tasks:
             marks.grades.setdefault(name, Grade(False, f"not checked: {error}"))
+    if not form:
+        marks.points = {n: task.points * bool(marks.grades[n]) for n, task in lab.tasks.items()}
+    marks.grades = {name: marks.grades[name] for name in lab.tasks}
     marks.seconds = time.monotonic() - start
     return marks
+
+
+def _assessed(marks: StudentMarks, lab: Lab, name: str, value: Any, key: str) -> Grade:
+    """Check an answer; one that breaks the check must not cost the class its marks.
+
+    Mistakes in a lab's own file come to light here as well: its test has them.
+    """
+    try:
+        return assess(lab, name, value, key)
+    except Exception as error:
+        failed = f"the check of {name} failed: {type(error).__name__}: {error}"
+        marks.remarks.append(failed)
+        return Grade(False, failed)
+
+
+def file_name(student: str) -> str:
+    """Return the name of a student as that of a file; it may come from a submission."""
+    return re.sub(r"[/\\:\x00-\x1f]", "_", student)[:LONGEST] or "_"
 
 
 def _student(path: Path, own: str, lab: Lab) -> tuple[str, str]:
@@ -263,7 +303,7 @@ def _student(path: Path, own: str, lab: Lab) -> tuple[str, str]:
         try:
             data = json.loads(path.read_text(encoding="utf-8"))["metadata"].get("featherstep", {})
             lab_name, student = str(data.get("lab", lab.name)), str(data.get("student", "")) or own
-        except (ValueError, KeyError, AttributeError, OSError):
+        except (ValueError, LookupError, TypeError, AttributeError, OSError):
             return own, ""  # running it will say what is wrong with it
         if lab_name != lab.name:
             return student, f"this is a hand-out of the lab {lab_name!r}, not {lab.name!r}"

@@ -29,7 +29,7 @@ from typing import Any
 
 __all__ = ["Nursery"]
 
-PRELOADED = ("numpy", "integrators", "integrators.analysis")
+PRELOADED = ("numpy", "integrators", "integrators.analysis", "featherstep.lab.serving")
 LOADING = 120.0  # seconds for the code of the hand-out; on an empty cache it compiles
 LARGEST = 1 << 24  # bytes of a message
 
@@ -155,10 +155,10 @@ def _main(descriptor: int) -> None:
         if number == 0:
             control.close()
             os.setsid()  # what it starts belongs to it and ends with it
-            from .submission import _serve
+            from .serving import serve
 
             try:
-                _serve(Connection(descriptors[0]))
+                serve(Connection(descriptors[0]))
             finally:
                 os._exit(0)
         os.close(descriptors[0])

@@ -57,6 +57,7 @@ FEWEST_FINER, MANY_FINER = 5, 8  # runs with many digits before they may be call
 SHORT = 6  # points of a range that may lie on a detour on the way to the order
 STEEPER = 1.0  # by which a slope just before the range exceeds it where an error changes sign
 SHARP = 0.5  # width of an interval that tells integers apart
+APART = 0.1  # part of their error by which runs may differ that have come to rest
 UNDAMPED = 0.99  # |R(∞)| above which errors of algebraic components stay
 UNCERTAIN = 30.0  # floor in units of the relative uncertainty of a tableau's coefficients
 
@@ -201,7 +202,9 @@ class StudyRuns:
             estimate = self._estimate(method, rows)
         estimate = _doubted(estimate, expected, bool(finer))
         known = [row.error for row in rows if row.ok and row.error is not None]
-        lost = estimate.obstacle in (STALLED, GAP) and min(known, default=0.0) > FOLLOWS
+        lost = estimate.obstacle in (STALLED, GAP) and (
+            min(known, default=0.0) > FOLLOWS or self._apart(rows)
+        )
         if lost and isinstance(method, Tableau) and method.order and self.problem.mass is None:
             shortest = f"the shortest is {rows[-1].step:.3g}"
             reason = f"no step is short enough to follow the solution ({shortest})"
@@ -215,6 +218,19 @@ class StudyRuns:
             curve = replace(curve, estimate=_taken_back(estimate, "up"), findings=())
         self._done += 1
         return curve
+
+    def _apart(self, rows: list[Row]) -> bool:
+        """Whether the last two runs still differ by as much as they are wrong.
+
+        Then their errors do not stay where they are for good, as with a wrong reference, which
+        runs that agree among themselves all miss by the same.
+        """
+        last = [row for row in rows[-2:] if row.ok and row.error is not None]
+        ends = [self.ends.get((row.method, row.step or 0.0)) for row in last]
+        if len(ends) < 2 or any(end is None for end in ends):
+            return False
+        moved = np.max(np.abs(ends[1] - ends[0])) / np.max(np.abs(ends[1]))
+        return bool(moved > APART * min(row.error or 0.0 for row in last))
 
     def _findings(self, curve: Curve, method: Any) -> tuple[Finding, ...]:
         """Look for what is in the way of an order, or for what is wrong with it."""

@@ -46,7 +46,10 @@ def test_submissions_do_not_see_each_other(submit):
 
 
 def test_what_a_submission_starts_ends_with_it(submit):
-    text = "import subprocess\nnumber = subprocess.Popen(['sleep', '60']).pid\n"
+    text = (  # by a way around what is refused
+        "import ctypes, time\nnumber = ctypes.CDLL(None).fork()\n"
+        "if number == 0:\n    time.sleep(60)\n"
+    )
     with submit(text) as work:
         number = work.value("number")
         os.kill(number, 0)  # it runs
@@ -60,6 +63,52 @@ def test_what_a_submission_starts_ends_with_it(submit):
         if state.stdout.startswith(b"Z"):  # ended; whoever adopted it has not looked yet
             return
     pytest.fail("the child of a submission runs on")
+
+
+@pytest.mark.parametrize(
+    ("attempt", "said"),
+    [
+        ("import os; os.kill(os.getppid(), 9)", "may not send signals"),
+        ("import os; os.fork()", "may not start processes"),
+        ("import subprocess; subprocess.run(['ls'])", "may not start processes"),
+        ("import gc; gc.get_objects()", "may not search the memory"),
+        ("import socket; socket.socket().connect(('localhost', 1))", "may not open connections"),
+        ("open({other!r}, 'w')", "may not write"),
+        ("import os; os.remove({file!r})", "may not write"),
+        ("open({file!r}).read()", "may not read"),
+        ("import os; os.listdir({folder!r})", "may not read"),
+    ],
+)
+def test_what_is_refused(tmp_path, nursery, attempt, said):
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    (closed / "secret.txt").write_text("42")
+    path = tmp_path / "work.py"
+    file, other = closed / "secret.txt", tmp_path / "other.txt"
+    text = attempt.format(file=str(file), folder=str(closed), other=str(other))
+    path.write_text(text, encoding="utf-8")
+    with Submission(path, 10.0, nursery, [closed]) as work:
+        assert said in work.errors[0]
+    assert file.read_text() == "42"
+    assert not other.exists()
+
+
+def test_it_writes_into_a_folder_of_its_own_and_prints_no_end(submit):
+    text = "open('figure.txt', 'w').write('x')\nhere = open('figure.txt').read()\n"
+    with submit(text + "for _ in range(2000): print('x' * 1000)") as work:
+        assert work.value("here") == "x"
+        assert len(work.printed) == 4000
+
+
+def test_half_a_message_keeps_nobody_waiting(submit):
+    text = (
+        "import os, struct, sys, time\nframe = sys._getframe()\n"
+        "while 'pipe' not in frame.f_locals: frame = frame.f_back\n"
+        "os.write(frame.f_locals['pipe'].fileno(), struct.pack('!i', 99999) + b'x')\n"
+        "time.sleep(60)\n"
+    )
+    with pytest.raises(SubmissionError, match="longer than"), submit(text, 0.5):
+        pass
 
 
 def test_time_and_large_programs(submit):

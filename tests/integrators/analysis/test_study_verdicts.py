@@ -228,6 +228,7 @@ def test_an_error_that_has_just_changed_its_sign_is_no_low_order():
         ("square_root", "Gauss1", "not smooth"),  # ∂f/∂y is infinite at the start
         ("arenstorf_3", "RadauIIA1", "not yet asymptotic"),  # no step follows the solution
         ("arenstorf", "RadauIIA1", "not yet asymptotic"),  # the same, and others fail
+        ("pleiades", "RadauIIA1", "not yet asymptotic"),  # errors of 0.15 stay, the runs do not
         ("arenstorf_3", "Alexander2", "not yet asymptotic"),  # 1.47 ± 0.48 is no order
         ("friction_oscillator", "Gauss4", "not smooth"),
         ("pendulum_index2", "Gauss2", "no convergence"),  # of multipliers: s − 2 = 0
