@@ -202,13 +202,9 @@ class StudyRuns:
             estimate = self._estimate(method, rows)
         estimate = _doubted(estimate, expected, bool(finer))
         known = [row.error for row in rows if row.ok and row.error is not None]
-        lost = estimate.obstacle in (STALLED, GAP) and (
-            min(known, default=0.0) > FOLLOWS or self._apart(rows)
-        )
-        if lost and isinstance(method, Tableau) and method.order and self.problem.mass is None:
-            shortest = f"the shortest is {rows[-1].step:.3g}"
-            reason = f"no step is short enough to follow the solution ({shortest})"
-            estimate = replace(estimate, reason=reason, obstacle=COARSE)
+        lost = min(known, default=0.0) > FOLLOWS or self._apart(rows)
+        if estimate.obstacle == STALLED and lost and self._must_converge(method):
+            estimate = _lost(estimate, rows)
         curve = Curve(label, tuple(rows), estimate, expected, finer=len(finer))
         sharp = estimate.high - estimate.low < SHARP
         between = curve.verdict == "too low" and not (_whole(estimate) and sharp)
@@ -216,8 +212,14 @@ class StudyRuns:
             curve = replace(curve, findings=self._findings(curve, method))
         if between and [finding.cause for finding in curve.findings] == [NO_CAUSE]:
             curve = replace(curve, estimate=_taken_back(estimate, "up"), findings=())
+        if curve.verdict == IN_THE_WAY[GAP] and known and lost and self._must_converge(method):
+            curve = replace(curve, estimate=_lost(estimate, rows))  # nothing else is in the way
         self._done += 1
         return curve
+
+    def _must_converge(self, method: Any) -> bool:
+        """Whether the method is consistent, and the problem an ODE."""
+        return isinstance(method, Tableau) and method.order > 0 and self.problem.mass is None
 
     def _apart(self, rows: list[Row]) -> bool:
         """Whether the last two runs still differ by as much as they are wrong.
@@ -226,8 +228,9 @@ class StudyRuns:
         runs that agree among themselves all miss by the same.
         """
         last = [row for row in rows[-2:] if row.ok and row.error is not None]
-        ends = [self.ends.get((row.method, row.step or 0.0)) for row in last]
-        if len(ends) < 2 or any(end is None for end in ends):
+        keys = [(row.method, row.step or 0.0) for row in last]
+        ends = [self.ends[key] for key in keys if key in self.ends]
+        if len(ends) < 2:
             return False
         moved = np.max(np.abs(ends[1] - ends[0])) / np.max(np.abs(ends[1]))
         return bool(moved > APART * min(row.error or 0.0 for row in last))
@@ -450,6 +453,13 @@ def _doubted(estimate: OrderEstimate, expected: int | None, smooth: bool = False
     if estimate.high < expected and _detour(estimate):
         return _taken_back(estimate, "up", "the error has just changed its sign")
     return estimate
+
+
+def _lost(estimate: OrderEstimate, rows: list[Row]) -> OrderEstimate:
+    """Say that all steps are too long."""
+    shortest = f"the shortest is {rows[-1].step:.3g}"
+    reason = f"no step is short enough to follow the solution ({shortest})"
+    return replace(estimate, reason=reason, obstacle=COARSE)
 
 
 def _taken_back(estimate: OrderEstimate, way: str, why: str = "") -> OrderEstimate:
