@@ -102,11 +102,14 @@ class Schedule:
         for; in a solution they come after these.
     start
         ``start(t0, y0)``: the state with which a run begins at t0.
+    repeatable
+        Whether the events compute, and do nothing else: only then is a run repeated unasked.
     """
 
     times: Callable[[float, float], Any]
     events: tuple[Event, ...] = ()
     start: Callable[[float, Any], Any] | None = None
+    repeatable: bool = True
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from .options import Settings, bound_engine, output_times_of, stops_of
 from .problem import IVP
 from .runs.hybrid.hybrid_run import HybridRun
 from .runs.mistakes import relative_tolerance
-from .runs.quality import global_error
+from .runs.quality import global_error, without_records
 from .runs.run import Run
 from .runs.scipy_names import with_args
 from .runs.sensitivities.forward import with_sensitivities
@@ -236,7 +236,7 @@ def solve(
     def again(factor: float, times: Any, most: int | None = None) -> Solution:
         finer = how.finer(factor, times)
         finer = finer if most is None else finer._replace(max_steps=most)
-        return solve(given, **finer._asdict(), kinks=kinks)
+        return solve(without_records(given), **finer._asdict(), kinks=kinks)
 
     asked = None if step is not None else relative_tolerance(rtol)
     looked = check is not None and solution.success and solution.t.size > 0

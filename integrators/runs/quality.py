@@ -29,7 +29,14 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from .solution import Solution
 
-__all__ = ["GlobalError", "Quality", "Watch", "global_error", "watched_invariants"]
+__all__ = [
+    "GlobalError",
+    "Quality",
+    "Watch",
+    "global_error",
+    "watched_invariants",
+    "without_records",
+]
 
 Array = NDArray[np.float64]
 
@@ -75,17 +82,19 @@ MOST_STAYED, SMALL = 500, 1e-5
 #: Steps are divided into parts h with h |J| at most this, but not too many.
 LONGEST, MOST_PARTS = 1.0, 8
 
-#: Tighter tolerance, or shorter step, of the second run; and what error, in tolerances, is told.
+#: Tighter tolerance, or shorter step, of the second run; how tight and how much tighter it is at
+#: least; and what error, in tolerances, is told.
 TIGHTER, SHORTER = 100.0, 2.0
+TIGHTEST, LEAST_TIGHTER = 1e-12, 10.0
 FAR_OFF = 30.0
 
 #: Parts of the allowed drift, and growth, above which a second run decides.
 SUSPECTED_DRIFT, SUSPECTED_GROWTH = 0.3, 50.0
 #: Part of a drift that is left in the second run if it is none of the integration.
 UNREDUCED = 0.5
-#: What the run may have cost for that, in operations of f, steps of the second run for each one of
-#: the first, and the tightest tolerance.
-MOST_OPERATIONS, MOST_LONGER, TIGHTEST = 3e8, 20, 1e-12
+#: What the run may have cost for that, in operations, and the second one more than the first; and
+#: how many operations an evaluation costs that other packages or changes of modes ask for.
+MOST_OPERATIONS, MOST_LONGER, ASKED_FROM_PYTHON = 3e8, 20, 40_000
 
 
 @dataclass(frozen=True)
@@ -189,6 +198,7 @@ class Quality:
     ) -> None:
         self.rtol, self.global_error, self._again = rtol, error, again
         self._evaluations = solution.nfev
+        self._from_python = ":" in solution.method or bool(solution.modes)
         self._watched_again: tuple[Watch, ...] = ()
         self._problem, self._t, self._y = solution.problem, solution.t, solution.y
         self._steps, self._jumps = solution.nsteps, any(map(len, solution.t_events))
@@ -200,13 +210,13 @@ class Quality:
         far, told = self.error_at_end, [w for w in self.watches if not w.ok]
         if far is None:
             found = [str(w) for w in told]
-            return (*found, self._grown) if self._growth * (self.rtol or 0.0) > LOST else (*found,)
+            return (*found, self._grown) if self._is_lost else (*found,)
         asked = ALWAYS / FAR_OFF if self.rtol is None else self.rtol
         if far <= FAR_OFF * asked:
             return tuple(f"{w}{self._as_before(w)}" for w in told if self._as_before(w))
         error = self.global_error
         how = (
-            f"a second run with a tolerance tighter by {TIGHTER:g}"
+            f"a second run with a tolerance tighter by {self._tighter:.2g}"
             if error is None
             else error.source
         )
@@ -234,7 +244,9 @@ class Quality:
             return self._apart(self._y[:, -1] - self.global_error.error[:, -1], self.global_error)
         if not self._is_suspect() or not self._is_cheap():
             return None
-        second = self._again(TIGHTER, None, MOST_LONGER * (self._steps + 50))  # type: ignore[misc]
+        longer = min(MOST_LONGER, 3.0 * MOST_OPERATIONS / max(self._operations, 1.0))
+        most = int(longer * (self._steps + 50))
+        second = self._again(self._tighter, None, most)  # type: ignore[misc]
         if not second.success or second.reached is None:
             return None
         if not all(w.ok for w in self.watches):
@@ -252,23 +264,31 @@ class Quality:
         return float((np.abs(self._y[:, -1] - right) / _sizes(self._y))[:count].max(initial=0.0))
 
     def _is_suspect(self) -> bool:
-        """Whether to look closer; of a mechanism also where nobody knows how its errors grow."""
+        """Whether to look closer, before anything is told.
+
+        At a mechanism also where nobody knows how its errors grow.
+        """
         if any(w.relative > SUSPECTED_DRIFT * w.allowed for w in self.watches):
             return True
         unknown = self.sensitivity is None and getattr(self._problem, "distance", None) is not None
-        return unknown or self._growth > SUSPECTED_GROWTH
+        return unknown or self._growth > SUSPECTED_GROWTH or self._is_lost
 
     def _is_cheap(self) -> bool:
-        """Whether a second run costs little, and can tell.
+        """Whether a second run costs little, can tell, and calls nothing that may do more."""
+        if self._again is None or self.rtol is None or self._tighter < LEAST_TIGHTER:
+            return False
+        return _is_repeatable(self._problem) and self._operations <= MOST_OPERATIONS
 
-        Functions that are not traced are never called behind the back of whoever wrote them.
-        """
-        f: Any = getattr(self._problem, "f", None)
-        if self._again is None or self.rtol is None or self.rtol < TIGHTEST * TIGHTER:
-            return False
-        if not hasattr(f, "operations"):
-            return False
-        return bool(self._evaluations * f.operations()["total"] <= MOST_OPERATIONS)
+    @property
+    def _tighter(self) -> float:
+        """By how much the tolerance of a second run is tighter."""
+        return TIGHTER if self.rtol is None else min(TIGHTER, self.rtol / TIGHTEST)
+
+    @property
+    def _operations(self) -> float:
+        """What the run cost, if f is traced."""
+        each = _motion(self._problem).f.operations()["total"]
+        return float(self._evaluations * (each + (ASKED_FROM_PYTHON if self._from_python else 0)))
 
     @functools.cached_property
     def sensitivity(self) -> float | None:
@@ -295,6 +315,11 @@ class Quality:
             return 0.0
         growth = self.sensitivity
         return 0.0 if growth is None else growth
+
+    @property
+    def _is_lost(self) -> bool:
+        """Whether growth may leave no digit."""
+        return self._growth * (self.rtol or 0.0) > LOST
 
     @property
     def _grown(self) -> str:
@@ -508,6 +533,33 @@ def _sizes(y: NDArray[Any]) -> Array:
 
 
 # ---------------------------------------------------------------------- a second run
+
+
+def _is_repeatable(problem: Any) -> bool:
+    """Whether a run calls no function that may do more than compute.
+
+    Functions that are not traced are never called behind the back of whoever wrote them: they may
+    print, count, or remember what they were called with.
+    """
+    motion = _motion(problem)
+    schedule = getattr(motion, "schedule", None)
+    return (
+        hasattr(getattr(motion, "f", None), "operations")
+        and (schedule is None or schedule.repeatable)
+        and not without_records(problem).events
+    )
+
+
+def _motion(problem: Any) -> Any:
+    """The equations of motion: of a problem with modes, those of the mode that it names for all."""
+    return getattr(problem, "free_motion", problem)
+
+
+def without_records(problem: Any) -> Any:
+    """Return the problem without events that are only looked for: they change nothing."""
+    events = getattr(problem, "events", ())
+    acting = tuple(e for e in events if e.reset is not None or e.terminal)
+    return problem if len(acting) == len(events) else problem.with_(events=acting)
 
 
 def global_error(

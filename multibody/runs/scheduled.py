@@ -16,7 +16,7 @@ from integrators import Event, Schedule
 
 from ..checks import Array
 from ..dynamics.acting import look
-from ..elements import Sampled
+from ..elements import Sampled, SampledPID
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -88,7 +88,8 @@ def scheduled(problem: Any, model: Model, model_of: Callable[[Any], Model] | Non
             events.append(
                 _instant(problem, model, model_of, named.name, what, when, places[named.name])
             )
-    return problem.with_(schedule=Schedule(times, tuple(events), start))
+    repeatable = all(isinstance(named.element, SampledPID) for named in sampled)
+    return problem.with_(schedule=Schedule(times, tuple(events), start, repeatable))
 
 
 def _instant(

@@ -80,6 +80,17 @@ class ContactProblem(Hybrid):
         return tuple(self.contact_modes.free.state_names)
 
     @property
+    def free_motion(self) -> IVP:
+        """The motion while nothing touches; that of other modes asks for nothing more."""
+        assert self.contact_modes is not None
+        return self.contact_modes.free
+
+    @property
+    def distance(self) -> Any:
+        """How far apart two states are; see :class:`~integrators.IVP`."""
+        return self.free_motion.distance
+
+    @property
     def invariants(self) -> dict[str, Any]:
         """Nothing is constant through impacts and friction."""
         return {}

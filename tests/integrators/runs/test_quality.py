@@ -10,7 +10,9 @@ from integrators.dae import Mechanical
 from multibody import (
     Free,
     ModelBuilder,
+    Prismatic,
     Revolute,
+    SampledLaw,
     Spherical,
     as_dae,
     as_ivp,
@@ -97,6 +99,69 @@ def test_runs_that_nobody_asks_about_cost_nothing():
     assert calls == []
     assert run.message
     assert 0 < len(calls) < 80
+
+
+def test_a_second_run_calls_nothing_that_is_not_traced():
+    """Looking at a message may repeat the run, but not what its author's functions do."""
+    calls = []
+
+    def event(t, y):
+        calls.append(t)
+        return y[0] - 0.5
+
+    def sampled(here, memory):
+        calls.append(here.t)
+        return 2.0, memory
+
+    recorded = solve(mechanism("double_pendulum"), method="DOPRI5", rtol=1e-3, events=[event])
+    ended = solve(swing(), method="DOPRI5", rtol=1e-2, events=[Event(event, terminal=99)])
+    b = ModelBuilder(name="cart")
+    b.add_body("cart", 0, Prismatic("x"), inertia=point_mass(2.0))
+    b.add_element("relay", SampledLaw(sampled, period=0.5, joint="cart"))
+    held = solve(as_ivp(b.build(), [0.0], [0.0], (0.0, 1.0)), rtol=1e-2)
+    so_far = len(calls)
+    assert "a second run" in recorded.message  # without an event that changes nothing
+    assert "energy drifted" in ended.message
+    assert ended.quality.error_at_end is None
+    assert held.quality.error_at_end is None
+    assert len(calls) == so_far
+
+
+def test_a_second_run_is_bounded_where_another_package_steps():
+    """4,559 steps in 1.2 s at 1e-4; with 1e-6 they took 12 s, of whoever read the message."""
+    run = solve(swing(), method="BS23", rtol=1e-3)
+    run.nfev = 30_000
+    for method, may in (("BS23", True), ("assimulo:CVode", False)):
+        asked = []
+        run.method = method
+        run.judge(1e-3, None, lambda *how: asked.append(how) or run)  # noqa: B023
+        assert not all(w.ok for w in run.quality.watches)
+        assert (run.quality.error_at_end is not None, bool(asked)) == (may, may)
+
+
+def test_what_growth_would_tell_is_looked_at_first():
+    """Errors grow like eᵗ, each is 0.8 % of the start: no digit is sure, and the run has three."""
+    fading = traced(lambda t, y: [y[1], y[0]], n=2)
+    run = solve(fading, (0.0, 5.0), [1.0, -1.0], method="DOP853", rtol=8e-3, atol=8e-6)
+    assert 0.1 / 8e-3 < run.quality.sensitivity < 50.0
+    assert run.quality.error_at_end == pytest.approx(abs(run.y[0, -1] - np.exp(-5.0)), rel=0.1)
+    assert run.quality.ok
+
+
+def test_tight_tolerances_are_repeated_with_what_is_left():
+    run = solve(mechanism("light_cart_pole"), rtol=5e-11, atol=5e-14)
+    assert run.quality.error_at_end is not None
+    assert solve(mechanism("light_cart_pole"), rtol=5e-12, atol=5e-15).quality.error_at_end is None
+
+
+def test_runs_with_contacts_are_looked_at_twice():
+    """Nothing is kept through impacts, and nothing was said of what they make of errors."""
+    fall = mechanism("sliding_ladder")
+    rough, good = (solve(fall, method="DOPRI5", rtol=r, atol=1e-3 * r) for r in (2e-2, 1e-6))
+    right = solve(fall, method="DOP853", rtol=1e-10, atol=1e-13)
+    off = fall.distance(fall, rough.t[-1], rough.y[:, -1], right.y[:, -1])
+    assert rough.quality.error_at_end == pytest.approx(off, rel=0.1)
+    assert good.quality.ok
 
 
 def test_watch_of_ones_own():
