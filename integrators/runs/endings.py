@@ -155,7 +155,8 @@ def remarks(
         yield caution
     if stiff := _about_stiffness(engine):
         yield stiff
-    end = float(max(map(abs, y_end.tolist()))) if y_end.size < FEW else float(abs(y_end).max())
+    few = y_end.tolist() if y_end.size < FEW else None
+    end = max(map(abs, few)) if few else float(abs(y_end).max())
     if end > LARGE:
         start = float(abs(ivp.y0).max())
         if end > (BLOWN_UP_FIXED if options.fixed else BLOWN_UP) * max(start, 1.0):
@@ -163,7 +164,8 @@ def remarks(
             yield f"the solution has grown to {end:.1g}: unless it is meant to, it blew up{cause}"
         if slope is not None and slope.shape == ivp.y0.shape:
             yield from _stuck(ivp, engine, slope, y_end)
-    if slope is not None and (left := _about_amounts(ivp, slope, y_end)):
+    below = y_end.dtype.kind != "c" and (min(few) if few else y_end.min()) < 0.0
+    if below and slope is not None and (left := _about_amounts(ivp, slope, y_end)):
         yield left
     if options.fixed and (options.rtol != USUAL_RTOL or np.any(options.atol != USUAL_ATOL)):
         yield (
@@ -181,12 +183,12 @@ def remarks(
 
 
 def _about_amounts(ivp: IVP, slope: NDArray[Any], y_end: NDArray[Any]) -> str:
-    """What to say where amounts that f hands from one to another have become negative.
+    """What to say if amounts that f hands from one to another are what has become negative.
 
     Their sum is kept and none began below zero, so each has the whole as its bound.
     """
     y0 = ivp.y0
-    if y0.size < 2 or y0.dtype.kind == "c" or ivp.mass is not None or np.any(y0 < 0.0):
+    if y0.size < 2 or ivp.mass is not None or y0.min() < 0.0:
         return ""
     whole, moved = float(y0.sum()), float(np.abs(slope).sum())
     kept = moved > 0.0 and abs(float(slope.sum())) <= 1e-14 * moved

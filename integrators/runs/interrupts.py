@@ -12,6 +12,8 @@ from typing import Any
 
 __all__ = ["Interrupts", "quiet_interrupts"]
 
+SIGINT = int(signal.SIGINT)
+
 
 class Interrupts:
     """Holds back Ctrl-C while code runs in which it would be lost, misread, or lose something.
@@ -27,12 +29,12 @@ class Interrupts:
     def __enter__(self) -> None:
         self.waiting = self.open = False
         in_main_thread = threading.current_thread() is threading.main_thread()
-        if in_main_thread and _signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            self.replaced = _signal.signal(signal.SIGINT, self._handle)
+        if in_main_thread and _signal.getsignal(SIGINT) is signal.default_int_handler:
+            self.replaced = _signal.signal(SIGINT, self._handle)
 
     def __exit__(self, *exception: object) -> None:
         if self.replaced is not None:
-            _signal.signal(signal.SIGINT, self.replaced)
+            _signal.signal(SIGINT, self.replaced)
             self.replaced = None
 
     def wait(self) -> None:
