@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -161,7 +162,7 @@ class ImplicitEngine(Engine):
                 state.estimate_block = 0
                 self.estimate = "embedded method, filtered by (M − hγJ)⁻¹"
         elif self._has_quadrature_estimate(c):
-            self._quadrature_estimate(b, c)
+            self._quadrature_estimate(b)
         else:
             self._use_doubling()
 
@@ -199,7 +200,7 @@ class ImplicitEngine(Engine):
         )
         self._use_tolerances()
 
-    def _quadrature_estimate(self, b: Array, c: Array) -> None:
+    def _quadrature_estimate(self, b: Array) -> None:
         """Hairer & Wanner's estimate for RADAU5 (IV.8), for any fully implicit tableau.
 
         The embedded method uses f(t, y) with weight γ₀ beside the stages; its other weights
@@ -207,23 +208,17 @@ class ImplicitEngine(Engine):
         needs no further factorisation, or, where there is none (even s), a modulus.
         """
         state = self.state
-        s = len(b)
         block = self._filter_block()
         gamma = float(self.real_shift[block])
-        moments = 1.0 / np.arange(1, s + 1)
-        moments[0] -= gamma
-        b_hat = np.linalg.solve(np.vander(c, s, increasing=True).T, moments)
-        extended = np.zeros((s + 1, s + 1))
-        extended[1:, 1:] = self.tableau.arrays[0]
-        embedded = Tableau(extended.tolist(), [gamma, *b_hat], check=False)
-        if embedded.order < 1:
+        b_hat, order = _quadrature(self.tableau, gamma)
+        if order < 1:
             self._use_doubling()
             return
         state.estimate_kind = at.ESTIMATE_EMBEDDED
         state.estimate_block = block
         self.state.estimate_weight = gamma
         self.e = b_hat - b
-        self.estimate_order = min(embedded.order, self.order)
+        self.estimate_order = min(order, self.order)
         self.estimate = "quadrature with f(t, y), filtered by (M − hγJ)⁻¹, as in RADAU5"
         if self.estimate_order < self.order and self.problem.index is None:
             # The estimate is of lower order than the method: without this, tolerances would be
@@ -410,3 +405,16 @@ class ImplicitEngine(Engine):
         shared["P"] = found.weights
         shared["basis"] = in_powers(found.weights.shape[1])
         return dict(zip(names, (found.nodes, found.points, found.slopes, self.plain.weights)))
+
+
+@lru_cache(maxsize=256)
+def _quadrature(tableau: Tableau, gamma: float) -> tuple[Array, int]:
+    """Weights of the stages beside γ f(t, y) that make a quadrature formula, and its order."""
+    A, _, c = tableau.arrays
+    s = tableau.stages
+    moments = 1.0 / np.arange(1, s + 1)
+    moments[0] -= gamma
+    b_hat = np.linalg.solve(np.vander(c, s, increasing=True).T, moments)
+    extended = np.zeros((s + 1, s + 1))
+    extended[1:, 1:] = A
+    return b_hat, Tableau(extended.tolist(), [gamma, *b_hat], check=False).order
