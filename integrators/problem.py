@@ -8,6 +8,7 @@ compares methods.
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
@@ -449,7 +450,8 @@ def in_order(t_span: Any, y0: Any) -> tuple[Any, Any]:
     ``IVP(f, y0, t_span)`` and ``solve(f, t_span, y0)`` differ in the order of their arguments, and
     everyone confuses them sooner or later. An interval is two numbers: if the state has two and the
     interval has not, each is taken for the other. Two components and two times cannot be told
-    apart; then the documented order counts.
+    apart; then the documented order counts, with a warning if the state is written as intervals
+    mostly are, and the interval as states are.
 
     Examples
     --------
@@ -462,6 +464,13 @@ def in_order(t_span: Any, y0: Any) -> tuple[Any, Any]:
         exchanged = np.shape(t_span) != (2,) and np.shape(y0) == (2,)
     except ValueError:  # ragged: whoever needs it says so
         exchanged = False
+    if isinstance(y0, tuple) and len(y0) == 2 and not exchanged:
+        warnings.warn(
+            f"y0 = {y0!r} is written like an interval, and t_span = {t_span!r} like a state; the "
+            "order of arguments is solve(f, t_span, y0) and IVP(f, y0, t_span). If it is meant so, "
+            "write the state as a list, or the interval as a tuple",
+            stacklevel=3,
+        )
     return (y0, t_span) if exchanged else (t_span, y0)
 
 

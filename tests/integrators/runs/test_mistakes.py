@@ -227,6 +227,15 @@ def test_two_components_keep_the_documented_order():
     assert forwards.y[0, 0] == 5.0
 
 
+def test_a_state_written_like_an_interval_is_told():
+    with pytest.warns(UserWarning, match="written like an interval"):
+        assert IVP(decay, (0, 1), [5.0, 7.0]).t_span == (5.0, 7.0)
+    with pytest.warns(UserWarning, match="written like an interval"):
+        solve(decay, [5.0, 7.0], (0, 1))
+    solve(decay, (0, 1), (5.0, 7.0))  # plain, and so are arrays and lists alone
+    solve(decay, [0, 1], [5.0, 7.0])
+
+
 def test_an_interval_that_is_none_is_told_the_order():
     with pytest.raises(ValueError, match=r"solve\(f, t_span, y0\) and IVP\(f, y0, t_span\)"):
         solve(decay, 3.0, [1.0, 2.0, 3.0])
