@@ -417,4 +417,5 @@ def _quadrature(tableau: Tableau, gamma: float) -> tuple[Array, int]:
     b_hat = np.linalg.solve(np.vander(c, s, increasing=True).T, moments)
     extended = np.zeros((s + 1, s + 1))
     extended[1:, 1:] = A
-    return b_hat, Tableau(extended.tolist(), [gamma, *b_hat], check=False).order
+    order = Tableau(extended.tolist(), [gamma, *b_hat], check=False).order
+    return np.asarray(b_hat, dtype=np.float64), order
