@@ -20,8 +20,9 @@ an equation as given does not change; that is decided numerically, at random poi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ from numpy.typing import NDArray
 from ....tracing.calculus.derivative import replay
 from ....tracing.graph import Graph, Program
 from ....tracing.simplify import add, div, mul, neg, sub
-from ..equations import Builder, Equations, Key
+from ..equations import Builder, Equations, Key, derivative_name
 from ..jacobian import Singularity, SystemJacobian, sample_points
 from ..pattern.blocks import blocks_in_order
 from ..pattern.signature import Offsets, Signature, occurring, offsets, signature
@@ -170,11 +171,20 @@ def _improved(
         numeric = jacobian.dense(entries) if equations.n <= LARGEST else None
     if numeric is None:
         return None, lost
+    known = _Known(equations, sigma, found, jacobian, numeric, parameters)
+    whole = list(range(equations.n)), list(range(equations.n))
+    parts = [whole]
+    if lost is not None and 1 < len(lost.equations) < equations.n:
+        parts.append((list(lost.equations), list(lost.unknowns)))
+    # Constant coefficients first: they are the same everywhere, those that depend on the state may
+    # vanish or become infinite where the run goes.
     better = (
         _without_cancelled(equations, parameters)
-        or _combined(equations, found, jacobian, numeric, parameters)
-        or _substituted(equations, sigma, found, jacobian, numeric, parameters)
-        or _combined_in_part(equations, found, jacobian, numeric, parameters, lost)
+        or _combined(known, *whole, constant=True)
+        or _first(_substituted(known, *part, constant=True) for part in parts)
+        or _combined(known, *whole)
+        or _substituted(known, *whole)
+        or _first(_combined(known, *part) for part in parts[1:])
     )
     if better is None:
         # Of several exponentials the steepest may have drowned the others: look at small values.
@@ -187,42 +197,66 @@ def _improved(
 
 # ---------------------------------------------------------------- the two conversions
 
-
-def _combined(
-    equations: Equations,
-    found: Offsets,
-    jacobian: SystemJacobian,
-    numeric: Array,
-    parameters: Sequence[float] | None,
-) -> tuple[Equations, Conversion] | None:
-    """Replace an equation by a linear combination, if the conditions hold."""
-    everything = list(range(equations.n))
-    return _combination_of(equations, found, jacobian, numeric, parameters, everything, everything)
+Step = tuple[Equations, Conversion]
 
 
-def _combined_in_part(
-    equations: Equations,
-    found: Offsets,
-    jacobian: SystemJacobian,
-    numeric: Array,
-    parameters: Sequence[float] | None,
-    lost: Singularity | None,
-) -> tuple[Equations, Conversion] | None:
-    """Combine the equations of a singular diagonal block, where others need not take part.
+@dataclass(frozen=True)
+class _Known:
+    """Equations whose system Jacobian is singular: what the conversions need to know of them."""
 
-    Leading derivatives of unknowns outside the block stay, so that this brings less than a
-    combination of all; but its coefficients may be constants where those of all are not. They may
-    even contain leading derivatives, from outside: solutions are the same with any coefficients,
-    and whether there is progress is seen.
-    """
-    if lost is None or not 1 < len(lost.equations) < equations.n:
-        return None
-    rows, columns = list(lost.equations), list(lost.unknowns)
-    step = _combination_of(equations, found, jacobian, numeric, parameters, rows, columns)
-    if step is None:
-        return None
-    better = offsets(signature(step[0]))
-    return None if better is not None and better.value >= found.value else step
+    equations: Equations
+    sigma: Signature
+    found: Offsets
+    jacobian: SystemJacobian
+    numeric: Array
+    parameters: Sequence[float] | None
+
+    def null_vector(
+        self, rows: Sequence[int], columns: Sequence[int], constant: bool, right: bool = False
+    ) -> tuple[Builder, NullVector] | None:
+        """Return u with uᵀJ = 0, or v with J v = 0 (`right`), of some rows and columns of J.
+
+        By number of equation or unknown; None if there is none, or no constant one where one is
+        wanted.
+        """
+        here, jacobian = np.ix_(rows, columns), self.jacobian
+        points = sample_points(jacobian.program, self.parameters, len(SIZES), sizes=SIZES)
+        values = [
+            jacobian.dense(np.array(jacobian.program.evaluate(x), dtype=float))[here]
+            for x in points
+        ]
+        builder = Builder(self.equations.n, self.equations.parameters)
+        numbers = constant_null_vector([A.T for A in values] if right else values)
+        if numbers is not None:
+            found: NullVector | None = NullVector(
+                {i: builder.graph.const(x) for i, x in numbers.items()}
+            )
+        elif constant:
+            return None
+        else:
+            part, numeric = _part(jacobian, rows, columns), self.numeric[here]
+            if right:
+                part, numeric = _transposed(part), numeric.T.copy()
+            found = null_vector(builder, part, numeric)
+        if found is None:
+            return None
+        place = columns if right else rows
+        found.nodes = {place[i]: node for i, node in found.nodes.items()}
+        if numbers is None:
+            builder, found.nodes = simplified(builder, found.nodes, self.parameters)
+        return builder, found
+
+    def is_better(self, step: Step | None) -> bool:
+        """Whether fewer derivatives are left after a step."""
+        if step is None:
+            return False
+        better = offsets(signature(step[0]))
+        return better is None or better.value < self.found.value
+
+
+def _first(steps: Iterable[Step | None]) -> Step | None:
+    """Return the first step that was possible."""
+    return next((step for step in steps if step is not None), None)
 
 
 def _part(jacobian: SystemJacobian, rows: Sequence[int], columns: Sequence[int]) -> SystemJacobian:
@@ -239,37 +273,26 @@ def _part(jacobian: SystemJacobian, rows: Sequence[int], columns: Sequence[int])
     return other
 
 
-def _combination_of(
-    equations: Equations,
-    found: Offsets,
-    jacobian: SystemJacobian,
-    numeric: Array,
-    parameters: Sequence[float] | None,
-    rows: Sequence[int],
-    columns: Sequence[int],
-) -> tuple[Equations, Conversion] | None:
-    """Replace one of some equations by their combination without leading derivatives."""
-    builder = Builder(equations.n, equations.parameters)
-    here = np.ix_(rows, columns)
-    points = sample_points(jacobian.program, parameters, len(SIZES), sizes=SIZES)
-    values = [
-        jacobian.dense(np.array(jacobian.program.evaluate(x), dtype=float))[here] for x in points
-    ]
-    constant = constant_null_vector(values)
-    if constant is not None:
-        nodes = {i: builder.graph.const(x) for i, x in constant.items()}
-        u: NullVector | None = NullVector(nodes)
-    else:
-        u = null_vector(builder, _part(jacobian, rows, columns), numeric[here])
-    if u is None:
+def _combined(
+    known: _Known, rows: Sequence[int], columns: Sequence[int], constant: bool = False
+) -> Step | None:
+    """Replace one of some equations by their combination without leading derivatives.
+
+    Where they are the equations of a singular diagonal block, leading derivatives of unknowns
+    outside it stay, so that this brings less than a combination of all; but its coefficients may
+    be constants where those of all are not. They may even contain leading derivatives, from
+    outside: solutions are the same with any coefficients, and whether there is progress is seen.
+    """
+    equations, found, parameters = known.equations, known.found, known.parameters
+    null = known.null_vector(rows, columns, constant)
+    if null is None:
         return None
-    u.nodes = {rows[i]: node for i, node in u.nodes.items()}
-    if constant is None:
-        builder, u.nodes = simplified(builder, u.nodes, parameters)
+    builder, u = null
     lowest = min(int(found.c[i]) for i in u.nodes)
     inside = orders_in(builder, list(u.nodes.values()))
     sure = all(order < found.d[j] - lowest for j, order in inside.items())
-    if not sure and len(rows) == equations.n:
+    in_part = len(rows) < equations.n
+    if not sure and not in_part:
         return None
     residuals = builder.load(equations)
     g = builder.graph
@@ -290,13 +313,17 @@ def _combination_of(
         new = pruned(new, {replaced: leading}, parameters)
     more = cancelled(single(new.program, replaced), new.symbols, parameters)
     new = pruned(new, {replaced: more}, parameters) if more else new
-    return new, Conversion(
-        "linear combination",
-        f"{equations.names[replaced]} was replaced by {text}, in which the leading derivatives "
-        "cancel",
-        replaced,
-        {i: int(found.c[i]) - lowest for i in u.nodes},
+    step = (
+        new,
+        Conversion(
+            "linear combination",
+            f"{equations.names[replaced]} was replaced by {text}, in which the leading derivatives "
+            "cancel",
+            replaced,
+            {i: int(found.c[i]) - lowest for i in u.nodes},
+        ),
     )
+    return None if in_part and not known.is_better(step) else step
 
 
 def _combination(equations: Equations, u: NullVector, found: Offsets, lowest: int, g: Graph) -> str:
@@ -318,24 +345,22 @@ def _combination(equations: Equations, u: NullVector, found: Offsets, lowest: in
 
 
 def _substituted(
-    equations: Equations,
-    sigma: Signature,
-    found: Offsets,
-    jacobian: SystemJacobian,
-    numeric: Array,
-    parameters: Sequence[float] | None,
-) -> tuple[Equations, Conversion] | None:
-    """Introduce unknowns for expressions, if the conditions hold."""
-    flipped = _transposed(jacobian)
-    builder = Builder(equations.n, equations.parameters)
-    v = null_vector(builder, flipped, numeric.T.copy())
-    if v is None or len(v.nodes) < 2:
+    known: _Known, rows: Sequence[int], columns: Sequence[int], constant: bool = False
+) -> Step | None:
+    """Introduce unknowns for expressions in some equations, if the conditions hold.
+
+    The equations of a singular diagonal block may contain unknowns in a sum only, which elsewhere
+    occur one by one.
+    """
+    equations, sigma, found = known.equations, known.sigma, known.found
+    null = known.null_vector(rows, columns, constant, right=True)
+    if null is None or len(null[1].nodes) < 2:
         return None
-    builder, v.nodes = simplified(builder, v.nodes, parameters)
+    builder, v = null
     support = sorted(v.nodes)
     leading = found.leading(sigma)
     touched = sorted({int(i) for i, j in zip(sigma.rows[leading], sigma.columns[leading])
-                      if int(j) in v.nodes})  # fmt: skip
+                      if int(j) in v.nodes and int(i) in rows})  # fmt: skip
     C = max(int(found.c[i]) for i in touched)
     if any(found.d[j] - C < 0 for j in support):
         return None
@@ -352,36 +377,56 @@ def _substituted(
     for new, j in enumerate(others):
         expression[j] = add(g, bigger.input(n + new, 0), mul(g, ratios[j], base))
     residuals = []
+    numbers = {j: g.values[ratios[j]] for j in others}
     for i in range(equations.m):
         put: dict[Key, int] = {}
-        if i in touched:
-            for j in others:
-                if sigma.order(i, j) == found.d[j] - found.c[i]:
-                    node = expression[j]
-                    for _ in range(C - int(found.c[i])):
-                        node = bigger.rate(node)
-                    put[j, int(found.d[j] - found.c[i])] = node
+        for j in others if i in touched else ():
+            top, node = int(found.d[j] - found.c[i]), expression[j]
+            if sigma.order(i, j) < top:
+                continue
+            for order in range(int(found.d[j]) - C, top + 1):
+                if order == top or numbers[j] is not None:  # a sum usually stays one below, too
+                    put[j, order] = node
+                node = bigger.rate(node)
         residuals.append(with_nodes(bigger, equations, i, put))
-    added, names = [], []
-    for new, j in enumerate(others):
-        own = bigger.input(j, int(found.d[j]) - C)
-        residuals.append(sub(g, own, expression[j]))
-        added.append(f"{equations.unknowns[j]}~{new}")
-        names.append(f"definition of {added[-1]}")
+    added: list[str] = []
+    for j in others:
+        residuals.append(sub(g, bigger.input(j, int(found.d[j]) - C), expression[j]))
+        added.append(_new_name(equations.unknowns[j], equations.unknowns))
+    names = [f"definition of {name}" for name in added]
     made = bigger.finish(residuals, [*equations.unknowns, *added], [*equations.names, *names])
-    gone = {i: {(pivot, int(found.d[pivot] - found.c[i]))} for i in touched}
-    made = pruned(made, gone, parameters)
-    from ..equations import derivative_name
+    made = pruned(
+        made, {i: {(pivot, int(found.d[pivot] - found.c[i]))} for i in touched}, known.parameters
+    )
+    lower = {i: cancelled(single(made.program, i), made.symbols, known.parameters) for i in touched}
+    made = pruned(made, lower, known.parameters)
 
-    what = ", ".join(
-        f"{name} = {derivative_name(equations.unknowns[j], int(found.d[j]) - C)} − "
-        f"r·{derivative_name(equations.unknowns[pivot], int(found.d[pivot]) - C)}"
-        for name, j in zip(added, others)
+    def defined(name: str, j: int) -> str:
+        """The definition of a new unknown in words."""
+        own, other = (
+            derivative_name(equations.unknowns[k], int(found.d[k]) - C) for k in (j, pivot)
+        )
+        number = numbers[j]
+        if number is None:
+            return f"{name} = {own} − r·{other}"
+        factor = "" if abs(number) == 1.0 else f"{abs(number):.4g}·"
+        return f"{name} = {own} {'−' if number > 0 else '+'} {factor}{other}"
+
+    what = ", ".join(map(defined, added, others))
+    so_that = ", with r such that" if None in numbers.values() else ", for which"
+    step = (
+        made,
+        Conversion(
+            "expression substitution",
+            f"new unknowns were introduced, {what}{so_that} leading derivatives cancel",
+        ),
     )
-    return made, Conversion(
-        "expression substitution",
-        f"new unknowns were introduced, {what}, with r such that leading derivatives cancel",
-    )
+    return step if known.is_better(step) else None
+
+
+def _new_name(name: str, taken: Sequence[str]) -> str:
+    """Return name~0, name~1, …: the first that is not taken."""
+    return next(new for k in count() if (new := f"{name}~{k}") not in taken)
 
 
 def _transposed(jacobian: SystemJacobian) -> SystemJacobian:

@@ -47,6 +47,7 @@ def newton_coupled(w, t, h):
     starting_values(w, h)
     remembered = w.newton
     recall_rate(w)
+    last = False
     for iteration in range(w.max_newton):
         w.nnewton += 1
         w.newton_last = iteration + 1
@@ -68,15 +69,33 @@ def newton_coupled(w, t, h):
         for i in range(s):
             for m in range(n):
                 w.K[i, m] += w.increment[i, m]
+        if last:
+            return OK
         norm = coupled_norm(w, h)
         verdict = converged(w, norm, iteration, remembered)
-        if verdict == 1 and iteration + 1 < w.max_newton and w.fixed == 0 and outweighs(w):
-            verdict = 0
+        if verdict == 1 and iteration + 1 < w.max_newton and w.fixed == 0:
+            last = has_index_three(w)
+            if last or outweighs(w):
+                verdict = 0
         if verdict == 1:
             return OK
         if verdict == -1:
             break
     return stagnated(w, t, h, norm)
+
+
+@kernel
+def has_index_three(w):
+    """Whether there are multipliers of index 3: then one iteration more pays.
+
+    Velocities, of index 2, are measured with a factor h, since the method itself finds what the
+    constraints say of them no better. What these leave free has its full order, but errors that
+    such a measure lets pass are as large as a multiple of the tolerance in every step.
+    """
+    for m in range(w.index.shape[0]):
+        if w.index[m] > 2:
+            return True
+    return False
 
 
 @kernel

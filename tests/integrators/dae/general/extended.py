@@ -55,7 +55,7 @@ class Extended:
     """A system with a consistent start, integrated by series of long doubles."""
 
     def __init__(self, case):
-        self.array = case.system.array
+        self.array, self.n = case.system.array, len(case.system.unknowns)
         self.p = [NUMBER(x) for x in case.system.params]
         self.t0, self.t1 = (NUMBER(x) for x in case.t_span)
         start = case.system.consistent(float(self.t0), case.fixed, case.guess)
@@ -142,7 +142,7 @@ class Extended:
             a = [[_at(known, h, o) for o in range(self.array.d[j] + 1)]
                  for j, known in enumerate(a)]  # fmt: skip
             steps += 1
-        return [known[0] for known in self.series(t, a, 0)], steps
+        return [known[0] for known in self.series(t, a, 0)[: self.n]], steps
 
 
 def _at(coefficients, h, order):

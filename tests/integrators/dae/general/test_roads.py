@@ -82,6 +82,16 @@ def test_for_a_long_time(system, start, road, method, t_end):
         assert sol.observed.largest < 1e-12
 
 
+def test_energy_as_given(system, start):
+    """What an iteration of Newton's leaves in velocities, measured with h, would sum up."""
+    problem = system.problem(start, (0.0, 20.0), "given")
+    sol = solve(problem, method="RADAU5", rtol=1e-8, atol=1e-8)
+    velocities = sol.y[[problem.state_names.index(name) for name in ("x'", "z'")]]
+    energy = (velocities**2).sum(axis=0) / 2 + 9.81 * sol.y[1]
+    assert np.abs(energy).max() < 2e-7  # 2e-6 without the last iteration
+    assert np.abs(sol.y[:2, -1] - exact(20.0)).max() < 4e-8  # 4e-7
+
+
 def test_taylor_of_order_twenty(system, start):
     """The error of order 20 falls by 2²⁰ with half the step: the local error is compared."""
     problem = system.problem(start, (0.0, 0.5), "taylor")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from integrators import DAE, problems
+from integrators import DAE, problems, solve
 from integrators.dae.general import StructureError
 
 from . import oracle
@@ -99,6 +99,40 @@ def test_conversions():
     ).structure()
     assert hidden.conversions[0].kind == "cancellation"
     assert hidden.freedoms == 1
+
+
+def test_unknowns_that_occur_in_sums():
+    """Constants in a substitution serve everywhere; a combination depends on the state, or fails."""
+
+    def shifted(t, y, d):
+        x, z, lam = y
+        return [
+            d(x - lam, 2) + lam * (x - lam),
+            d(z, 2) + lam * z + 9.81,
+            (x - lam) ** 2 + z**2 - 1,
+        ]
+
+    system = DAE(shifted, names=["x", "z", "lambda"])
+    found = system.structure()
+    assert (found.index, found.freedoms) == (4, 2)
+    assert "lambda~0 = lambda − x, for which leading" in str(found)
+    start = system.consistent(fixed={"lambda~0": -1.0, "lambda~0'": 0.0})
+    problem = system.problem(start, (0.0, 2.0), "underlying")
+    sol = solve(problem, method="DOPRI853", rtol=1e-10, atol=1e-10)
+    angle = solve(lambda t, y: [y[1], -9.81 * np.sin(y[0])], (0, 2), [np.pi / 2, 0.0], rtol=1e-11)
+    assert sol.y[1, -1] == pytest.approx(-np.cos(angle.y[0, -1]), abs=1e-8)
+    assert sol.y[0, -1] - sol.y[2, -1] == pytest.approx(np.sin(angle.y[0, -1]), abs=1e-8)
+
+    def chained(t, y, d):
+        a, b, c, e, f = y
+        return [
+            a - np.sin(t), d(a) - b - 0.2 * np.sin(b), d(b) - (c + f) - 0.2 * np.sin(c + f),
+            d(c + f) + np.sin(a) - e - 0.2 * np.sin(e), d(e) + 0.3 * np.sin(c) - f - 0.3 * f**3,
+        ]  # fmt: skip
+
+    found = DAE(chained, names="a b c e f").structure()
+    assert (found.index, found.freedoms, found.singularity) == (5, 0, None)
+    assert len(found.d) == 6  # one new unknown, for all derivatives of c + f
 
 
 def test_singular_systems_are_named():
