@@ -102,7 +102,7 @@ def test_conversions():
 
 
 def test_unknowns_that_occur_in_sums():
-    """Constants in a substitution serve everywhere; a combination depends on the state, or fails."""
+    """A constant in a substitution serves everywhere; a combination needs others, or fails."""
 
     def shifted(t, y, d):
         x, z, lam = y
