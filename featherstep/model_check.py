@@ -88,7 +88,7 @@ def _bare(model: Model, armature: bool) -> Model:
 
 def _compare(peer: str, other: Any, model: Model, samples: int, seed: int) -> Check:
     facts: dict[str, Any] = {"nq": other.nq, "nv": other.nv, "mass": other.mass}
-    if other.nv != model.nv:
+    if other.nv - other.held != model.nv:
         return Check(peer, **facts, problem=f"{other.nv} freedoms, not {model.nv}")
     if other.problem:
         return Check(peer, **facts, problem=other.problem)
@@ -97,9 +97,6 @@ def _compare(peer: str, other: Any, model: Model, samples: int, seed: int) -> Ch
     far = [0.0, 0.0]
     for _ in range(samples):
         q, (v, a) = ours.random(rng), rng.normal(size=(2, ours.nv))
-        for body, place in zip(ours.bodies, ours.v_index):
-            if isinstance(body.joint, Free):
-                v[place] = 0.0  # the programs differ in what is constant while it turns
         H, tau = other.at(q, v, a)
         mine = crba(ours, q), ID(ours, q, v, a)
         for k, (x, y) in enumerate(zip((H, tau), mine)):
@@ -120,6 +117,7 @@ class _Pinocchio:
         self.nq, self.nv = self.model.nq, self.model.nv
         self.mass = float(sum(inertia.mass for inertia in self.model.inertias))
         self.problem = ""
+        self.held = 0  # freedoms of joints that are fixed here, because they move no mass
         children = {}
         root = parse_xml(path.read_text("utf-8-sig"), str(path))
         for joint in root.all("joint"):
@@ -132,22 +130,24 @@ class _Pinocchio:
             body = model.number(name if name != "base" else "base(link)") - 1
             joint = self.model.joints[k]
             ours = model.bodies[body].joint
+            if isinstance(ours, Fixed):
+                self.held += joint.nv
+                continue
             if isinstance(ours, Planar | Spherical):
                 self.problem = f"a {ours.kind} joint: not compared"
             self.places.append((ours, model.q_index[body], model.v_index[body], joint))
 
     def at(self, q: Array, v: Array, a: Array) -> tuple[Array, Array]:
-        there = np.zeros(self.nq)
-        order = np.zeros(self.nv, dtype=int)
+        there = self.pin.neutral(self.model)
+        place = np.zeros(len(v), dtype=int)  # of our velocities there
         for ours, at, speeds, joint in self.places:
             k = joint.idx_q
-            order[np.arange(joint.nv) + joint.idx_v] = np.arange(speeds.start, speeds.stop)
+            own = np.arange(joint.nv) + joint.idx_v
+            place[speeds] = own
             if isinstance(ours, Free):
                 w, x, y, z, *p = q[at]
                 there[k : k + 7] = [*p, x, y, z, w]
-                order[joint.idx_v : joint.idx_v + 6] = np.roll(
-                    np.arange(speeds.start, speeds.stop), 3
-                )
+                place[speeds] = np.roll(own, 3)
             elif joint.nq == 2:
                 there[k : k + 2] = np.cos(q[at][0]), np.sin(q[at][0])
             else:
@@ -155,9 +155,10 @@ class _Pinocchio:
         pin = self.pin
         upper = np.triu(pin.crba(self.model, self.data, there))
         H = upper + np.triu(upper, 1).T
-        tau = pin.rnea(self.model, self.data, there, v[order], a[order])
-        back = np.argsort(order)
-        return H[np.ix_(back, back)], tau[back]
+        speed, rate = np.zeros((2, self.nv))
+        speed[place], rate[place] = v, a
+        tau = pin.rnea(self.model, self.data, there, speed, rate)
+        return H[np.ix_(place, place)], tau[place]
 
 
 class _MuJoCo:
@@ -172,6 +173,7 @@ class _MuJoCo:
         self.nq, self.nv = self.model.nq, self.model.nv
         self.mass = float(self.model.body_mass.sum())
         self.problem = ""
+        self.held = 0
         joints = [body for body in range(model.n_bodies) if not _fixed(model, body)]
         if path.suffix.lower() == ".urdf":
             root = parse_xml(path.read_text("utf-8-sig"), str(path))
@@ -190,6 +192,7 @@ class _MuJoCo:
     def at(self, q: Array, v: Array, a: Array) -> tuple[Array, Array]:
         model, data = self.model, self.data
         there, T = np.array(model.qpos0), np.zeros((self.nv, self.nv))
+        turned = np.zeros(self.nv)  # rate of T, times v
         for k, (ours, at, speeds) in enumerate(self.places):
             start, dof = model.jnt_qposadr[k], model.jnt_dofadr[k]
             columns = np.arange(speeds.start, speeds.stop)
@@ -197,6 +200,7 @@ class _MuJoCo:
                 there[start : start + 7] = [*q[at][4:], *q[at][:4]]
                 T[dof : dof + 3, columns[3:]] = to_matrix(q[at][:4])
                 T[dof + 3 : dof + 6, columns[:3]] = np.eye(3)
+                turned[dof : dof + 3] = to_matrix(q[at][:4]) @ np.cross(*v[speeds].reshape(2, 3))
             elif isinstance(ours, Spherical):
                 there[start : start + 4] = q[at]
                 T[dof : dof + 3, columns] = np.eye(3)
@@ -207,7 +211,7 @@ class _MuJoCo:
         self.mj.mj_forward(model, data)
         H = np.zeros((self.nv, self.nv))
         self.mj.mj_fullM(model, data, H)
-        tau = H @ (T @ a) + data.qfrc_bias
+        tau = H @ (T @ a + turned) + data.qfrc_bias
         return T.T @ H @ T, T.T @ tau
 
 

@@ -19,8 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from ..dae.projection import TracedProjection
 from ..files import replacing
 from ..problem import IVP
+from ..stepping.projecting import MOST_CLOSINGS, SETTLED, TOO_LARGE
 from ..tracing import Traced, traced
 from .description import UNITS, Variable, build_description, model_description
 
@@ -56,13 +58,15 @@ def export_fmu(
     ----------
     problem
         An IVP whose f is traced, or can be. Its projection (unit quaternions, closed loops) is
-        carried along if it is traced. Events, mass matrices and schedules are refused.
+        carried along if it is traced. That of a family of models has the family's parameters.
+        Events, mass matrices and schedules are refused.
     path
         The file, ``….fmu``.
     name
         Of the model; that of the problem by default.
     parameters
-        Names of the problem's parameters p, all of them; "p[0]", … by default.
+        Names of the problem's parameters p, all of them; "p[0]", … by default. Of a family: names
+        of what follows its own parameters, which have their names.
     inputs
         Those of the parameters that are inputs of the FMU, which may change at any time.
     outputs
@@ -97,6 +101,11 @@ def export_fmu(
         if not 0.0 < value < 1.0:
             raise ValueError(f"{what}: expected a number between 0 and 1, received {value!r}")
     _refuse(problem)
+    if own := tuple(getattr(problem, "parameter_names", ())):
+        member: Any = problem
+        problem = member.by_names()
+        forces = np.size(problem.params) - len(own)
+        parameters = [*own, *(parameters or [f"p[{i}]" for i in range(forces)])]
     title = name or problem.name or "model"
     identifier = re.sub(r"\W", "_", title, flags=re.ASCII).strip("_") or "model"
     identifier = f"m_{identifier}" if identifier[0].isdigit() else identifier
@@ -134,20 +143,19 @@ def _refuse(problem: Any) -> None:
         value = getattr(problem, attribute, None)
         if value is not None and np.size(value):
             raise ValueError(f"problem: an FMU is not written for {what}")
-    own = getattr(problem, "parameter_names", ())
-    if own and len(own) < np.size(problem.params):  # one of a family of models
-        raise ValueError(
-            f"problem: {np.size(problem.params)} numbers follow from its parameters "
-            f"{', '.join(own)}, and an FMU would change one without the others; write one model, "
-            "as_ivp(family.model(values), …)"
-        )
     if np.iscomplexobj(problem.y0):
         raise ValueError("problem: an FMU has real states; write real and imaginary parts apart")
-    if problem.project is not None and not isinstance(problem.project, Traced):
+    project = problem.project
+    if project is not None and not isinstance(project, Traced) and not _codes(project):
         raise ValueError(
-            "problem: its projection is no traced function; for closed loops take "
+            "problem: its projection cannot be traced; for closed loops take "
             'as_ivp(…, stabilise="baumgarte")'
         )
+
+
+def _codes(project: Any) -> tuple[Traced, Traced] | None:
+    """Both steps of a projection onto constraints, if they are traced."""
+    return project.codes if isinstance(project, TracedProjection) else None
 
 
 def _variables(
@@ -199,15 +207,21 @@ def _code(problem: IVP, outputs: dict[str, Any], rtol: float, atol: float) -> st
 
         g = traced(together, n=n, params=p, outputs=len(laws))
         functions.append(g.to_c("model_g", "The outputs"))
-    if problem.project is not None:
-        project: Any = problem.project
+    project: Any = problem.project
+    if codes := _codes(project):
+        functions.append(codes[0].to_c("model_close", "A step towards the constraints"))
+        functions.append(codes[1].to_c("model_project", "What brings the rest of the state back"))
+    elif project is not None:
         functions.append(project.to_c("model_project", "What brings the state back"))
     start = ", ".join(repr(float(x)) for x in (*problem.y0, *p)) or "0.0"
     numbers = [
         f"#define N {n}",
         f"#define K {len(p)}",
         f"#define M {len(outputs)}",
-        f"#define PROJECTS {int(problem.project is not None)}",
+        f"#define PROJECTS {int(project is not None)}",
+        f"#define CLOSES {MOST_CLOSINGS if codes else 0}",
+        f"#define SETTLED {SETTLED!r}",
+        f"#define TOO_LARGE {TOO_LARGE!r}",
         "#include <math.h>",
         f"static const double START[] = {{{start}}};",
         f"static const double RTOL = {rtol!r};",

@@ -1,8 +1,9 @@
 /* The functions of FMI 3.0 around a right-hand side, for model exchange and co-simulation.
  *
  * Before this text stand the numbers N (states), K (parameters and inputs), M (outputs), PROJECTS,
- * TOKEN, START[N + K], RTOL, ATOL[N], and the functions model_f, model_g (if M > 0) and model_project
- * (if PROJECTS). Value references: 0 time, then states, derivatives, parameters and inputs, outputs.
+ * CLOSES, SETTLED, TOO_LARGE, TOKEN, START[N + K], RTOL, ATOL[N], and the functions model_f, model_g
+ * (if M > 0), model_project (if PROJECTS) and model_close (if CLOSES, which says how often at most).
+ * Value references: 0 time, then states, derivatives, parameters and inputs, outputs.
  *
  * Co-simulation steps by the pair of Dormand and Prince (1980) of orders 5 and 4, with steps of its
  * own between the times of communication.
@@ -59,6 +60,40 @@ static bool finite_all(const double *x, int n)
     for (int i = 0; i < n; i++) if (!isfinite(x[i])) return false;
     return true;
 }
+
+/* ---------------------------------------------------------------- back to the constraints */
+
+/* Off by more than this part of the tolerance, the state is brought back. */
+#define OFF (0.1 * RTOL)
+
+#if PROJECTS
+/* Put the projected state into y; false if that does not succeed. */
+static bool project(const Model *m, double *y)
+{
+    double x[N + 2];
+    memcpy(x, m->y, N * sizeof(double));
+#if CLOSES
+    double closed[N + 1], size = 1.0;
+    for (int k = 0; size > SETTLED; k++) {
+        if (k == CLOSES) return false;
+        model_close(m->t, x, m->p, closed);
+        size = closed[N];
+        if (!(size <= TOO_LARGE)) return false;
+        memcpy(x, closed, N * sizeof(double));
+    }
+#endif
+    model_project(m->t, x, m->p, y);
+    return finite_all(y, N);
+}
+
+static bool far_from(const Model *m, const double *y)
+{
+    for (int i = 0; i < N; i++) if (fabs(y[i] - m->y[i]) > OFF * (1 + fabs(y[i]))) return true;
+    return false;
+}
+
+static const char LOST[] = "the state cannot be brought to where its constraints hold";
+#endif
 
 /* ---------------------------------------------------------------- steps of co-simulation */
 
@@ -123,7 +158,8 @@ static Status advance(Model *m, double end)
             m->t = last ? end : m->t + h;
             memcpy(m->y, y, N * sizeof(double));
 #if PROJECTS
-            model_project(m->t, y, m->p, m->y);
+            if (!project(m, y)) return complain(m, LOST);
+            memcpy(m->y, y, N * sizeof(double));
             model_f(m->t, m->y, m->p, k[0]);
 #else
             memcpy(k[0], k[6], N * sizeof(double));
@@ -170,7 +206,16 @@ EXPORT Status fmi3EnterInitializationMode(Model *m, bool defined, double toleran
     m->h = 0.0;
     return OK;
 }
-EXPORT Status fmi3ExitInitializationMode(Model *m) { (void)m; return OK; }
+EXPORT Status fmi3ExitInitializationMode(Model *m)
+{
+    (void)m;
+#if PROJECTS  /* the start, or a parameter, may have been set */
+    double y[N + 1];
+    if (!project(m, y)) return complain(m, LOST);
+    if (far_from(m, y)) memcpy(m->y, y, N * sizeof(double));
+#endif
+    return OK;
+}
 EXPORT Status fmi3EnterEventMode(Model *m) { (void)m; return OK; }
 EXPORT Status fmi3EnterStepMode(Model *m) { (void)m; return OK; }
 EXPORT Status fmi3EnterContinuousTimeMode(Model *m) { (void)m; return OK; }
@@ -249,18 +294,6 @@ EXPORT Status fmi3GetNominalsOfContinuousStates(Model *m, double x[], size_t n)
     return OK;
 }
 
-/* Off the manifold by more than this part, the state is brought back in an event. */
-#define OFF 1e-10
-
-#if PROJECTS
-static bool projected(Model *m, double *y)
-{
-    model_project(m->t, m->y, m->p, y);
-    for (int i = 0; i < N; i++) if (fabs(y[i] - m->y[i]) > OFF * (1 + fabs(y[i]))) return true;
-    return false;
-}
-#endif
-
 EXPORT Status fmi3CompletedIntegratorStep(Model *m, bool no_rollback, bool *event, bool *end)
 {
     (void)m; (void)no_rollback;
@@ -268,7 +301,7 @@ EXPORT Status fmi3CompletedIntegratorStep(Model *m, bool no_rollback, bool *even
     *end = false;
 #if PROJECTS
     double y[N + 1];
-    *event = projected(m, y);
+    *event = project(m, y) && far_from(m, y);
 #endif
     return OK;
 }
@@ -281,7 +314,8 @@ EXPORT Status fmi3UpdateDiscreteStates(Model *m, bool *again, bool *end, bool *n
     *next = 0.0;
 #if PROJECTS
     double y[N + 1];
-    if (projected(m, y)) {
+    if (!project(m, y)) return complain(m, LOST);
+    if (far_from(m, y)) {
         memcpy(m->y, y, N * sizeof(double));
         *changed = true;
     }

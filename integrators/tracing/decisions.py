@@ -9,6 +9,7 @@ others have to be computed by the function itself.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from .graph import FLOATS, Graph, Program
 from .symbols.symbol import Symbol, apply
-from .trace import input_array, output_nodes, run
+from .trace import input_array, output_nodes, program_on_symbols, run
 
 __all__ = ["Decided", "Decisions", "assume"]
 
@@ -133,3 +134,17 @@ class Decided:
                 known &= np.asarray(holds(part), dtype=bool)
             at += len(nodes)
         return values, known
+
+    def on_symbols(self, x: Sequence[Any]) -> list[Any]:
+        """Values for symbols, in order; not numbers where it would decide otherwise.
+
+        Assumptions beyond the graph are not looked at.
+        """
+        found = program_on_symbols(self.program, x)
+        size, asked = self._counts
+        valid: Any = 1.0
+        for truth, expected in zip(found[size : size + asked], self.expected):
+            if isinstance(truth, Symbol):
+                sides = (valid, math.nan) if expected else (math.nan, valid)
+                valid = apply("select", truth, *sides)
+        return [value * valid for value in found[:size]]

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from integrators import IVP
 from integrators.fmi import export_fmu as export_problem
 
 from ..checks import ArrayLike
+from ..model import Model
 from .ivp import as_ivp
 
 if TYPE_CHECKING:
-    from ..model import Model
+    from .families.family import ModelFamily
 
 __all__ = ["export_fmu"]
 
 
 def export_fmu(
-    model: Model,
+    model: Model | ModelFamily,
     path: str | PathLike[str],
     q0: ArrayLike | None = None,
     v0: ArrayLike | None = None,
@@ -38,8 +41,11 @@ def export_fmu(
 
     Parameters
     ----------
-    model, q0, v0, t_span
-        As in :func:`~multibody.as_ivp`; the start can be changed in the FMU.
+    model
+        A mechanism, or a family of them, whose parameters can then be set in the FMU.
+    q0, v0, t_span
+        As in :func:`~multibody.as_ivp`; the start can be changed in the FMU. Loops are closed again
+        before it runs, from near where they are closed.
     path
         The file, ``….fmu``.
     inputs
@@ -56,7 +62,7 @@ def export_fmu(
     Raises
     ------
     ValueError
-        For models with contacts or sampled elements, whose equations change at instants.
+        For models with rigid contacts or sampled elements, whose equations change at instants.
 
     Examples
     --------
@@ -68,20 +74,35 @@ def export_fmu(
     """
     if inputs not in ("forces", "none"):
         raise ValueError(f"inputs: expected 'forces' or 'none', received {inputs!r}")
-    if model.rigid_contacts:
+    family = None if isinstance(model, Model) else model
+    first = model if isinstance(model, Model) else model.base
+    if first.rigid_contacts:
         raise ValueError(
-            f"model: {model.name!r} has contacts, whose modes change at instants; an FMU is not "
-            "written for them: dataclasses.replace(model, contacts=())"
+            f"model: {first.name!r} has rigid contacts, whose modes change at instants; an FMU is "
+            "written for contacts with a law of their surfaces (law=…), or without them: "
+            "dataclasses.replace(model, contacts=())"
         )
-    names: list[str] = []
-    if inputs == "forces":
-        names = [f"tau({_inner(name)})" for name in model.v_names]
-        options |= {"tau": _given, "params": np.zeros(model.nv)}
-    problem = as_ivp(model, q0, v0, t_span, **options)
+    names = [f"tau({_inner(name)})" for name in first.v_names] if inputs == "forces" else []
+    zeros = np.zeros(first.nv)
+    acting: dict[str, Any] = {"tau": _given, "params": zeros} if names else {}
+    if family is not None:
+        make = partial(family.problem, tau=zeros if names else None)
+    else:
+        make = partial(as_ivp, first, **acting)
+    problem = _problem(make, first, (q0, v0, t_span), options)
     return export_problem(
-        problem, path, name=model.name, parameters=names, inputs=names, outputs=outputs,
+        problem, path, name=first.name, parameters=names, inputs=names, outputs=outputs,
         rtol=rtol, atol=atol, compiler=compiler,
     )  # fmt: skip
+
+
+def _problem(make: Any, model: Model, start: tuple[Any, ...], options: dict[str, Any]) -> IVP:
+    """The problem, with loops that are closed after each step where that can be traced."""
+    if model.bonds and "stabilise" not in options:
+        projected = make(*start, **options, stabilise="projection")
+        if getattr(projected.project, "codes", None):
+            return projected
+    return make(*start, **options)
 
 
 def _given(t: Any, q: Any, v: Any, p: Any) -> Any:

@@ -115,13 +115,8 @@ def test_a_blow_up_is_an_error(tmp_path):
         fmpy.simulate_fmu(str(file), fmi_type="CoSimulation", stop_time=2.0, output_interval=2.0)
 
 
-class OneOfAFamily(IVP):
-    parameter_names = ("length",)
-
-
 def test_what_is_refused(tmp_path, monkeypatch):
     problem = van_der_pol()
-    member = OneOfAFamily(lambda t, y, p: -p[0] * p[1] * y, [1.0], (0.0, 1.0), params=[1.0, 2.0])
     file = tmp_path / "x.fmu"
     for wrong, words in (
         (lambda: export_fmu(problem, tmp_path / "x.zip"), "ends in .fmu"),
@@ -133,7 +128,7 @@ def test_what_is_refused(tmp_path, monkeypatch):
         (lambda: export_fmu(problem, file, outputs={"g": lambda t, y: y}), "one number"),
         (lambda: export_fmu(problem, file, compiler="no-such-compiler"), "no program"),
         (lambda: export_fmu(problem.with_(events=[Event(lambda t, y: y[0])]), file), "events"),
-        (lambda: export_fmu(member, file), "2 numbers follow from its parameters length"),
+        (lambda: export_fmu(problem.with_(project=lambda t, y, p: y), file), "cannot be traced"),
     ):
         with pytest.raises(ValueError, match=words):
             wrong()

@@ -69,7 +69,7 @@ def simple_part(shape: str, size: tuple[float, ...]) -> MassPart:
     else:
         r, h = size[0], size[1] / 2
         tube, caps = 2.0 * np.pi * r * r * h, 4 / 3 * np.pi * r**3 if shape == "capsule" else 0.0
-        part = tube / (tube + caps)
+        part = tube / (tube + caps) if tube + caps else 0.0  # tiny sizes have cubes of zero
         ends = 0.4 * r * r + h * h + 0.75 * h * r
         across = part * (3 * r * r + 4 * h * h) / 12 + (1 - part) * ends
         along = part * r * r / 2 + (1 - part) * 0.4 * r * r

@@ -139,6 +139,8 @@ def geom_inertia(
         pose, sizes = _placed(geom, shape, compiler)
         part = simple_part(shape, _full(shape, sizes))
     pose = around @ pose
+    if part.mass == 0.0:
+        raise geom.error("it is too small to have a volume")
     factor = amount / part.mass if mass_given else amount
     return part.scaled(factor).placed(pose.R, pose.p)
 

@@ -82,6 +82,8 @@ def _driven(source: Source, path: KeyPath, data: Any) -> Joint:
         return Driven(inner, motion)
 
 
+#: Matrices whose digits were cut off are made rotations again.
+CUT_OFF = 1e-12
 ROTATIONS = ("matrix", "quaternion", "axis", "sequence", "angle", "angles", "degrees")
 
 
@@ -100,7 +102,8 @@ def _rotation(source: Source, path: KeyPath, value: Any) -> Array:
     Table(source, path, value, (way,) if angle is None else (way, angle, "degrees"))
     with source.at(path):
         if way == "matrix":
-            return np.asarray(Pose(table.numbers("matrix", [(3, 3)])).R)
+            R = np.asarray(Pose(table.numbers("matrix", [(3, 3)])).R)
+            return R if rotations.is_rotation(R, CUT_OFF) else rotations.nearest_rotation(R)
         if way == "quaternion":
             q = table.numbers("quaternion", [(4,)])
             return quaternions.to_matrix(

@@ -11,8 +11,7 @@ listed in the report, with lines. Joints that mimic others are gears of the mode
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from ..geometry import FileShape, MeshFiles, add_solids, combined, urdf_shape
 from ..geometry.elements import add_ground_contacts, colour_of
 from ..shared.links import body_name, inertia_of_link, roll_pitch_yaw, symmetric
 from ..shared.report import Report
+from ..shared.source import ModelFileError
 from ..shared.wanted import Wanted
 from ..shared.xml import Element, parse_xml
 
@@ -47,7 +47,6 @@ WITH_AXIS = {"revolute": Revolute, "continuous": Revolute, "prismatic": Prismati
 WITHOUT_AXIS = {"fixed": Fixed, "floating": Free, "spherical": Spherical}
 TYPES = (*WITH_AXIS, *WITHOUT_AXIS)
 ONE_FREEDOM = ("revolute", "continuous", "prismatic")
-Masses = Callable[[Element], RigidInertia | None]
 
 
 def read_urdf(
@@ -107,24 +106,29 @@ def read_urdf(
             )
         parents[child] = joint
         _end(joint, "parent", links)
-    roots = [name for name in links if name not in parents]
-    if len(roots) != 1:
-        raise robot.error(
-            f"expected one link without a parent, the root; found {len(roots)}"
-            + (f": {', '.join(map(repr, roots[:5]))}" if roots else ", so the joints form a ring")
-        )
+    order = _outwards(_roots(links, parents, robot, report), parents)
     builder = ModelBuilder(name=robot.text("name", "robot"))
-    masses = partial(_mass_of, density=amount, files=files, report=report)
-    names = {roots[0]: _add_root(builder, links[roots[0]], root, masses, report)}
-    for child in _outwards(roots[0], parents, robot):
-        _add(builder, links[child], parents[child], names, masses, wanted)
-    _mimic(builder, joints, names, report)
+    inertias = {
+        name: _mass_of(link, density=amount, files=files, report=report)
+        for name, link in links.items()
+    }
+    heavy = _carrying(order, parents, inertias)
+    names: dict[str, str] = {}
+    for name in order:
+        if name not in parents:
+            names[name] = _add_root(builder, links[name], root, inertias[name], report)
+        else:
+            on = parents[name]
+            made = _joint(on, name in heavy, report)
+            _add(builder, links[name], on, made, names, inertias[name], wanted)
+    _mimic(builder, joints, names, heavy, report)
     colours = _colours(robot)
     for name, link in links.items():
-        shapes = _shapes(link, "visual", colours) or _shapes(link, "collision", colours)
+        shapes = _shapes(link, "visual", colours, report)
+        shapes = shapes or _shapes(link, "collision", colours, report)
         add_solids(builder, names[name], shapes, files, report)
         if contacts is not None and names[name] != BASE:
-            touching = _shapes(link, "collision", {})
+            touching = _shapes(link, "collision", {}, report)
             law = {"friction": friction, "restitution": restitution}
             add_ground_contacts(builder, names[name], touching, report, **law)
     _reductions(robot, report)
@@ -138,8 +142,12 @@ def _reductions(robot: Element, report: Report) -> None:
         joints = [x.text("name") for x in transmission.all("joint") if "name" in x.attributes]
         for part in (*transmission.all("actuator"), *transmission.all("joint"), transmission):
             reduction = part.first("mechanicalReduction")
-            if reduction is not None and reduction.content:
+            if reduction is None or not reduction.content:
+                continue
+            try:
                 report.reductions |= dict.fromkeys(joints, reduction.inside(1)[0])
+            except ModelFileError as error:
+                report.wrong(reduction, f"a reduction: {error.message}")
 
 
 def _refuse_macros(robot: Element) -> None:
@@ -181,30 +189,58 @@ def _end(joint: Element, which: str, links: Mapping[str, Element]) -> str:
     return name
 
 
-def _outwards(root: str, parents: Mapping[str, Element], robot: Element) -> list[str]:
+def _parent(joint: Element) -> str:
+    parent = joint.first("parent")
+    assert parent is not None
+    return parent.text("link")
+
+
+def _roots(
+    links: Mapping[str, Element], parents: Mapping[str, Element], robot: Element, report: Report
+) -> list[str]:
+    """Links without a parent: one, unless a repair is wanted."""
+    roots = [name for name in links if name not in parents]
+    if not roots:
+        raise robot.error("expected a link without a parent, the root: the joints form a ring")
+    if len(roots) > 1:
+        said = f"{len(roots)} links without a parent: {', '.join(map(repr, roots[:5]))}"
+        report.wrong(links[roots[1]], said, "put each of them on the base", possible=False)
+    return roots
+
+
+def _outwards(roots: list[str], parents: Mapping[str, Element]) -> list[str]:
     """Links after their parents, in the order of the file where that leaves a choice."""
     children: dict[str, list[str]] = {}
     for child, joint in parents.items():
-        parent = joint.first("parent")
-        assert parent is not None
-        children.setdefault(parent.text("link"), []).append(child)
+        children.setdefault(_parent(joint), []).append(child)
     order: list[str] = []
-    waiting = [root]
+    waiting = roots[::-1]
     while waiting:
         link = waiting.pop()
         order.append(link)
         waiting.extend(reversed(children.get(link, ())))
-    if len(order) != len(parents) + 1:
-        lost = next(name for name in parents if name not in set(order))
-        raise parents[lost].error(f"link {lost!r} is in a ring of joints that no root reaches")
-    return order[1:]
+    reached = set(order)
+    for lost, joint in parents.items():
+        if lost not in reached:
+            raise joint.error(f"link {lost!r} is in a ring of joints that no root reaches")
+    return order
+
+
+def _carrying(
+    order: list[str], parents: Mapping[str, Element], inertias: Mapping[str, RigidInertia | None]
+) -> set[str]:
+    """Links that have mass or carry some."""
+    heavy = {name for name, inertia in inertias.items() if inertia is not None}
+    for name in reversed(order):
+        if name in heavy and name in parents:
+            heavy.add(_parent(parents[name]))
+    return heavy
 
 
 def _add_root(
-    builder: ModelBuilder, link: Element, root: str, masses: Masses, report: Report
+    builder: ModelBuilder, link: Element, root: str, inertia: RigidInertia | None, report: Report
 ) -> str:
     name = link.text("name")
-    inertia = masses(link)
     if root == "fixed" and inertia is None and name in ("world", BASE):
         return BASE
     own = body_name(name, link, report)
@@ -216,30 +252,33 @@ def _add(
     builder: ModelBuilder,
     link: Element,
     joint: Element,
+    made: Joint,
     names: dict[str, str],
-    masses: Masses,
+    inertia: RigidInertia | None,
     wanted: Wanted,
 ) -> None:
-    name, report = link.text("name"), wanted.report
-    names[name] = own = body_name(name, link, report)
-    parent = joint.first("parent")
-    assert parent is not None
+    name = link.text("name")
+    names[name] = own = body_name(name, link, wanted.report)
+    forces, friction = _forces(joint, made, wanted)
+    R, p = _pose(joint.first("origin"))
+    with joint.blamed():
+        on, at = names[_parent(joint)], Plucker(R.T, p)
+        builder.add_body(own, on, made, at, inertia, **forces)
+        if friction:
+            builder.add_element(f"friction of {own}", Friction(own, friction))
+
+
+def _joint(joint: Element, heavy: bool, report: Report) -> Joint:
+    """The joint of an element; one that moves nothing `heavy` is fixed, or refused."""
     kind = joint.text("type")
     if kind not in TYPES:
         raise joint.error(f"type: expected one of {', '.join(TYPES)}, received {kind!r}")
     if kind == "spherical":
         report.wrong(joint, "a spherical joint: URDF has none, though some programs know it")
-    made = _joint(joint, kind)
-    forces, friction = _forces(joint, kind, made, wanted)
-    R, p = _pose(joint.first("origin"))
-    with joint.blamed():
-        on, at = names[parent.text("link")], Plucker(R.T, p)
-        builder.add_body(own, on, made, at, masses(link), **forces)
-        if friction:
-            builder.add_element(f"friction of {own}", Friction(own, friction))
-
-
-def _joint(joint: Element, kind: str) -> Joint:
+    if kind != "fixed" and not heavy:
+        said = f"joint {joint.text('name')!r} moves links without mass, so nothing resists it"
+        report.wrong(joint, said, "hold it still", possible=False)
+        return Fixed()
     if kind not in WITH_AXIS:
         return WITHOUT_AXIS[kind]()
     given = joint.first("axis")
@@ -250,7 +289,7 @@ def _joint(joint: Element, kind: str) -> Joint:
     return WITH_AXIS[kind](axis=axis / np.linalg.norm(axis))
 
 
-def _forces(joint: Element, kind: str, made: Joint, wanted: Wanted) -> tuple[dict[str, Any], float]:
+def _forces(joint: Element, made: Joint, wanted: Wanted) -> tuple[dict[str, Any], float]:
     """Arguments of the model's builder, and the dry friction of a joint."""
     forces, friction = dict[str, Any](), 0.0
     dynamics, limit = joint.first("dynamics"), joint.first("limit")
@@ -261,7 +300,7 @@ def _forces(joint: Element, kind: str, made: Joint, wanted: Wanted) -> tuple[dic
             forces["damping"] = damping
         value = dynamics.number("friction", 0.0)
         friction = wanted.dry_friction(value, f"friction of {said}", dynamics, made.nv == 1)
-    if limit is not None and kind in ("revolute", "prismatic"):
+    if limit is not None and made.nv and joint.text("type") in ("revolute", "prismatic"):
         ends = limit.number("lower", 0.0), limit.number("upper", 0.0)
         forces |= wanted.stops(*ends, f"limits of {said}", limit)
     return forces, friction
@@ -284,7 +323,7 @@ def _mass_of(
     """Inertia of a link: what it says, or what its shapes have."""
     if density is None or link.first("inertial") is not None:
         return _inertia(link, report)
-    shapes = _shapes(link, "collision", {}) or _shapes(link, "visual", {})
+    shapes = _shapes(link, "collision", {}, report) or _shapes(link, "visual", {}, report)
     part = combined(shape.part(density, files, report) for shape in shapes)
     if part.mass == 0.0:
         return None
@@ -325,7 +364,7 @@ def _colours(robot: Element) -> dict[str, tuple[float, ...]]:
     return found
 
 
-def _shapes(link: Element, tag: str, colours: Mapping[str, Any]) -> list[FileShape]:
+def _shapes(link: Element, tag: str, colours: Mapping[str, Any], report: Report) -> list[FileShape]:
     found = []
     for element in link.all(tag):
         R, p = _pose(element.first("origin"))
@@ -334,7 +373,11 @@ def _shapes(link: Element, tag: str, colours: Mapping[str, Any]) -> list[FileSha
         colour = () if material is None else colours.get(material.attributes.get("name", ""), ())
         if own is not None:
             colour = colour_of(own.numbers("rgba", 4, (0.5, 0.5, 0.5, 1.0)))
-        shape = urdf_shape(element.first("geometry"), R, p, colour)
+        try:
+            shape = urdf_shape(element.first("geometry"), R, p, colour)
+        except ModelFileError as error:
+            report.wrong(error.line, f"a shape, left out: {error.message}")
+            continue
         if shape is not None:
             found.append(shape)
     return found
@@ -344,9 +387,13 @@ def _shapes(link: Element, tag: str, colours: Mapping[str, Any]) -> list[FileSha
 
 
 def _mimic(
-    builder: ModelBuilder, joints: Mapping[str, Element], names: Mapping[str, str], report: Report
+    builder: ModelBuilder,
+    joints: Mapping[str, Element],
+    names: Mapping[str, str],
+    heavy: set[str],
+    report: Report,
 ) -> None:
-    """Joints that follow others, as gears of the model."""
+    """Joints that follow others, as gears of the model; those that move nothing `heavy` do not."""
     for joint in joints.values():
         mimic = joint.first("mimic")
         if mimic is None:
@@ -357,13 +404,15 @@ def _mimic(
             continue
         multiplier, offset = mimic.number("multiplier", 1.0), mimic.number("offset", 0.0)
         ends = (joint, joints[other])
-        if any(x.text("type") not in ONE_FREEDOM for x in ends) or joint is joints[other]:
+        moved = [child.text("link") for x in ends if (child := x.first("child"))]
+        free = all(x.text("type") in ONE_FREEDOM for x in ends) and heavy.issuperset(moved)
+        if not free or joint is joints[other]:
             report.ignored(
                 mimic,
                 f"joint {joint.text('name')!r} follows {other!r}: not both of one freedom",
             )
             continue
-        follower, leader = (names[child.text("link")] for x in ends if (child := x.first("child")))
+        follower, leader = (names[link] for link in moved)
         report.gears[follower] = {leader: multiplier}
         name = f"{joint.text('name')} follows {other}"
         builder.add_gear(name, follower, report.gears[follower], offset=offset)

@@ -100,6 +100,45 @@ class FamilyProblem(IVP):
         assert isinstance(problem, FamilyProblem)
         return problem
 
+    def by_names(self) -> IVP:
+        """Return the same problem as a function of the named parameters (then forces) alone.
+
+        All other numbers follow from them inside its functions, which are not numbers where there
+        is no such model. It is slower than this one, and for programs that set parameters.
+        """
+        family = self.family
+        assert family is not None
+        rule, forces = family._rule, self.params[family.size :]
+        if rule is None:
+            raise ValueError(
+                f"the factory of {family.name} cannot be traced, so that its numbers follow from "
+                f"{', '.join(family.names)} in Python only; write one model, "
+                "as_ivp(family.model(values), …)"
+            )
+        k = family.k
+
+        def of_names(f: Any) -> Traced:
+            def named(t: Any, y: Any, p: Any) -> Any:
+                numbers = rule.on_symbols(list(p[:k]))
+                return f(t, y, np.array([*p[:k], *(numbers[at] for at in family.source), *p[k:]]))
+
+            return traced(named, n=self.n, params=k + len(forces), outputs=f._outputs)
+
+        project = self.project
+        if isinstance(project, TracedProjection) and project.codes is not None:
+            project = TracedProjection(
+                (of_names(project.codes[0]), of_names(project.codes[1])), project.n, _no_projection
+            )
+        return IVP(
+            of_names(self.f),
+            self.y0,
+            self.t_span,
+            np.concatenate([self.params[:k], forces]),
+            project=project,
+            name=self.name,
+            state_names=self.state_names,
+        )
+
     @property
     def parameter_names(self) -> tuple[str, ...]:
         """Names of the user's parameters."""
@@ -181,6 +220,10 @@ def family_problem(
     )
     made: FamilyProblem = scheduled(problem, family.base, family.model)
     return made
+
+
+def _no_projection(t: float, y: Array, p: Array) -> Array:
+    raise ValueError("the loops cannot be closed from this state; start nearer to a closed one")
 
 
 def _again(made_by: tuple[Any, ...], changes: dict[str, Any]) -> IVP:

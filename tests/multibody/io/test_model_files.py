@@ -650,3 +650,20 @@ def test_the_documented_file_is_valid():
 def test_public_names():
     assert multibody.io.loads is loads
     assert multibody.load_model is load_model
+
+
+def test_matrices_with_few_digits_become_rotations():
+    rows = rotations.matrix_from_axis_angle([0, 0, 1], 0.4).round(7).tolist()
+    text = f"""
+[[bodies]]
+name = "rod"
+parent = "base"
+joint = "revolute"
+placement = {{ rotation = {{ matrix = {rows} }} }}
+inertia = {{ mass = 1.0, I_com = 1.0 }}
+"""
+    model = loads(text)
+    E = model.bodies[0].placement.E
+    np.testing.assert_allclose(E @ E.T, np.eye(3), atol=1e-15)
+    np.testing.assert_allclose(E.T, rows, atol=1e-7)
+    assert loads(dumps(model, "json"), "json") == model

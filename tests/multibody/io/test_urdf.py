@@ -135,6 +135,63 @@ def test_moments_that_no_body_has_follow_the_policy():
     assert [r.what for r in (*kept.remarks, *mended.remarks)] == ["doubtful", "repaired"]
 
 
+HAND = """<robot name="hand"><link name="arm">
+  <inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>
+  <link name="finger"/><link name="tip"><inertial><mass value="0"/><inertia/></inertial></link>
+  <joint name="a" type="revolute"><parent link="world"/><child link="arm"/></joint>
+  <joint name="f" type="revolute"><parent link="arm"/><child link="finger"/>
+    <limit lower="-1" upper="1"/></joint>
+  <joint name="t" type="fixed"><parent link="finger"/><child link="tip"/>
+    <mimic joint="f"/></joint>
+  <link name="world"/></robot>
+"""
+
+
+def test_joints_that_move_no_mass_follow_the_policy():
+    for policy in ("strict", "warn"):
+        with pytest.raises(ModelFileError, match=r'r.urdf:5: joint .f. moves .*"repair" would hol'):
+            loads(HAND, "urdf", "r.urdf", report=Report(policy=policy))
+    report = Report(policy="repair")
+    mended = loads(HAND.replace("fixed", "continuous"), report=report, limits=True)
+    assert [body.joint.kind for body in mended.bodies] == ["revolute", "fixed", "fixed"]
+    assert [r.line for r in report.remarks if r.what == "repaired"] == [5, 7]
+    assert not mended.constraints
+    heavy = HAND.replace('"0"/><inertia/>', '"1"/><inertia ixx="1" iyy="1" izz="1"/>')
+    assert loads(heavy, report=Report(policy="strict")).nv == 2  # carried by a link without mass
+
+
+def test_several_roots_are_refused_or_stand_on_the_base():
+    one = link(THIN.replace("3", "2"))
+    text = one.replace("</robot>", one.replace('"a"', '"b"').partition('"r">')[2])
+    with pytest.raises(
+        ModelFileError, match=r"2 links without a parent: 'a', 'b'; policy=\"repair"
+    ):
+        loads(text, report=Report())
+    report = Report(policy="repair")
+    assert [body.parent for body in loads(text, report=report).bodies] == [0, 0]
+    assert [r.what for r in report.remarks] == ["repaired"]
+    assert loads(text, report=Report(policy="repair"), root="free").nv == 12
+
+
+SLIPS = """<robot name="r"><link name="a">
+  <collision><geometry><sphere radius="0"/></geometry></collision></link>
+  <transmission name="t"><joint name="j"/><actuator name="m">
+    <mechanicalReduction>reduction</mechanicalReduction></actuator></transmission></robot>
+"""
+
+
+def test_slips_that_move_nothing_are_remarks():
+    """As in public files: balls without radius, a word for a number."""
+    report = Report()
+    assert loads(SLIPS, report=report).solids == ()
+    found = [(r.line, r.text) for r in report.remarks if r.what == "doubtful"]
+    assert [line for line, _ in found] == [2, 4]
+    assert "positive lengths, received [0.0]" in found[0][1]
+    assert not report.reductions
+    with pytest.raises(ModelFileError, match=":2: a shape, left out"):
+        loads(SLIPS, report=Report(policy="strict"))
+
+
 def test_digits_cut_off_are_no_fault():
     inertial = THIN.replace('izz="3"', 'izz="2.0000001"')
     report = Report(policy="strict")
@@ -151,7 +208,7 @@ def test_digits_cut_off_are_no_fault():
         ('<!DOCTYPE r [<!ENTITY a "b">]><robot/>', "document type declaration"),
         ('<robot name="r"><xacro:macro/></robot>', "a macro"),
         ('<robot name="r"><link name="a"/><link name="a"/></robot>', "taken in line 1"),
-        ('<robot name="r"><link name="a"/><link name="b"/></robot>', "found 2: 'a', 'b'"),
+        ('<robot name="r"><link name="a"/><link name="b"/></robot>', "2 links without a parent"),
         ("<a>" * 300, "nested deeper"),
         (link('<inertial><mass value="nan"/><inertia/></inertial>'), "a finite number"),
         (link('<inertial><mass value="1e999"/><inertia/></inertial>'), "a finite number"),

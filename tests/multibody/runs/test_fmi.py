@@ -43,10 +43,44 @@ def test_mechanisms_move_as_here(name, tmp_path):
             assert np.linalg.norm(there[at : at + 4]) == pytest.approx(1.0, abs=1e-8)
 
 
+def test_parameters_of_a_family_can_be_set(tmp_path):
+    """All that follows from them follows: masses, and the start of a loop, which closes again."""
+    family = mb.ModelFamily("four_bar", ["crank", "density"])
+    entry = mechanisms.entry("four_bar")
+    start = entry.start(entry.model())
+    file = mb.export_fmu(family, tmp_path / "it.fmu", *start, (0.0, 1.0), rtol=1e-9, atol=1e-11)
+    values = {"crank": 1.02, "density": 3.0}
+    alone = family.problem(*start, (0.0, 1.0)).at(values, *start)
+    here = solve(alone, method="DOP853", rtol=1e-11, atol=1e-12).y[:, -1]
+    torque = "tau(crank.angle)"
+    for kind in ("CoSimulation", "ModelExchange"):
+        there = fmpy.simulate_fmu(
+            str(file), fmi_type=kind, stop_time=1.0, output_interval=0.1, start_values=values,
+            relative_tolerance=1e-9,
+        )[-1]  # fmt: skip
+        there = np.array([there[s] for s in (*family.base.q_names, *family.base.v_names)])
+        np.testing.assert_allclose(there, here, atol=1e-6)
+        gap = mb.constraints(family.model(values), there[:3]).delta
+        assert np.abs(gap).max() < (1e-12 if kind == "CoSimulation" else 1e-9)
+    kinds = {v.name: v.causality for v in fmpy.read_model_description(str(file)).modelVariables}
+    assert [kinds[s] for s in ("crank", "density", torque)] == ["parameter", "parameter", "input"]
+    for wrong in ({"density": -1.0}, {"crank": 9.0}):  # no such model; loops that do not close
+        with pytest.raises(Exception, match="fmi3"):
+            fmpy.simulate_fmu(str(file), stop_time=1.0, start_values=wrong, fmi_type="CoSimulation")
+
+
+def test_a_factory_that_cannot_be_traced_is_refused(tmp_path):
+    def secretive(length=1.0):
+        return mechanisms.pendulum(length=float(str(length)))
+
+    with pytest.raises(ValueError, match=r"cannot be traced.*family.model"):
+        mb.export_fmu(mb.ModelFamily(secretive, ["length"]), tmp_path / "it.fmu")
+
+
 def test_refusals_and_the_command(tmp_path, capsys):
     from featherstep.cli import main
 
-    with pytest.raises(ValueError, match="contacts"):
+    with pytest.raises(ValueError, match=r"rigid contacts.*law=…"):
         mb.export_fmu(mechanisms.get("bouncing_ball"), tmp_path / "ball.fmu")
     with pytest.raises(ValueError, match="inputs"):
         mb.export_fmu(mechanisms.pendulum(), tmp_path / "ball.fmu", inputs="all")
