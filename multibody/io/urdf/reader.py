@@ -376,7 +376,7 @@ def _shapes(link: Element, tag: str, colours: Mapping[str, Any], report: Report)
         try:
             shape = urdf_shape(element.first("geometry"), R, p, colour)
         except ModelFileError as error:
-            report.wrong(error.line, f"a shape, left out: {error.message}")
+            report.wrong(error.line or element.line, f"a shape, left out: {error.message}")
             continue
         if shape is not None:
             found.append(shape)
