@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from integrators.tracing import where
+
 from ..checks import exact_array, has_symbols, real_array
 from .base import Element, element_kind
 
@@ -180,8 +182,10 @@ class Bushing(Element):
     Notes
     -----
     With the relative rotation by φ about n, rotations are measured as 2 sin(φ/2) n, which is φ n
-    up to φ³/24 and smooth up to half a turn. Forces are those that belong to these six numbers, so
-    that a symmetric stiffness has the energy ½ ξᵀKξ exactly, for large motions as well.
+    up to φ³/24. Forces are those that belong to these six numbers, so that a symmetric stiffness
+    has the energy ½ ξᵀKξ exactly, for large motions as well: a stiffness k against turning about
+    one axis is the couple −k sin φ. At half a turn n changes its sign. Couples do not, nor do
+    forces, unless the matrices couple rotations with displacements.
 
     Examples
     --------
@@ -224,10 +228,8 @@ class Bushing(Element):
         """Push b back, and a the other way, at the place of b."""
         a, b = here.frame(self.body_a, self.point_a), here.frame(self.body_b, self.point_b)
         arm = here.between(self.body_a, self.point_a, self.body_b, self.point_b)
-        R = a.R.T @ b.R
-        root = np.sqrt(1.0 + R[0][0] + R[1][1] + R[2][2])  # 2 q₀ of the relative quaternion
-        q0 = 0.5 * root
-        half = np.array([R[2][1] - R[1][2], R[0][2] - R[2][0], R[1][0] - R[0][1]]) / (2.0 * root)
+        q0, *half = _quaternion(a.R.T @ b.R)
+        half = np.array(half)
         omega = a.R.T @ (b.omega - a.omega)
         slip = b.velocity - a.velocity - np.cross(a.omega, arm)
         x = np.concatenate([2.0 * half, a.R.T @ arm])
@@ -239,3 +241,26 @@ class Bushing(Element):
         here.push_at(self.body_b, force, b.position, couple)
         here.push_at(self.body_a, -force, b.position, -couple)
         here.energy(0.5 * (x @ elastic))
+
+
+def _quaternion(R: Any) -> list[Any]:
+    """Unit quaternion of a rotation, with q₀ ≥ 0; of numbers or symbols, half turns included.
+
+    Each row of 4 q qᵀ is a sum of entries of R. The first serves where it is long, and another one,
+    with the sign of the first, around half a turn.
+    """
+    x, y, z = R[2][1] - R[1][2], R[0][2] - R[2][0], R[1][0] - R[0][1]
+    xy, xz, yz = R[1][0] + R[0][1], R[0][2] + R[2][0], R[2][1] + R[1][2]
+    along = [R[0][0], R[1][1], R[2][2]]
+    trace = along[0] + along[1] + along[2]
+    squares = [1.0 + trace, *(1.0 - trace + 2.0 * r for r in along)]
+    rows = [[squares[0], x, y, z], [x, squares[1], xy, xz], [y, xy, squares[2], yz]]
+    rows.append([z, xz, yz, squares[3]])
+    longest, row = squares[1], rows[1]
+    for square, other in zip(squares[2:], rows[2:]):
+        row = [where(square > longest, new, old) for new, old in zip(other, row)]
+        longest = where(square > longest, square, longest)
+    near = squares[0] >= 1.0  # the four squares add up to 4
+    sign = where(near | (row[0] >= 0.0), 1.0, -1.0)
+    scale = 0.5 * sign / np.sqrt(where(near, squares[0], longest))
+    return [scale * where(near, new, old) for new, old in zip(rows[0], row)]

@@ -133,6 +133,15 @@ class Slopes:
         untraceable = [b for b in model.bodies if not b.joint.is_traceable]
         if trace is None and (model.n_bodies > TRACED_BODIES or untraceable):
             trace = False
+            if model.elements and not untraceable:
+                log.warning(
+                    "%r: the laws of its elements (%d) run in Python in every evaluation, because "
+                    "models of more than %d bodies are not traced unasked; traced=True makes "
+                    "machine code of all of it, in some seconds, and runs are many times faster",
+                    model.name,
+                    len(model.elements),
+                    TRACED_BODIES,
+                )
         if trace is not False:
             if untraceable:
                 raise TracingError(

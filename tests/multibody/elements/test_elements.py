@@ -132,6 +132,30 @@ def test_bushing_is_conservative_and_acts_equally_on_both(two_bodies):
     assert np.isclose(power, -(ahead - behind) / (2 * h), rtol=1e-7)
 
 
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_bushing_turns_through_half_a_turn(traced):
+    """About one axis the couple is −k sin φ, at half a turn as well, where it was NaN."""
+    b = mb.ModelBuilder(gravity=(0, 0, 0))
+    b.add_body("rotor", 0, mb.Revolute((1, 2, 2)), inertia=mb.Inertia(1.0, (0, 0, 0), (2, 2, 2)))
+    b.add_element("mount", mb.Bushing(0, (0, 0, 0), "rotor", (0, 0, 0), [5.0] * 3 + [9.0] * 3))
+    model = b.build()
+    f = mb.as_ivp(model, traced=traced).f
+    for angle in (0.4, 3.0, np.pi - 1e-9, np.pi, np.pi + 1e-9, 4.0, -np.pi):
+        assert abs(f(0.0, np.array([angle, 1.0]))[1] + 2.5 * np.sin(angle)) < 1e-14
+
+
+def test_elements_that_run_in_python_unasked_are_told(caplog):
+    b = mb.ModelBuilder(name="crowd")
+    for k in range(41):
+        b.add_body(f"ball {k}", 0, mb.Prismatic("z"), inertia=mb.point_mass(1.0))
+    b.add_contact("floor", 0, mb.HalfSpace(), "ball 3", mb.Ball(0.1), law=mb.HuntCrossley(1e4))
+    model = b.build()
+    mb.as_ivp(model, traced=False)
+    assert not caplog.messages
+    mb.as_ivp(model)
+    assert "traced=True" in caplog.messages[0]
+
+
 def test_bushing_keeps_momentum(two_bodies):
     model = replace(two_bodies, gravity=(0, 0, 0))
     rng = np.random.default_rng(1)
