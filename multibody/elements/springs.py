@@ -228,8 +228,8 @@ class Bushing(Element):
         """Push b back, and a the other way, at the place of b."""
         a, b = here.frame(self.body_a, self.point_a), here.frame(self.body_b, self.point_b)
         arm = here.between(self.body_a, self.point_a, self.body_b, self.point_b)
-        q0, *half = _quaternion(a.R.T @ b.R)
-        half = np.array(half)
+        q0, *axis = _quaternion(a.R.T @ b.R)
+        half = np.array(axis)
         omega = a.R.T @ (b.omega - a.omega)
         slip = b.velocity - a.velocity - np.cross(a.omega, arm)
         x = np.concatenate([2.0 * half, a.R.T @ arm])
