@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,8 +53,8 @@ class ManySolutions:
     y_eval: NDArray[np.float64]
     engine: str
     message: NDArray[np.object_] = field(default_factory=lambda: np.zeros(0, dtype=object))
-    t_events: list[list[NDArray[np.float64]]] = field(default_factory=list)
-    y_events: list[list[NDArray[np.float64]]] = field(default_factory=list)
+    t_events: list[Sequence[NDArray[np.float64]]] = field(default_factory=list)
+    y_events: list[Sequence[NDArray[np.float64]]] = field(default_factory=list)
     reduced: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     reduced_at: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     sensitivities: dict[str, NDArray[np.float64]] = field(default_factory=dict)
@@ -129,8 +130,8 @@ def nothing_yet(
     told = [f"interrupted at t = {t:.9g}" for t in (start if len(each.spans) > 1 else start[:1])]
     message = np.empty(m, dtype=object)
     message[:] = told
-    nothing: list[list[NDArray[np.float64]]] = [[] for _ in range(m)]
+    nothing: list[Sequence[NDArray[np.float64]]] = [()] * m
     return ManySolutions(
         states.copy(), start, status, steps, rejected, times, y_eval, "one by one", message,
-        nothing, [[] for _ in range(m)],
+        nothing, nothing.copy(),
     )  # fmt: skip
