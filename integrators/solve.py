@@ -235,7 +235,9 @@ def solve(
 
     def again(factor: float, times: Any, most: int | None = None) -> Solution:
         finer = how.finer(factor, times)
-        finer = finer if most is None else finer._replace(max_steps=most)
+        if most is not None:  # unasked: it has to be cheap, and other packages step in Python
+            mine = "auto" if ":" in method_name(how.method) else how.method
+            finer = finer._replace(max_steps=most, method=mine)
         return solve(without_records(given), **finer._asdict(), kinks=kinks)
 
     asked = None if step is not None else relative_tolerance(rtol)

@@ -93,8 +93,8 @@ SUSPECTED_DRIFT, SUSPECTED_GROWTH = 0.3, 50.0
 #: Part of a drift that is left in the second run if it is none of the integration.
 UNREDUCED = 0.5
 #: What the run may have cost for that, in operations, and the second one more than the first; and
-#: how many operations an evaluation costs that other packages or changes of modes ask for.
-MOST_OPERATIONS, MOST_LONGER, ASKED_FROM_PYTHON = 3e8, 20, 40_000
+#: how many operations an evaluation costs where modes change.
+MOST_OPERATIONS, MOST_LONGER, WITH_MODES = 3e8, 20, 40_000
 
 
 @dataclass(frozen=True)
@@ -197,8 +197,8 @@ class Quality:
         again: Callable[..., Solution] | None = None,
     ) -> None:
         self.rtol, self.global_error, self._again = rtol, error, again
-        self._evaluations = solution.nfev
-        self._from_python = ":" in solution.method or bool(solution.modes)
+        self._evaluations, self._has_modes = solution.nfev, bool(solution.modes)
+        self._is_foreign = ":" in solution.method
         self._watched_again: tuple[Watch, ...] = ()
         self._problem, self._t, self._y = solution.problem, solution.t, solution.y
         self._steps, self._jumps = solution.nsteps, any(map(len, solution.t_events))
@@ -216,7 +216,7 @@ class Quality:
             return tuple(f"{w}{self._as_before(w)}" for w in told if self._as_before(w))
         error = self.global_error
         how = (
-            f"a second run with a tolerance tighter by {self._tighter:.2g}"
+            f"a second run with a tolerance tighter by {self._tighter:.0f}"
             if error is None
             else error.source
         )
@@ -266,12 +266,15 @@ class Quality:
     def _is_suspect(self) -> bool:
         """Whether to look closer, before anything is told.
 
-        At a mechanism also where nobody knows how its errors grow.
+        At a mechanism also where nobody knows how its errors grow, or how large they are: growth
+        is that of errors of the size of the tolerance, which other packages need not keep to.
         """
         if any(w.relative > SUSPECTED_DRIFT * w.allowed for w in self.watches):
             return True
-        unknown = self.sensitivity is None and getattr(self._problem, "distance", None) is not None
-        return unknown or self._growth > SUSPECTED_GROWTH or self._is_lost
+        if getattr(self._problem, "distance", None) is not None:
+            if self._is_foreign or self.sensitivity is None:
+                return True
+        return self._growth > SUSPECTED_GROWTH or self._is_lost
 
     def _is_cheap(self) -> bool:
         """Whether a second run costs little, can tell, and calls nothing that may do more."""
@@ -288,7 +291,7 @@ class Quality:
     def _operations(self) -> float:
         """What the run cost, if f is traced."""
         each = _motion(self._problem).f.operations()["total"]
-        return float(self._evaluations * (each + (ASKED_FROM_PYTHON if self._from_python else 0)))
+        return float(self._evaluations * (each + (WITH_MODES if self._has_modes else 0)))
 
     @functools.cached_property
     def sensitivity(self) -> float | None:
