@@ -25,6 +25,10 @@ def as_problem(
     given = {
         name: value for name, value in changes.items() if value is not None and _is_given(value)
     }
+    if isinstance(problem, str):
+        from .problems import get
+
+        problem = get(problem)
     if isinstance(problem, IVP):
         if t_span is not None:
             given["t_span"] = t_span

@@ -51,7 +51,11 @@ def ending(status: Status, engine: Any, exception: BaseException | None = None) 
     texts = {
         Status.NONFINITE: (
             f"the solution or f became NaN or infinite just after {where}"
-            + ("" if engine.options.fixed else ", however short the step")
+            + (
+                " (is the fixed step too long for stability?)"
+                if engine.options.fixed
+                else ", however short the step"
+            )
         ),
         Status.NEWTON_FAILED: (
             f"Newton's iteration did not converge {solving} {where}; check jac, shorten the step, "

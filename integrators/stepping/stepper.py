@@ -55,11 +55,13 @@ class Options:
         self.linear = linear  # how linear systems are solved, a LinearChoice; None: as is best
 
 
-def checked_slope(value: Any, y: NDArray[Any]) -> NDArray[Any]:
-    """Return f's value as an array like y, or say what is wrong with it."""
+def checked_slope(
+    value: Any, y: NDArray[Any], of: str = "f", what: str = "the derivative of each component"
+) -> NDArray[Any]:
+    """Return the value of f, or of another function, as an array like y; or say what is wrong."""
     if value is None:
         raise TypeError(
-            f"f returned None; expected {y.size} numbers, the derivative of each component "
+            f"{of} returned None; expected {y.size} numbers, {what} "
             "(is a return statement missing?)"
         )
     try:
@@ -69,9 +71,7 @@ def checked_slope(value: Any, y: NDArray[Any]) -> NDArray[Any]:
         if slope.dtype.kind not in "biufc":
             slope = np.asarray(value, dtype=y.dtype)
     except (TypeError, ValueError):
-        raise TypeError(
-            f"f returned {value!r}; expected {y.size} numbers, the derivative of each component"
-        ) from None
+        raise TypeError(f"{of} returned {value!r}; expected {y.size} numbers, {what}") from None
     if slope.shape != y.shape:
         if slope.shape == () and y.size == 1:
             slope = slope.reshape(1)
@@ -79,12 +79,12 @@ def checked_slope(value: Any, y: NDArray[Any]) -> NDArray[Any]:
             slope = slope.reshape(y.shape)
         else:
             raise ValueError(
-                f"f returned an array of shape {slope.shape} for a state of shape {y.shape}; "
-                "it must return the derivative of each component of y"
+                f"{of} returned an array of shape {slope.shape} for a state of shape {y.shape}; "
+                f"it must return {what} of y"
             )
     if slope.dtype.kind == "c" and y.dtype.kind != "c":
         raise TypeError(
-            "f returned complex values but y0 is real; start from a complex y0 "
+            f"{of} returned complex values but y0 is real; start from a complex y0 "
             "(for example np.array(y0, dtype=complex))"
         )
     return slope

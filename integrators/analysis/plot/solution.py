@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ... import problems
 from ...problem import IVP
 from ...runs.solution import Solution
 from ...solve import solve
@@ -182,6 +183,8 @@ def phase_portrait(
 
 
 def _runs(given: Any) -> tuple[list[Solution], IVP]:
+    if isinstance(given, str):
+        given = problems.get(given)
     if isinstance(given, Solution):
         given = [given]
     if isinstance(given, IVP):
@@ -276,6 +279,8 @@ def slope_field(
     >>> len(ax.lines)
     3
     """
+    if isinstance(problem, str):
+        problem = problems.get(problem)
     if not isinstance(problem, IVP) or problem.n != 1:
         raise ValueError("a slope field needs a problem with one component: IVP(f, [y0], (t0, t1))")
     t = problem.t_span if t is None else t

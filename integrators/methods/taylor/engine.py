@@ -165,7 +165,7 @@ class DerivativeTaylor:
     """y₊ = y + Σ hᵏ/k! D_k(t, y, y', …) with user-supplied D_k ("economic" Taylor)."""
 
     def __init__(self, derivatives: Sequence[Callable[..., Any]]) -> None:
-        self.derivatives = list(derivatives)
+        self.derivatives = [] if callable(derivatives) else list(derivatives)
         if not self.derivatives or not all(callable(d) for d in self.derivatives):
             raise TypeError(
                 "from_derivatives expects a list of functions [f, f2, …] of (t, y), or of "

@@ -99,12 +99,7 @@ class CustomEngine(Engine):
                 error[:] = checked_slope(estimate, y)
             else:
                 value = result
-            if value is None:
-                raise TypeError(
-                    f"{_name_of(method)} returned None; expected the new state: "
-                    "is there a `return` at its end?"
-                )
-            y_new[:] = checked_slope(value, y)
+            y_new[:] = checked_slope(value, y, _name_of(method), "the new value of each component")
 
         return Custom(**shared, stepper=self.trampoline(take_step))
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from integrators import IVP, Event, Status, solve, solve_many
+from integrators import IVP, Event, Status, Taylor, problems, solve, solve_many
 
 
 def decay(t, y):
@@ -252,3 +252,30 @@ def test_an_interval_that_is_none_is_told_the_order():
 def test_what_python_says_is_followed_by_what_to_do(f, remedy):
     with pytest.raises((TypeError, ValueError), match=remedy):
         solve(f, (0.0, 1.0), [1.0, 2.0])
+
+
+def test_a_problem_of_the_library_goes_by_its_name():
+    """As in convergence studies and at the command line."""
+    assert solve("logistic").y[0, -1] == solve(problems.get("logistic")).y[0, -1]
+    with pytest.raises(ValueError, match="did you mean logistic"):
+        solve("logistc")
+
+
+def test_a_method_of_ones_own_is_named_where_it_returns_something_else():
+    def mine(f, t, y, h):
+        return y[:1]
+
+    said = solve(lambda t, y: -y, (0, 1), [1.0, 2.0], method=mine, step=0.1).message
+    assert "mine returned an array of shape (1,)" in said
+    assert "the new value of each component" in said
+
+
+def test_one_derivative_is_no_list_of_them():
+    with pytest.raises(TypeError, match=r"a list of functions \[f, f2, …\]"):
+        Taylor.from_derivatives(decay)
+
+
+def test_a_fixed_step_that_explodes_is_asked_about():
+    with np.errstate(all="ignore"):
+        stiff = solve(lambda t, y: -1e9 * y**3, (0, 1), [1.0], method="RK4", step=0.01)
+    assert "is the fixed step too long for stability?" in stiff.message
