@@ -198,3 +198,14 @@ def first_length(h, slope, curvature, exponent, length):
     largest = max(slope, curvature)
     guess = (0.01 / largest) ** exponent if largest > 1e-15 else max(1e-6, h * 1e-3)
     return min(100 * h, guess, length)
+
+
+@kernel
+def cheaper(w, stages):
+    """How much cheaper steps of Radau IIA become, by length and stages, with two stages more.
+
+    The estimate of s stages is of order s, so that steps of s + 2 may be longer by about
+    rtol^(1/(s + 3) − 1/(s + 1)).
+    """
+    longer = max(w.rtol, EPS) ** (1.0 / (stages + 3) - 1.0 / (stages + 1))
+    return longer * stages / (stages + 2)

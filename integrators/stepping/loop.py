@@ -23,6 +23,7 @@ from .control import (
     KEEP_STEP,
     NONFINITE_FACTOR,
     STRETCH,
+    cheaper,
     factor_after_rejection,
     factor_after_success,
     first_length,
@@ -165,6 +166,7 @@ def adaptive_step(w):
     t = w.t
     remaining = abs(w.t_stop - t)
     smallest = shortest_step(w.min_step, t)
+    first = min(w.h, w.max_step)
     while w.nsteps + w.nrejected < w.max_steps:
         proposed = min(w.h, w.max_step)
         if proposed < smallest and STRETCH * proposed < remaining:
@@ -226,8 +228,10 @@ def adaptive_step(w):
         if w.h < smallest:
             return w.last_reason
         if status == NEWTON_FAILED and w.variable_order == 1:
-            w.order_wish = -1
-            return SWITCH
+            # A lower order pays once the iteration asks for steps as short as its own would be.
+            if w.h * cheaper(w, w.stages - 2) < first:
+                w.order_wish = -1
+                return SWITCH
     return TOO_MANY_STEPS
 
 

@@ -118,7 +118,7 @@ class Implicit(Workspace, begins_as=Steps):
         "inside_value": "f1",  # weights of increments in the state where the defect is looked at …
         "inside_slope": "f1",  # … and in h times its slope; see runge_kutta.implicit.inside
         "W_last": "f2",  # increments of the previous step …
-        "lagrange": "f2",  # … and the polynomials ℓⱼ(θ) through them, coefficients of θᵏ
+        "lagrange": "f3",  # … and ℓⱼ(θ) through the last 1, 2, … of them, coefficients of θᵏ
         "predictor": "f2",  # DIRK: weights of earlier stages where a stage's iteration starts
         "end_weights": "f1",  # of f(t, y) and the stages in the extrapolated slope at the end
         "newton": "f1",  # size and rate of the last Newton increment

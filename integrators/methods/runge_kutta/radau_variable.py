@@ -1,7 +1,8 @@
 """Radau IIA with variable order: 5, 9 or 13, whichever serves best (:cite:`hairer1999`).
 
-The order follows how fast Newton's iteration converges: see ``coupled.judge_order``. Each order is
-an engine of its own; when the loop asks for another one, the state of the run moves over.
+The order follows how fast Newton's iteration converges, and what longer steps are worth: see
+``coupled.judge_order``. Each order is an engine of its own; when the loop asks for another one, the
+state of the run moves over.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from .switching import Ladder
 __all__ = ["VariableRadau"]
 
 STAGES = (3, 5, 7)
+TIGHT = 1e-6  # relative tolerances from which on a run begins with five stages
 
 
 class VariableRadau:
     """Radau IIA of order 5, 9 or 13, chosen step by step.
 
-    For stiff problems at any tolerance: it starts with the three stages of RADAU5 and needs far
-    fewer steps when the tolerance is tight.
+    For stiff problems at any tolerance: it starts with the three stages of RADAU5, or five if the
+    tolerance is tight, and then needs far fewer steps.
 
     Examples
     --------
@@ -69,7 +71,8 @@ class VariableEngine(Ladder):
     moving_vectors = ("y", "y_old", "f0", "f1", "J")
 
     def __init__(self, problem: IVP, options: Options) -> None:
-        super().__init__(STAGES, STAGES[0], problem, options)
+        first = STAGES[1] if options.rtol <= TIGHT else STAGES[0]
+        super().__init__(STAGES, first, problem, options)
 
     def _make(self, rung: int) -> Engine:
         return _OneOrder(rung, self.problem, self.options)

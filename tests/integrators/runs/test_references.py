@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from integrators import problems, solve
+from integrators.problems import dae_systems
 
 ASKED = 1e-8
 ALLOWED = 1e-6  # true relative error at rtol = 1e-8: global errors exceed local tolerances
@@ -130,6 +131,37 @@ def test_variable_order_radau_needs_no_more_steps_than_published(
     solution = solve(problem, method="RadauVariable", rtol=tolerance, atol=factor * tolerance)
     assert solution.success
     assert solution.nsteps + solution.nrejected <= 1.2 * published
+
+
+@pytest.mark.parametrize(
+    ("name", "tolerance", "most"),
+    [
+        ("andrews", 1e-7, 130),  # 141 by RadauIIA5 when a long step's guesses were still useless
+        ("andrews", 1e-10, 130),  # 169
+        ("pendulum_dae", 1e-10, 737),  # 788
+        ("slider_crank", 1e-10, 120),  # 167
+    ],
+)
+def test_variable_order_radau_keeps_its_order_at_higher_index(name, tolerance, most):
+    """A single slow rate of Newton's iteration, or a bad first guess, must not cost the order."""
+    problem = problems.get(name)
+    solution = solve(problem, method="RadauVariable", rtol=tolerance, atol=tolerance)
+    assert solution.success
+    assert solution.nsteps + solution.nrejected <= most
+    positions = np.asarray(problem.index) == 1
+    t = problem.t_span[1]
+    exact = problem.reference(t) if problem.exact is None else problem.exact(t)
+    error = np.abs(solution.y[:, -1] - exact) / (1 + np.abs(exact))
+    assert error[positions].max() < 2 * tolerance
+
+
+def test_variable_order_radau_on_the_car_axis_needs_no_more_steps_than_published():
+    """IVP Test Set 2.4: 289 by RADAU at 1e-7."""
+    case = dae_systems.system("car_axis")
+    solution = solve(case.problem("given"), method="RadauVariable", rtol=1e-7, atol=1e-7)
+    end = list(case.reference[1].values())[:4]
+    assert np.abs(solution.y[:4, -1] - end).max() < 1e-7
+    assert solution.nsteps + solution.nrejected <= 289
 
 
 @pytest.mark.parametrize("method", ["Kvaerno3", "Kvaerno5", "TRBDF2", "ARK436", "ESDIRK547"])

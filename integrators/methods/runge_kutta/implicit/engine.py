@@ -26,7 +26,7 @@ from .coupled import coupled_accept, newton_coupled
 from .diagonal import diagonal_accept, newton_diagonal
 from .extra_stages import implicit_dense
 from .inside import implicit_refine, watch_inside
-from .predictor import extrapolation_weights, stage_predictor
+from .predictor import extrapolation_weights, stage_predictor, through_last_stages
 from .step import implicit_step
 from .surprise import checked_accept, checked_step
 
@@ -358,7 +358,7 @@ class ImplicitEngine(Engine):
             inside_value=np.zeros(s) if self.inner is None else self.inner.value,
             inside_slope=np.zeros(s) if self.inner is None else self.inner.slope,
             W_last=np.zeros((s, n)),
-            lagrange=np.ascontiguousarray(self.lagrange),
+            lagrange=through_last_stages(self.lagrange, c),
             predictor=stage_predictor(c) if tableau.is_dirk else np.zeros((0, 0)),
             end_weights=extrapolation_weights(np.append(0.0, c), 1.0),
             eigenvector=np.zeros(own),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["extrapolation_weights", "stage_predictor"]
+__all__ = ["extrapolation_weights", "stage_predictor", "through_last_stages"]
 
 Array = NDArray[np.float64]
 
@@ -52,6 +52,28 @@ def extrapolation_weights(nodes: Array, x: float) -> Array:
             weights[used] = row
             break
     return weights
+
+
+def through_last_stages(whole: Array, c: Array) -> Array:
+    """Polynomials ℓⱼ(θ) through the last 1, 2, … stages; `whole` is what goes through all.
+
+    Coefficients of θᵏ in [how many − 1, j, k].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> through_last_stages(np.array([[2.0, -2.0], [-1.0, 2.0]]), np.array([0.5, 1.0]))[0]
+    array([[0., 0.],
+           [1., 0.]])
+    """
+    s = len(c)
+    table = np.zeros((s, s, s))
+    table[s - 1] = whole
+    if whole.any():  # confluent nodes have none
+        for used in range(1, s):
+            inverse = np.linalg.inv(np.vander(c[s - used :], used, increasing=True))
+            table[used - 1, s - used :, :used] = inverse.T
+    return table
 
 
 def _lagrange(x: float, node: float, others: Array) -> float:

@@ -263,7 +263,8 @@ def converged(w, norm, iteration, remembered):
     ``remembered`` holds (norm, rate) of the iteration before. The test is RADAU5's: with the
     rate θ, the error left is about θ/(1−θ) times the last increment. A first increment is judged
     by the rate of the step before, but only if it is small: where f has a kink, the past tells
-    nothing, and f must be seen where the stages end up.
+    nothing, and f must be seen where the stages end up. Multipliers of constraints settle after the
+    positions only, so that rates alternate between slow and fast: one alone is no reason to stop.
     """
     tolerance = w.newton_tolerance
     if not np.isfinite(norm):
@@ -288,7 +289,8 @@ def converged(w, norm, iteration, remembered):
             w.newton_memory = max(w.newton_memory, 0.01)
         left = w.max_newton - 1 - iteration
         expected = w.newton_memory * norm * theta**left / tolerance
-        if expected >= 1.0 and w.fixed == 0:
+        settled = iteration > 1 or w.index.shape[0] == 0
+        if expected >= 1.0 and settled and w.fixed == 0:
             # Too slow: shorten the step by what the rate suggests, as RADAU5 does.
             excess = max(1e-4, min(20.0, expected))
             w.newton_factor = 0.8 * excess ** (-1.0 / (4 + left))
