@@ -6,6 +6,7 @@ import html
 import importlib
 import inspect
 import json
+import re
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,7 +90,8 @@ def summary(value: Any) -> str:
     text = inspect.getdoc(value) or ""
     if not callable(value) and not isinstance(value, types.ModuleType):
         text = ""  # a constant has the docstring of its type
-    return " ".join(text.split("\n\n")[0].split()).replace("*", r"\*").replace("_", r"\_")
+    text = re.sub(r":\w+:`~?([^`]*)`", r"\1", text.split("\n\n")[0])  # roles are for Sphinx
+    return " ".join(text.split()).replace("*", r"\*").replace("_", r"\_")
 
 
 def labs(folder: Path) -> list[str]:

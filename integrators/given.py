@@ -25,10 +25,6 @@ def as_problem(
     given = {
         name: value for name, value in changes.items() if value is not None and _is_given(value)
     }
-    if isinstance(problem, str):
-        from .problems import get
-
-        problem = get(problem)
     if isinstance(problem, IVP):
         if t_span is not None:
             given["t_span"] = t_span
@@ -36,7 +32,8 @@ def as_problem(
             given["y0"] = y0
         return problem.with_(**given) if given else problem
     if not callable(problem):
-        raise TypeError(f"expected an IVP or a function f(t, y), got {problem!r}")
+        hint = f"; problems.get({problem!r}) gets one of the library" * isinstance(problem, str)
+        raise TypeError(f"expected an IVP or a function f(t, y), got {problem!r}{hint}")
     if t_span is None or y0 is None:
         raise TypeError("solve(f, t_span, y0) needs the interval and the initial state")
     warn_of_swapped(problem)

@@ -36,7 +36,7 @@ __all__ = ["solve"]
 
 
 def solve(
-    problem: IVP | Hybrid | str | Callable[..., Any],
+    problem: IVP | Hybrid | Callable[..., Any],
     t_span: Sequence[float] | None = None,
     y0: ArrayLike | None = None,
     *,
@@ -81,8 +81,8 @@ def solve(
     Parameters
     ----------
     problem
-        An :class:`IVP`, a :class:`Hybrid`, the name of a problem of the library, or the function
-        ``f(t, y)``; then ``t_span`` and ``y0`` follow, as in SciPy's ``solve_ivp``.
+        An :class:`IVP`, a :class:`Hybrid`, or the function ``f(t, y)``; then ``t_span`` and ``y0``
+        follow, as in SciPy's ``solve_ivp``.
     t_span, y0
         Interval (t0, t1), backwards if t1 < t0, and initial state; with an IVP they replace its
         own.

@@ -63,7 +63,7 @@ def test_missing_and_wrong_problems():
     with pytest.raises(TypeError, match="needs the interval"):
         solve(decay)
     with pytest.raises(TypeError, match="expected an IVP"):
-        solve(3.0, (0, 1), [1.0])
+        solve("decay", (0, 1), [1.0])
     with pytest.raises(TypeError, match="f must be a function"):
         IVP(3, [1.0], (0, 1))
     with pytest.raises(ValueError, match="safety"):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from integrators import IVP, Event, Status, Taylor, problems, solve, solve_many
+from integrators import IVP, Event, Status, Taylor, solve, solve_many
 
 
 def decay(t, y):
@@ -254,11 +254,9 @@ def test_what_python_says_is_followed_by_what_to_do(f, remedy):
         solve(f, (0.0, 1.0), [1.0, 2.0])
 
 
-def test_a_problem_of_the_library_goes_by_its_name():
-    """As in convergence studies and at the command line."""
-    assert solve("logistic").y[0, -1] == solve(problems.get("logistic")).y[0, -1]
-    with pytest.raises(ValueError, match="did you mean logistic"):
-        solve("logistc")
+def test_a_name_is_told_where_problems_are():
+    with pytest.raises(TypeError, match=r"problems.get\('logistic'\) gets one of the library"):
+        solve("logistic")
 
 
 def test_a_method_of_ones_own_is_named_where_it_returns_something_else():
