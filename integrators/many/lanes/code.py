@@ -21,8 +21,8 @@ from .dense_code import due_code, interpolation, values_code
 from .fixed_judge import fixed_judge
 from .judge import Block, judge
 from .linear_code import linear_step_function
-from .newton_code import KINDS, PLACES, NewtonBlock, NewtonCode, newton_code, why_not
-from .rows import LANES, NEXT_TIME, T_END
+from .newton_code import KINDS, NewtonCode, newton_code, why_not
+from .rows import LANES, NEXT_TIME, PLACES, T_END, NewtonBlock
 from .tasks import LaneTasks, Noted
 
 __all__ = ["LaneCode", "lane_code"]

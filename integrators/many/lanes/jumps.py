@@ -17,7 +17,6 @@ from ...kernels.pointers import call_lanes
 from ...stepping.control import reach, shortest_step
 from .dense import next_output
 from .newton import newton_forgets
-from .newton_code import PLACES
 from .rows import (
     AGAIN,
     INSIDE_BEFORE,
@@ -29,6 +28,7 @@ from .rows import (
     MIN_STEP,
     NEXT_OUTPUT,
     OUTCOME,
+    PLACES,
     RUN,
     T_BASE,
     T_END,

@@ -11,13 +11,15 @@ import numpy as np
 from ...kernels import kernel
 from ...kernels.pointers import call_lanes
 from ...stepping.state import NEWTON_FAILED, SINGULAR_MATRIX
-from .newton_code import NO_JACOBIAN, PLACES, WORN_JACOBIAN
 from .rows import (
     LANES,
     NEWTON_COUNT,
     NEWTON_FACTOR,
     NEWTON_STATUS,
     NEWTON_TOLERANCE,
+    NO_JACOBIAN,
+    PLACES,
+    WORN_JACOBIAN,
     T,
 )
 

@@ -7,7 +7,7 @@ as ``keep_jacobian`` has it, so that a run takes the steps that it takes alone. 
 is inverted instead of factorised. Newton's increments need no more digits than an inverse gives,
 and a product waits for nothing, where substitutions wait for each other and for divisions.
 
-All pieces are functions of (t, x, q): x are the rows of :class:`NewtonBlock`, q those of
+All pieces are functions of (t, x, q): x are the rows of :class:`.NewtonBlock`, q those of
 ``judge.Block``, which begin with the parameters of f.
 """
 
@@ -29,9 +29,11 @@ from ...tableau.extension import Extension, in_powers
 from ...tableau.implicit_extension import implicit_extension, implicit_order
 from .judge import LARGEST as HUGE
 from .judge import ROWS, Block
+from .rows import NEWTON_NAMES as NAMES
+from .rows import PLACES, WORN_JACOBIAN, NewtonBlock
 from .small_inverse import inverse
 
-__all__ = ["KINDS", "NewtonBlock", "NewtonCode", "combined", "newton_code", "why_not"]
+__all__ = ["KINDS", "NewtonCode", "combined", "newton_code", "why_not"]
 
 LARGEST_STATES = 20  # beyond, a step of one run fills the processor as well
 LARGEST_INLINED = 1500  # operations of f, or of its Jacobian, that are repeated where it is needed
@@ -39,49 +41,9 @@ LARGEST_UNROLLED = 6  # states of matrices whose inversion is straight-line code
 
 KINDS = "explicit tableaux, fully implicit ones such as RADAU5, and Rosenbrock methods"
 
-# Rows of a lane in Newton's iteration, behind the increments of the stages. RATE is that of the
-# last two increments, THETA the mean of two rates; AGE counts the steps that J has served.
-NAMES = ("ACTIVE", "VERDICT", "COUNT", "NORM", "RATE", "THETA", "MEMORY", "EXPECTED", "AGE")
-PLACES = {name: place for place, name in enumerate(NAMES)}
-NO_JACOBIAN, WORN_JACOBIAN = (
-    -1.0,
-    -2.0,
-)  # ages: there is none yet; the attempt failed with an old one
 CONVERGED, GOES_ON, HOPELESSLY = 1.0, 0.0, -1.0  # verdicts
 
 Array = NDArray[np.float64]
-
-
-class NewtonBlock:
-    """Places of rows: W, NAMES, f(t, y), W of the last step, weights, singularity, inverses, J.
-
-    Weights are those of the components in norms of Newton's increments.
-    """
-
-    def __init__(self, n: int, s: int, real: int, pairs: int) -> None:
-        self.n, self.s = n, s
-        self.W = slice(0, s * n)
-        self.lane = slice(self.W.stop, self.W.stop + len(NAMES))
-        self.f0 = slice(self.lane.stop, self.lane.stop + n)
-        self.W_last = slice(self.f0.stop, self.f0.stop + s * n)
-        self.weights = slice(self.W_last.stop, self.W_last.stop + n)
-        self.singular = self.weights.stop
-        self.real = slice(self.singular + 1, self.singular + 1 + real * n * n)
-        self.complex = slice(self.real.stop, self.real.stop + 2 * pairs * n * n)
-        self.J = slice(self.complex.stop, self.complex.stop + n * n)
-        self.size = self.J.stop
-
-    @classmethod
-    def nothing(cls, n: int) -> NewtonBlock:
-        """Rows of explicit steps, which have no use for them."""
-        return cls(n, 0, 0, 0)
-
-    def matrices(self, x: Any) -> tuple[list[Any], list[Any]]:
-        """Inverses in rows x: real ones, and real and imaginary parts of complex ones."""
-        n = self.n
-        real = np.asarray(x[self.real]).reshape(-1, n, n)
-        pairs = np.asarray(x[self.complex]).reshape(-1, 2, n, n)
-        return list(real), list(pairs)
 
 
 @dataclass

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from .judge import ROWS
 
 LANES = 8  # two AVX registers, or one AVX-512 register, of doubles
@@ -31,3 +35,44 @@ LEAVING = 1e-280  # stands for an event function's zero that is being left; with
 # Outcomes beside those of the judge (0: goes on, 1: finished, negative: a Status).
 ENDED_BY_EVENT = 2.0
 AGAIN = 3.0  # to be done once more, by `solve`
+
+# Rows of a lane in Newton's iteration, behind the increments of the stages. RATE is that of the
+# last two increments, THETA the mean of two rates; AGE counts the steps that J has served.
+NEWTON_NAMES = ("ACTIVE", "VERDICT", "COUNT", "NORM", "RATE", "THETA", "MEMORY", "EXPECTED", "AGE")
+PLACES = {name: place for place, name in enumerate(NEWTON_NAMES)}
+NO_JACOBIAN, WORN_JACOBIAN = (
+    -1.0,
+    -2.0,
+)  # ages: there is none yet; the attempt failed with an old one
+
+
+class NewtonBlock:
+    """Places of rows: W, those named above, f(t, y), W before, weights, singularity, inverses, J.
+
+    Weights are those of the components in norms of Newton's increments.
+    """
+
+    def __init__(self, n: int, s: int, real: int, pairs: int) -> None:
+        self.n, self.s = n, s
+        self.W = slice(0, s * n)
+        self.lane = slice(self.W.stop, self.W.stop + len(NEWTON_NAMES))
+        self.f0 = slice(self.lane.stop, self.lane.stop + n)
+        self.W_last = slice(self.f0.stop, self.f0.stop + s * n)
+        self.weights = slice(self.W_last.stop, self.W_last.stop + n)
+        self.singular = self.weights.stop
+        self.real = slice(self.singular + 1, self.singular + 1 + real * n * n)
+        self.complex = slice(self.real.stop, self.real.stop + 2 * pairs * n * n)
+        self.J = slice(self.complex.stop, self.complex.stop + n * n)
+        self.size = self.J.stop
+
+    @classmethod
+    def nothing(cls, n: int) -> NewtonBlock:
+        """Rows of explicit steps, which have no use for them."""
+        return cls(n, 0, 0, 0)
+
+    def matrices(self, x: Any) -> tuple[list[Any], list[Any]]:
+        """Inverses in rows x: real ones, and real and imaginary parts of complex ones."""
+        n = self.n
+        real = np.asarray(x[self.real]).reshape(-1, n, n)
+        pairs = np.asarray(x[self.complex]).reshape(-1, 2, n, n)
+        return list(real), list(pairs)
