@@ -5,7 +5,8 @@ import pytest
 from tests.multibody.dynamics.combinations import CHEAP, PARTS, Doubtful, check
 
 #: Draws of one test, and how many tests. Every draw goes through a part that costs little, in
-#: turns; each test has one draw that goes through everything, four tests one that is traced, too.
+#: turns (some 220 each); each test has one draw that goes through everything, four tests one that
+#: is traced, too.
 AT_A_TIME, TIMES = 100, 20
 
 
