@@ -38,7 +38,7 @@ RELATED = {
     "integrators/methods": "tests/integrators/methods tests/integrators/stepping",
     "integrators/methods/mechanical": "tests/integrators/dae/test_methods.py "
     "tests/multibody/runs/test_adaptive_alpha.py",
-    "integrators/runs": "tests/integrators/runs",
+    "integrators/runs": "tests/integrators/runs tests/integrators/hybrid",
     "integrators/dae": "tests/integrators/dae tests/multibody/runs/test_dae_loops.py",
     "multibody": "tests/multibody",
     "multibody/kernels": "tests/multibody/algebra/test_kernels.py tests/multibody/dynamics",
