@@ -46,6 +46,7 @@ class Settings(NamedTuple):
     max_step: Any = np.inf
     min_step: Any = 0.0
     max_steps: int | None = None
+    time_limit: Any = None
     callback: Any = None
     progress: bool = False
     linear_solver: str | None = None
@@ -71,6 +72,7 @@ class Settings(NamedTuple):
             dense_output=False,
             first_step=None,
             min_step=0.0,
+            time_limit=None,
             callback=None,
             progress=False,
         )

@@ -22,6 +22,7 @@ from .manifold import Manifold
 from .methods.names import check_with_sensitivities, chosen_method, method_name
 from .options import Settings, bound_engine, output_times_of, stops_of
 from .problem import IVP
+from .runs.deadline import deadline
 from .runs.hybrid.hybrid_run import HybridRun
 from .runs.mistakes import relative_tolerance
 from .runs.quality import global_error, without_records
@@ -62,6 +63,7 @@ def solve(
     max_step: float = np.inf,
     min_step: float = 0.0,
     max_steps: int | None = None,
+    time_limit: float | None = None,
     callback: Callable[[float, NDArray[Any]], Any] | None = None,
     progress: bool = False,
     throw: bool = False,
@@ -129,6 +131,9 @@ def solve(
         or one of ``tstops`` may be shorter than ``min_step``.
     max_steps
         Most attempts, rejected ones included; a million by default for adaptive steps.
+    time_limit
+        Most seconds on the clock: the run ends between two steps, with what was computed and
+        ``Status.OUT_OF_TIME``. A single call of f is not cut short.
     callback
         ``callback(t, y)`` after each accepted step; returning True stops the run.
     progress
@@ -189,8 +194,9 @@ def solve(
     how = Settings(
         method=method, step=step, rtol=rtol, atol=atol, t_eval=t_eval, tstops=tstops,
         dense_output=dense_output, controller=controller, norm=norm, first_step=first_step,
-        max_step=max_step, min_step=min_step, max_steps=max_steps, callback=callback,
-        progress=progress, linear_solver=linear_solver, preconditioner=preconditioner,
+        max_step=max_step, min_step=min_step, max_steps=max_steps,
+        time_limit=deadline(time_limit), callback=callback, progress=progress,
+        linear_solver=linear_solver, preconditioner=preconditioner,
         bandwidth=bandwidth,
     )  # fmt: skip
     if args is not None and precision is None:
@@ -259,7 +265,8 @@ def _plain_run(ivp: IVP, how: Settings) -> tuple[Solution, bool]:
         tstops = [*np.atleast_1d(tstops), *np.ravel(ivp.schedule.times(*ivp.t_span))]
     stops = stops_of(tstops, ivp.t_span)
     engine, first = bound_engine(chosen, ivp, how, output_times, bool(ivp.events))
-    run = Run(engine, ivp, output_times, stops, how.dense_output, how.callback, how.progress)
+    keep, until = how.dense_output, how.time_limit
+    run = Run(engine, ivp, output_times, stops, keep, how.callback, how.progress, until)
     solution = run.run(first)
     if untraced:
         solution.remark(

@@ -27,6 +27,7 @@ FOR_ONE = {
     "precision": "all runs are done in doubles; call solve(…, precision=…) for each run",
     "dense_output": "give t_eval, or call solve for each run",
     "callback": "give events or reduce, or call solve for each run",
+    "time_limit": "Ctrl-C keeps what was computed; max_steps bounds each run",
     "progress": "a Study tells how far it is; or call solve for each run",
     "throw": "look at success and message of the result",
     "check": "call solve(…, check=…) for the runs in doubt",

@@ -20,6 +20,7 @@ from ..stepping.engine import Stepper
 from ..stepping.state import Status
 from .bounds import broken_bounds
 from .consistency import about_the_index, check_consistent
+from .deadline import Deadline, TimeLimit
 from .endings import ending, remarks
 from .instants.entry import at_the_start
 from .instants.events import Tracker
@@ -31,6 +32,9 @@ from .refined import projections, refined
 from .solution import DenseOutput, Solution, polynomials
 
 __all__ = ["Run"]
+
+
+UNLIMITED = contextlib.nullcontext()
 
 
 class Run:
@@ -63,8 +67,10 @@ class Run:
         keep_dense: bool,
         callback: Callable[[float, NDArray[Any]], Any] | None,
         progress: bool,
+        until: Deadline | None = None,
     ) -> None:
         self.engine = engine
+        self.limit = None if until is None else TimeLimit(until, engine.stop)
         self.ivp = ivp
         self.stops = stops
         self.keep_dense = keep_dense
@@ -120,7 +126,8 @@ class Run:
             held = self.interrupts if self.engine.is_native else contextlib.nullcontext()
             with held:
                 try:
-                    status = self._loop()
+                    with self.limit or UNLIMITED:
+                        status = self._loop()
                 except KeyboardInterrupt as interrupt:
                     status, self.exception = Status.INTERRUPTED, interrupt
                 except Exception:
@@ -210,6 +217,8 @@ class Run:
             self.exception, self.ended = error, Status.FUNCTION_RAISED
         if self.reporter is not None:
             self.reporter.update(self.engine.t)
+        if self.limit and self.limit.passed and self.ended is None:
+            self.ended = Status.OUT_OF_TIME
         if self.interrupts.waiting and self.ended is None:
             self.exception, self.ended = KeyboardInterrupt(), Status.INTERRUPTED
         return self.ended is not None
@@ -407,6 +416,8 @@ class Run:
         self.exception = engine.error()
         if isinstance(self.exception, KeyboardInterrupt):
             return Status.INTERRUPTED
+        if status == Status.INTERRUPTED and self.limit and self.limit.passed:
+            return Status.OUT_OF_TIME
         if status == Status.FUNCTION_RAISED and self.exception is None:
             # Ctrl-C arrived on the way into a callback, before it could catch anything.
             return Status.INTERRUPTED
@@ -416,6 +427,11 @@ class Run:
         """How the run ended, and what should be said of it."""
         engine = self.engine
         text = self.message or ending(status, engine, self.exception)
+        if status == Status.OUT_OF_TIME and self.limit:
+            text = (
+                f"gave up at t = {engine.t:.9g}: time_limit = {self.limit.until.seconds:g} s is "
+                "over; allow more, loosen the tolerances, or choose another method"
+            )
         if status < 0 and self.ivp.mass is not None:
             text += about_the_index(self.ivp, status, engine.t, engine.y)
         if self.remark:

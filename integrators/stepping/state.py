@@ -182,6 +182,7 @@ class Status(IntEnum):
     EXTERNAL_FAILED = -9
     HELD = -10  # an event's reset leaves the state on a surface that f leads it through
     NEGATIVE = -11  # a component that must not be
+    OUT_OF_TIME = -12  # the limit of the clock on the wall
 
 
 STEP_TOO_SMALL = int(Status.STEP_TOO_SMALL)
