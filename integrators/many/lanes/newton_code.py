@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...methods.runge_kutta.implicit.coupled import NOTICED, ROUNDING_SAFETY, UNIT
+from ...methods.runge_kutta.implicit.coupled import MAGNIFIED, NOTICED, ROUNDING_SAFETY, UNIT
 from ...methods.runge_kutta.implicit.engine import ImplicitEngine
 from ...methods.runge_kutta.implicit.extra_stages import HOPELESS, SLOW
 from ...methods.runge_kutta.implicit.inside import is_sudden
+from ...methods.runge_kutta.implicit.predictor import through_last_stages
 from ...methods.runge_kutta.implicit.step import CREDIT, MAX_RATE, OLDEST_JACOBIAN, REUSE_RATE
 from ...stepping.state import COUPLING_TRANSFORMED, ESTIMATE_EMBEDDED, NEWTON_FAILED, STEP_TOO_SMALL
 from ...tableau.extension import Extension, in_powers
@@ -233,6 +234,25 @@ class _Pieces:
             counts = counts & ~(doubtful & (inside <= ROUNDING_SAFETY * limit))
         return where(counts, inside, norm), size
 
+    def _continued(self, ratio: Any) -> Any:
+        """Weights of the last stages in first guesses of the next: ``coupled.starting_values``."""
+        from ...tracing import where
+
+        def weights(used: int, theta: Any) -> Any:
+            found: Any = np.zeros(self.s)
+            for power in range(used - 1, -1, -1):
+                found = found * theta + tables[used - 1, :, power]
+            return found
+
+        tables = through_last_stages(self.engine.lagrange, self.c)
+        nodes = [1.0 + c * ratio for c in self.c]
+        chosen = np.array([weights(1, theta) + 0.0 * ratio for theta in nodes])
+        for used in range(2, self.s + 1):
+            far = np.abs(weights(used, 1.0 + ratio)).sum() > MAGNIFIED
+            more = np.array([weights(used, theta) for theta in nodes])
+            chosen = where((ratio > 1.0) & far, chosen, more)
+        return chosen
+
     # ------------------------------------------------------------ pieces
 
     def prepare(self) -> Any:
@@ -248,14 +268,7 @@ class _Pieces:
             refused = (self._row(q, "REJECTED") != 0.0) | (age == WORN_JACOBIAN)
             last = where(refused, x[rows.W_last], x[rows.W]).reshape(s, n)
             ratio = where(before == 0.0, 0.0, h / where(before == 0.0, 1.0, before))
-            W = np.zeros((s, n), dtype=object)
-            for i in range(s):  # as ``coupled.starting_values``
-                theta = 1.0 + self.c[i] * ratio
-                for j in range(s):
-                    weight: Any = 0.0
-                    for power in range(s - 1, -1, -1):
-                        weight = weight * theta + engine.lagrange[j, power]
-                    W[i] = W[i] + (ratio * weight) * last[j]
+            W = (ratio * self._continued(ratio)) @ last
             memory = np.maximum(x[rows.lane.start + PLACES["MEMORY"]], 1e-16)
             theta_last = x[rows.lane.start + PLACES["THETA"]]
             lane = dict.fromkeys(NAMES, 0.0 * h)

@@ -172,7 +172,9 @@ def test_tolerances_of_each_run():
         assert np.abs(many.y[k] - alone.y[:, -1]).max() < 1e-3 * rtols[k]
 
 
-@pytest.mark.parametrize(("method", "rtol"), [("RADAU5", 1e-2), ("RADAU5", 1e-6), ("Rodas4", 1e-4)])
+@pytest.mark.parametrize(
+    ("method", "rtol"), [("RADAU5", 1e-2), ("RADAU5", 1e-6), ("RadauIIA5", 1e-4), ("Rodas4", 1e-4)]
+)
 def test_the_company_of_a_run_does_not_matter(method, rtol):
     """Lanes of other iterations and rejections beside it: a factor was lost while it waited."""
     params = 10 ** np.random.default_rng(3).uniform(-5, 0, (21, 1))
