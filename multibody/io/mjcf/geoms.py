@@ -208,6 +208,8 @@ def _placed(geom: Element, shape: str, compiler: Compiler) -> tuple[Placed, list
         axis = unit(geom, "fromto", list(ends[0] - ends[1]))
         pose = Placed(along_z(axis), ends.mean(axis=0))
         radii = geom.numbers("size", len(given), (0.0,))
+        if not radii:
+            raise geom.error("size: expected a radius beside fromto, received none")
         sizes = [radii[0], length / 2] if SIZES[shape] == 2 else [radii[0], radii[0], length / 2]
         if SIZES[shape] == 3 and len(radii) > 1:
             sizes[1] = radii[1]

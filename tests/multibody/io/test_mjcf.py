@@ -217,6 +217,7 @@ def test_equalities_are_constraints():
         ("<body><inertial mass='-1' pos='0 0 0'/></body>", "negative mass"),
         ("<body><geom type='capsule' size='1e-308 1e-308'/></body>", "too small to have a volume"),
         ("<body><geom size='1e-308' mass='1'/></body>", "too small to have a volume"),
+        ("<body><geom type='capsule' size='' fromto='0 0 0 0 0 1'/></body>", "expected a radius"),
         ("<include file='other.xml'/>", "includes=FOLDER"),
         ("<body><joint name='j'/><joint name='j'/><geom size='1'/></body>", "name 'j' is taken"),
         ("<body><geom size='1'/><site name='s'/><site name='s'/></body>", "name 's' is taken"),
