@@ -198,7 +198,6 @@ class Quality:
     ) -> None:
         self.rtol, self.global_error, self._again = rtol, error, again
         self._evaluations, self._has_modes = solution.nfev, bool(solution.modes)
-        self._is_foreign = ":" in solution.method
         self._watched_again: tuple[Watch, ...] = ()
         self._problem, self._t, self._y = solution.problem, solution.t, solution.y
         self._steps, self._jumps = solution.nsteps, any(map(len, solution.t_events))
@@ -266,14 +265,13 @@ class Quality:
     def _is_suspect(self) -> bool:
         """Whether to look closer, before anything is told.
 
-        At a mechanism also where nobody knows how its errors grow, or how large they are: growth
-        is that of errors of the size of the tolerance, which other packages need not keep to.
+        At a mechanism always: growth is that of errors of the size of the tolerance, which not
+        every step keeps, and loops can be closed, energy be kept at a wrong place.
         """
+        if getattr(self._problem, "distance", None) is not None:
+            return True
         if any(w.relative > SUSPECTED_DRIFT * w.allowed for w in self.watches):
             return True
-        if getattr(self._problem, "distance", None) is not None:
-            if self._is_foreign or self.sensitivity is None:
-                return True
         return self._growth > SUSPECTED_GROWTH or self._is_lost
 
     def _is_cheap(self) -> bool:
