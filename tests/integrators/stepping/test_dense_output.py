@@ -236,7 +236,7 @@ def regular(name):
 def test_dense_output_with_a_mass_matrix(name):
     mass = np.array([[2.0, 1.0], [0.5, 1.5]])
     order = catalogue.get(name).order
-    tolerance = TOLERANCE.get(order, 10 * TIGHT)  # at 1e-10, all of Gauss5's error is rounding
+    tolerance = TOLERANCE.get(order, TIGHT)
     run = solve(
         lambda t, y: mass @ slope(t, y),
         (0, 2),
@@ -248,7 +248,8 @@ def test_dense_output_with_a_mass_matrix(name):
         dense_output=True,
     )
     at_steps, inside = errors(run, exact)
-    assert inside <= ALLOWED * at_steps + ROUNDING
+    # Gauss5 is at 2e-14 at its steps here: there is no point in asking for ten times that.
+    assert inside <= max(ALLOWED * at_steps, 0.01 * tolerance) + ROUNDING
 
 
 @pytest.mark.parametrize("name", ["RadauIIA2", "RadauIIA3", "RadauVariable", "LobattoIIIC3"])
