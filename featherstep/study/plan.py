@@ -170,6 +170,7 @@ class Plan:
         usual = np.concatenate([model.neutral(), np.zeros(model.nv)])
         if isinstance(self.subject, Mechanism):
             usual = self.subject.usual_state(model)
+            usual = self.start.led(model, parameters, usual)
         return self.start.closed(model, parameters, usual)
 
     @staticmethod

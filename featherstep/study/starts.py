@@ -22,6 +22,9 @@ Parameters = Mapping[str, float]
 #: A number, the name of a parameter, or a list of these.
 Value = Any
 
+#: How far a joint is led at once (radians or metres), and how often at most.
+STRIDE, MOST_STRIDES = 0.2, 500
+
 
 class Start:
     """A rule for the position and velocity at the start."""
@@ -58,7 +61,9 @@ class Assembled(Start):
     Notes
     -----
     Most loops can be closed in more than one way. All runs of a study are to be closed in the same
-    one, that of the run in the middle: one that closes on another branch fails with a message.
+    one, that of the run in the middle: one that closes on another branch fails with a message. A
+    mechanism of the catalogue is led there from its usual start, in short strides, so that it stays
+    on the branch that it has there.
 
     Examples
     --------
@@ -103,6 +108,32 @@ class Assembled(Start):
         if moving or np.any(v):
             v = consistent_velocity(model, found.q, v, moving)
         return found.q, v, found.branch
+
+    def led(self, model: Any, parameters: Parameters, usual: Array) -> Array:
+        """State from which the loops close on the branch of the usual start.
+
+        A joint that is kept far from there would else take the others along as Newton's iteration
+        happens to go, and the branch would depend on the last digits of the parameters. Where the
+        way is blocked, the usual start has to do.
+        """
+        from multibody import assemble
+
+        q, target = usual[: model.nq], self.first_guess(model, parameters, usual)
+        if self.guess is not None or not model.bonds or model.quaternion_places:
+            return usual
+        strides = int(np.ceil(np.abs(target - q).max(initial=0.0) / STRIDE))
+        if not 1 < strides <= MOST_STRIDES:
+            return usual
+        kept = np.concatenate([np.arange(model.nq)[model.q_index[model.number(n) - 1]]
+                               for n in self.fixed])  # fmt: skip
+        start, now = q[kept], q.copy()
+        try:
+            for k in range(strides):
+                now[kept] = start + (target[kept] - start) * (k / strides)
+                now = np.array(assemble(model, now, list(self.fixed)).q)
+        except ValueError:
+            return usual
+        return np.concatenate([now, usual[model.nq :]])
 
     def first_guess(self, model: Any, parameters: Parameters, usual: Array) -> Array:
         """Position from which assembly starts."""

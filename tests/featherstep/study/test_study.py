@@ -11,8 +11,9 @@ import pytest
 from featherstep import Assembled, At, EventTime, Final, LogUniform, Max, Normal, Study, Uniform
 from featherstep.study import StudyInterrupted
 from featherstep.study.keeping.store import Store, missing_ranges
-from integrators import IVP
+from integrators import IVP, solve
 from integrators.errors import FileError
+from multibody import as_ivp, assemble, mechanisms
 
 from .models import blow_up, decay, problem, same
 
@@ -368,6 +369,28 @@ def test_code_that_a_folder_does_not_hold_is_named(tmp_path):
 def test_contacts_are_followed_for_each_model(tmp_path):
     study = Study("bouncing_ball", {"mass": [1.0, 2.0]}, t_span=0.1)
     assert study.engine.endswith("modes of contacts are followed for each model")
+
+
+def test_a_start_does_not_depend_on_the_other_runs(tmp_path):
+    """The crank is kept far from its usual place: Newton's iteration alone takes either branch."""
+    ends = []
+    for number, cranks in enumerate(([1.0], [1.0, 1.2], [1.0, 1.01, 9.0])):
+        study = Study(
+            "four_bar",
+            {"crank": cranks},
+            start=Assembled(fixed={"crank": 4.0}),
+            t_span=(0, 0.1),
+            record={"end": Final("rocker")},
+        )
+        study.run(tmp_path / f"{number}.study", workers=1)
+        ends.append(study.table().end[0])
+    assert np.ptp(ends) < 1e-11  # assembly closes loops to 1e-12, from where the middle one is
+    model = mechanisms.four_bar()
+    by_hand = np.array(mechanisms.entry("four_bar").start(model)[0])
+    for angle in np.linspace(by_hand[0], 4.0, 300):
+        by_hand = assemble(model, [angle, *by_hand[1:]], ["crank"]).q
+    run = solve(as_ivp(model, by_hand, np.zeros(3), (0, 0.1)), rtol=1e-10)
+    assert ends[0] == pytest.approx(run.y[2, -1], abs=1e-5)
 
 
 def test_one_way_of_closing_a_loop():
