@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from integrators.files import replacing
+
 from .options import PICTURES, text_block
 
 __all__ = ["add_report", "add_stability"]
@@ -99,5 +101,6 @@ def _check_picture(name: str | None) -> None:
 
 
 def _save(figure: Any, name: str) -> None:
-    figure.savefig(name, dpi=150)
+    with replacing(name) as temporary:
+        figure.savefig(temporary, dpi=150)
     sys.stderr.write(f"wrote {name}\n")

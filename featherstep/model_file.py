@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from integrators.files import replacing
 from multibody import (
     AssemblyError,
     assemble,
@@ -123,7 +124,8 @@ def _picture(model: Model, path: str) -> None:
         animate.save(model, still, path)
         return
     figure: Any = plot.stick_figure(model, q).figure
-    figure.savefig(path)
+    with replacing(path) as temporary:
+        figure.savefig(temporary)
 
 
 def _facts(model: Model) -> dict[str, Any]:

@@ -249,7 +249,11 @@ class Solution:
         """How the run ended, in words."""
         if self._asked is None or not self.success:  # a failure says enough
             return self._message
-        return "; but ".join([self._message, *self.quality.doubts])
+        try:
+            doubts = self.quality.doubts
+        except Exception as error:  # of an invariant of the user's: the run itself is there
+            doubts = (f"its quality is not known, since looking at it raised {error!r}",)
+        return "; but ".join([self._message, *doubts])
 
     @message.setter
     def message(self, text: str) -> None:

@@ -278,21 +278,20 @@ class SampledPID(Sampled):
     acts: bool = True
 
     kind: ClassVar[str] = "sampled_pid"
-    memory = ("sum", "last")
+    memory = ("sum", "last", "begun")
 
     def sample(self, here: Any, memory: Any) -> tuple[float, Sequence[float]]:
         """Measure the joint."""
-        total, last = memory
+        total, last, begun = memory
         q, _ = here.joint(self.joint)
         error = here.signal(self.target) - q[0]
-        first = here.state("samples") == 0.0
-        change = 0.0 if first else (error - last) / self.period
+        change = begun * (error - last) / self.period  # at first there is none to compare with
         summed = total + error * self.period
         raw = self.kp * error + self.ki * summed + self.kd * change
         u = _limited(raw, self.limit)
         if u != raw and raw * error > 0.0:
             summed = total
-        return u, (summed, error)
+        return u, (summed, error, 1.0)
 
     def act(self, here: Any) -> None:
         """Hold the output."""

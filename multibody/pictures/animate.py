@@ -78,7 +78,9 @@ def frames(model: Model, solution: Any, fps: float = 30.0, speed: float = 1.0) -
         )
     t = np.linspace(times[0], times[-1], max(count, 1))
     if getattr(solution, "sol", None) is not None:
-        y = np.asarray(solution.sol(t), dtype=float)
+        kept = {name: getattr(solution, name, None) for name in ("problem", "kept_names")}
+        between = SimpleNamespace(t=t, y=np.asarray(solution.sol(t), dtype=float), **kept)
+        y = np.array(states_of(model, between)[1])
     else:
         order = np.argsort(times)
         y = np.array([np.interp(t, times[order], row[order]) for row in states])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...files import replacing
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -60,7 +62,8 @@ def save_figure(
     if style not in (None, "paper"):
         raise ValueError(f"style must be 'paper' or None, got {style!r}")
     if style is None:
-        drawn.savefig(target)
+        with replacing(target) as temporary:
+            drawn.savefig(temporary)
         return target
     if isinstance(width, str) and width not in WIDTHS:
         raise ValueError(f"width must be {', '.join(map(repr, WIDTHS))} or inches, got {width!r}")
@@ -71,7 +74,8 @@ def save_figure(
     tall = inches * before[1] / before[0] if height is None else height
     with matplotlib.rc_context(FONTS):
         _for_paper(drawn, inches, tall)
-        drawn.savefig(target, **({"dpi": 600} if target.suffix.lower() == ".png" else {}))
+        with replacing(target) as temporary:
+            drawn.savefig(temporary, **({"dpi": 600} if target.suffix.lower() == ".png" else {}))
     return target
 
 

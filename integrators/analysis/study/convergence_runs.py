@@ -232,8 +232,8 @@ class StudyRuns:
         ends = [self.ends[key] for key in keys if key in self.ends]
         if len(ends) < 2:
             return False
-        moved = np.max(np.abs(ends[1] - ends[0])) / np.max(np.abs(ends[1]))
-        return bool(moved > APART * min(row.error or 0.0 for row in last))
+        moved, size = np.max(np.abs(ends[1] - ends[0])), np.max(np.abs(ends[1]))
+        return bool(moved > APART * size * min(row.error or 0.0 for row in last))
 
     def _findings(self, curve: Curve, method: Any) -> tuple[Finding, ...]:
         """Look for what is in the way of an order, or for what is wrong with it."""

@@ -67,9 +67,8 @@ class _Start:
         return float(-np.sign(self.motion.ivp.events[k].direction))
 
     def _rate(self, k: int) -> float:
-        if self.slope is None:
-            return 0.0
-        return self.motion.rate(k, self.t, self.y, self.slope)[0]
+        slope = self.motion.felt(k, self.t, self.y)
+        return 0.0 if slope is None else self.motion.rate(k, self.t, self.y, slope)[0]
 
     def _rounding(self, k: int) -> float:
         """What |g| may be by rounding."""
@@ -132,9 +131,10 @@ class _Start:
     def on_surface(self, k: int, event: Event) -> None:
         """An event with a reset, or of a run that goes on, whose g vanishes here."""
         tracker = self.tracker
-        if self.slope is None or abs(tracker.values[k]) > self._rounding(k):
+        slope = self.motion.felt(k, self.t, self.y)
+        if slope is None or abs(tracker.values[k]) > self._rounding(k):
             return
-        heading = self.motion.heading(k, self.t, self.y, self.slope)
+        heading = self.motion.heading(k, self.t, self.y, slope)
         tracker.values[k], tracker.departs[k] = 0.0, heading
         if event.reset is None:
             return

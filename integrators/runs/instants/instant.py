@@ -45,6 +45,7 @@ FIXED_WINDOW = 1e-9  # zeros within this part of a fixed step belong together, e
 DIFFERENCE = 1e-5  # of the time in which the state changes by its own size
 LONGEST_DIFFERENCE = 1e-3  # of the interval
 LONGEST_LOOK = 40  # steps, each twice as long as the one before
+UNSEEN = 1e-6  # of a gradient: what differences leave of a direction that g does not depend on
 SAME_RATE = 1e-9  # rates that agree to this are those of one motion
 MOST_ROUNDS = 1_000  # through the list of events, at one instant
 
@@ -72,6 +73,23 @@ class Motion:
             if np.linalg.matrix_rank(self._mass) < self.ivp.n:
                 return None
             slope = np.linalg.solve(self._mass, slope)
+        return self.forward * slope if np.all(np.isfinite(slope)) else None
+
+    def felt(self, k: int, t: float, y: NDArray[Any]) -> NDArray[Any] | None:
+        """±y' as far as event k depends on it; None where that is not known.
+
+        A singular mass matrix leaves y' open in some directions, which many events do not see: the
+        clock of a sampled controller, say.
+        """
+        slope = self.slope(t, y)
+        if slope is not None or self._mass is None or y.dtype.kind != "f":
+            return slope
+        directions = np.linalg.svd(self._mass)[2]
+        rank = np.linalg.matrix_rank(self._mass)
+        gradient = self._gradient(k, t, y)
+        if np.max(np.abs(directions[rank:] @ gradient)) > UNSEEN * np.max(np.abs(gradient)):
+            return None
+        slope = np.linalg.pinv(self._mass) @ self.engine.slope(t, y)
         return self.forward * slope if np.all(np.isfinite(slope)) else None
 
     def rate(self, k: int, t: float, y: NDArray[Any], slope: NDArray[Any]) -> tuple[float, float]:

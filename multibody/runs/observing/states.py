@@ -31,7 +31,7 @@ def states_of(model: Model, solution: Any) -> tuple[Array, Array]:
         return t, y
     problem: Any = getattr(solution, "problem", None)
     own = (*model.q_names, *model.v_names)
-    if tuple(getattr(solution, "kept_names", ()))[:n] == own:  # multipliers follow, of a lost form
+    if tuple(getattr(solution, "kept_names", None) or ())[:n] == own:  # multipliers follow, of a lost form
         return t, y[:n]
     if hasattr(problem, "mechanical"):  # a formulation of closed loops
         parts = [np.concatenate(problem.split(float(s), x)) for s, x in zip(t, y.T)]
@@ -39,7 +39,9 @@ def states_of(model: Model, solution: Any) -> tuple[Array, Array]:
         if len(states) == n or not len(t):
             return t, states.reshape(n, len(t))
     observe = getattr(problem, "observe", None)
-    seen = None if observe is None else solution.observed
+    seen = None
+    if observe is not None:
+        seen = solution.observed if hasattr(solution, "observed") else observe(solution)
     if seen is None or len(seen.q) != model.nq or len(seen.v) != model.nv:
         raise ValueError(
             f"the solution's states have shape {y.shape}, expected nq + nv = {n} rows for this "
@@ -51,7 +53,7 @@ def states_of(model: Model, solution: Any) -> tuple[Array, Array]:
 def is_plain(model: Model, solution: Any) -> bool:
     """Whether the states of a solution are [q; v] as they stand."""
     names = getattr(getattr(solution, "problem", None), "state_names", None) or ()
-    names = names or getattr(solution, "kept_names", ())
+    names = names or getattr(solution, "kept_names", None) or ()
     shape = (model.nq + model.nv, len(np.atleast_1d(solution.t)))
     own = tuple(names)[: shape[0]]
     return np.shape(solution.y) == shape and own in ((), (*model.q_names, *model.v_names))

@@ -413,3 +413,14 @@ def test_an_invariant_that_becomes_nan_between_jumps_is_told():
         problem = IVP(lambda t, y: [0.0], [5.0], (0, 3), events=jumps, invariants=broken)
         run = solve(problem, max_step=0.1)
         assert "y became NaN or infinite" in run.message
+
+
+def test_an_invariant_that_raises_loses_no_run(tmp_path):
+    def raises(t, y):
+        raise RuntimeError("no such thing")
+
+    swing = IVP(lambda t, y: [y[1], -y[0]], [1.0, 0.0], (0, 1), invariants={"e": raises})
+    run = solve(swing)
+    assert "no such thing" in run.message
+    run.save(tmp_path / "a.npz")
+    assert Solution.load(tmp_path / "a.npz").success

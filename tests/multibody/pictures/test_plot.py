@@ -9,11 +9,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from integrators import solve
 from multibody import (
     Inertia,
     ModelBuilder,
     Prismatic,
     Revolute,
+    as_dae,
+    as_ivp_minimal,
     assemble,
     box,
     energies,
@@ -321,3 +324,18 @@ def test_frames_follow_the_solution():
         animate.frames(model, dense, speed=0.0)
     with pytest.raises(ValueError, match=r"\.html, \.gif or \.mp4"):
         animate.save(model, dense, "top.avi")
+
+
+def test_frames_of_other_variables_than_positions():
+    """Dense output has the variables of the problem, of which positions are made."""
+    model, angles = mechanisms.double_pendulum(), [0.5, 0.9]
+    problem = as_ivp_minimal(model, lambda y: [y[0], y[1] - y[0]], angles, [0.0, 0.0], (0, 1.0))
+    shown = animate.frames(model, solve(problem, dense_output=True, rtol=1e-9), fps=10)
+    np.testing.assert_allclose(shown.y[:2, 0], [0.5, 0.4], atol=1e-12)
+    model, t = mechanisms.four_bar(), np.linspace(0, 0.2, 7)
+    problem = as_dae(model, *mechanisms.entry("four_bar").start(model), (0, 0.2))
+    dense, kept = (
+        animate.frames(model, solve(problem, method="RADAU5", rtol=1e-9, **options))
+        for options in ({"dense_output": True}, {"t_eval": t})
+    )
+    np.testing.assert_allclose(dense.y, kept.y, atol=1e-6)

@@ -295,7 +295,11 @@ def test_every_solution_shows_drift_energy_multipliers_and_rank():
     ],
 )
 def test_runs_of_every_form_are_reviewed(formulation, method, options):
-    """Whoever claims success through ten singular positions is on the right branch."""
+    """Whoever claims success through ten singular positions is on the right branch.
+
+    They magnify errors, by about a hundred for index 3, in another way after each change of the
+    last digits; other branches are 0.05 and more away.
+    """
     entry = mechanisms.entry("n_four_bar")
     model = entry.model()
     problem = mb.as_dae(model, *entry.start(model), (0.0, 10.0), formulation=formulation)
@@ -303,6 +307,6 @@ def test_runs_of_every_form_are_reviewed(formulation, method, options):
     error = abs(np.cos(run.y[0, -1]) - 0.3284581115408154)
     if run.success:
         assert "passed singular positions" in run.message
-        assert error < 1e-4
+        assert error < (1e-3 if formulation == "index3" else 2e-5)
     else:
         assert "lost rank at t = " in run.message
