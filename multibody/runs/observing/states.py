@@ -31,7 +31,8 @@ def states_of(model: Model, solution: Any) -> tuple[Array, Array]:
         return t, y
     problem: Any = getattr(solution, "problem", None)
     own = (*model.q_names, *model.v_names)
-    if tuple(getattr(solution, "kept_names", None) or ())[:n] == own:  # multipliers follow, of a lost form
+    kept = getattr(solution, "kept_names", None) or ()
+    if tuple(kept)[:n] == own:  # multipliers follow, of a lost form
         return t, y[:n]
     if hasattr(problem, "mechanical"):  # a formulation of closed loops
         parts = [np.concatenate(problem.split(float(s), x)) for s, x in zip(t, y.T)]
