@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from integrators.files import replacing
-
 from .options import PICTURES, text_block
 
 __all__ = ["add_report", "add_stability"]
@@ -101,6 +99,8 @@ def _check_picture(name: str | None) -> None:
 
 
 def _save(figure: Any, name: str) -> None:
+    from integrators.files import replacing  # here, so that --help loads nothing
+
     with replacing(name) as temporary:
         figure.savefig(temporary, dpi=150)
     sys.stderr.write(f"wrote {name}\n")
