@@ -35,7 +35,10 @@ def deadline(limit: Any) -> Deadline | None:
     """
     if limit is None or isinstance(limit, Deadline):
         return limit
-    seconds = math.nan if isinstance(limit, bool | str) else float(limit)
+    try:
+        seconds = math.nan if isinstance(limit, bool | str) else float(limit)
+    except TypeError:
+        seconds = math.nan
     if not 0.0 < seconds < threading.TIMEOUT_MAX:
         raise ValueError(f"time_limit must be a positive number of seconds, got {limit!r}")
     return Deadline(seconds)

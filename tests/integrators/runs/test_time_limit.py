@@ -65,7 +65,7 @@ def test_modes_share_the_time():
 
 
 def test_what_cannot_be_limited_says_so():
-    for limit in (0, -1.0, float("nan"), True, "60"):
+    for limit in (0, -1.0, float("nan"), True, "60", [1], np.ones(2)):
         with pytest.raises(ValueError, match="time_limit must be a positive number of seconds"):
             solve(swing, (0, 1), [1.0, 0.0], time_limit=limit)
     with pytest.raises(ValueError, match="take no time_limit"):
