@@ -110,7 +110,7 @@ def _run_options(
     rtol = relative_tolerance(how.rtol)
     if not (0 <= rtol < np.inf):
         raise ValueError(f"rtol must be a number ≥ 0, got {rtol}")
-    least, weights = _tolerances(how.atol, n)
+    least, weights = absolute_tolerances(how.atol, n)
     if rtol == 0 and least == 0:
         raise ValueError("rtol = 0 needs atol > 0 for every component: some error must be allowed")
     if 0 < rtol < SMALLEST_RTOL:
@@ -145,7 +145,7 @@ def _run_options(
     )
 
 
-def _tolerances(atol: Any, n: int) -> tuple[float, NDArray[np.float64]]:
+def absolute_tolerances(atol: Any, n: int) -> tuple[float, NDArray[np.float64]]:
     """Smallest absolute tolerance, and one for each component.
 
     A component that starts at zero with atol = 0 would have to be exact, so none is below

@@ -20,7 +20,7 @@ from .given import as_hybrid, as_problem, as_switched, by_own_method, for_many_d
 from .hybrid import Hybrid
 from .manifold import Manifold
 from .methods.names import check_with_sensitivities, chosen_method, method_name
-from .options import Settings, bound_engine, output_times_of, stops_of
+from .options import Settings, absolute_tolerances, bound_engine, output_times_of, stops_of
 from .problem import IVP
 from .runs.deadline import deadline
 from .runs.hybrid.hybrid_run import HybridRun
@@ -294,12 +294,22 @@ def _run_with_sensitivities(
         )
     check_with_sensitivities(chosen_method(how.method))
     task, callback = with_sensitivities(ivp, sensitivities), how.callback
-    for_all = how._replace(
-        atol=task.tolerances(how.atol),
-        callback=None if callback is None else lambda t, z: callback(t, z[: ivp.n]),
-    )
-    together = solve(task.augmented, **for_all._asdict(), throw=throw, on_interrupt=on_interrupt)
-    return task.unpack(together)
+    if callback is not None:
+        how = how._replace(callback=lambda t, z: callback(t, z[: ivp.n]))
+    pressed = False
+
+    def run(atol: Any) -> Solution:
+        nonlocal pressed
+        try:
+            return solve(task.augmented, **how._replace(atol=atol)._asdict())
+        except IntegrationInterrupted as stop:
+            pressed = True
+            return stop.solution
+
+    asked = np.inf if how.step is not None else relative_tolerance(how.rtol)
+    own = absolute_tolerances(how.atol, ivp.n)[1]
+    solution = task.solve(run, asked, own, how.t_eval is not None)
+    return _delivered(solution, pressed, throw, on_interrupt)
 
 
 def _precise_run(

@@ -124,16 +124,14 @@ def solve_many(
     fields, algebra = sorted_options(others)
     ivp, states, parameters, each = _runs(problem, t_span, y0, params, events, rtol, atol, fields)
     if sensitivities is not None:
-        if reduce or len(each.atols) > 1 or why_not_lanes(ivp, kinks):
+        if reduce or why_not_lanes(ivp, kinks):
             raise ValueError(
-                "sensitivities of many runs go neither with reduce, nor with atol for each run, "
-                "nor with modes and switches; leave these out, or call solve for each run"
+                "sensitivities of many runs go neither with reduce, nor with modes and switches; "
+                "leave these out, or call solve for each run"
             )
         rest: dict[str, Any] = dict(
-            t_span=each.spans if len(each.spans) > 1 else None,
             method=method,
             step=step,
-            rtol=each.rtols if len(each.rtols) > 1 else float(each.rtols[0]),
             t_eval=t_eval,
             tstops=tstops,
             controller=controller,
@@ -143,18 +141,11 @@ def solve_many(
             min_step=min_step,
             max_steps=max_steps,
             workers=workers,
-            on_interrupt=on_interrupt,
             **algebra,
         )
-        return many_with_sensitivities(
-            ivp,
-            states,
-            parameters,
-            sensitivities,
-            atol,
-            np.asarray(each.spans)[:, 0],
-            partial(solve_many, **rest),
-        )
+        fixed, run = step is not None, partial(solve_many, **rest)
+        found = many_with_sensitivities(ivp, states, parameters, sensitivities, each, fixed, run)
+        return _returned(*found, on_interrupt)
     threads = thread_count(workers)
     most = attempts(max_steps, fixed=step is not None)
     times = np.zeros(0) if t_eval is None else np.array(t_eval, dtype=np.float64, ndmin=1)

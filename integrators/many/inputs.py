@@ -129,7 +129,7 @@ def runs_of(
         ivp,
         states,
         parameters,
-        Each(spans.astype(float), *_tolerances(rtols, atols, ivp.n), atol),
+        Each(np.ascontiguousarray(spans, dtype=float), *_tolerances(rtols, atols, ivp.n), atol),
     )
 
 
@@ -168,7 +168,7 @@ def _tolerances(rtols: Array, atols: Array, n: int) -> tuple[Array, Array]:
     if rows.shape[1] not in (1, n):  # `solve` says what is wrong with it
         rows = rows[:, :1]
     wide = np.ascontiguousarray(np.broadcast_to(rows, (len(rows), n)))
-    return np.atleast_1d(rtols), wide
+    return np.ascontiguousarray(np.atleast_1d(rtols)), wide
 
 
 def check_times(times: Array, spans: Array) -> None:

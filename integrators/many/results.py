@@ -72,6 +72,13 @@ class ManySolutions:
         good = int(np.count_nonzero(self.success))
         return f"<ManySolutions: {good} of {len(self)} runs succeeded, {self.engine}>"
 
+    def replace(self, rows: NDArray[np.int64], by: ManySolutions) -> None:
+        """Put other runs of the same problem in place of some."""
+        for name in ("y", "t", "status", "nsteps", "nrejected", "y_eval", "message"):
+            getattr(self, name)[rows] = getattr(by, name)
+        for i, k in enumerate(rows):
+            self.t_events[k], self.y_events[k] = by.t_events[i], by.y_events[i]
+
     def failures(self) -> dict[int, Status]:
         """Return the runs that failed, and how."""
         return {int(k): Status(int(self.status[k])) for k in np.flatnonzero(~self.success)}
@@ -103,7 +110,7 @@ class Each:
         """Options ``rtol`` and ``atol`` of run k."""
         return {
             "rtol": float(self.rtols[k if len(self.rtols) > 1 else 0]),
-            "atol": self.atols[k] if len(self.atols) > 1 else self.atol,
+            "atol": self.atols[k % len(self.atols)] if np.ndim(self.atol) == 2 else self.atol,
         }
 
     @property

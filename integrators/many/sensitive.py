@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import IntegrationInterrupted
+from ..options import absolute_tolerances
 from ..problem import IVP
 from ..runs.sensitivities.forward import Sensitivities, _direction, with_sensitivities
 from ..runs.sensitivities.jumps import REMEDY, first_jump, reset_times
-from .results import ManySolutions
+from ..runs.sensitivities.tolerances import REPEATED, first_tolerances, tightened
+from .results import Each, ManySolutions
 
 __all__ = ["many_with_sensitivities"]
 
@@ -23,40 +26,72 @@ def many_with_sensitivities(
     states: Array,
     parameters: Array,
     names: Any,
-    atol: Any,
-    starts: Array,
+    each: Each,
+    fixed: bool,
     run: Callable[..., ManySolutions],
-) -> ManySolutions:
-    """Solve augmented problems by ``run(problem, y0=…, params=…, atol=…)`` and take them apart.
+) -> tuple[ManySolutions, bool]:
+    """Solve augmented problems by ``run(problem, t_span, y0, …)`` and take them apart.
 
-    ``starts`` has the time at which each run starts, or one for all.
+    Also returns whether Ctrl-C was pressed. Steps that are `fixed` have no tolerance.
     """
     task = with_sensitivities(ivp, names)
-    n, m = ivp.n, len(states)
-    dp, dy0 = np.empty((m, task.dp.size)), np.empty((m, task.dy0.size))
+    n, (m, k) = ivp.n, parameters.shape
+    dp, dy0 = np.empty((m, len(task.names), k)), np.empty((m, task.dy0.size))
     own = getattr(ivp, "sensitivity_direction", None)
     if own is None:
-        dp[:], dy0[:] = task.dp.ravel(), task.dy0.ravel()
+        dp[:], dy0[:] = task.dp, task.dy0.ravel()
     else:  # directions that follow from the parameters of each run
-        for k in range(m):
-            member = ivp.with_(y0=states[k], params=parameters[k])
+        for i in range(m):
+            member = ivp.with_(y0=states[i], params=parameters[i])
             rows = [_direction(member, name) for name in task.names]
-            dp[k] = np.concatenate([r[0] for r in rows])
-            dy0[k] = np.concatenate([r[1] for r in rows])
-    found = run(
-        task.augmented,
-        y0=np.hstack([states, dy0]),
-        params=np.hstack([parameters, dp]) if parameters.shape[1] else None,
-        atol=task.tolerances(atol),
-    )
+            dp[i] = [r[0] for r in rows]
+            dy0[i] = np.concatenate([r[1] for r in rows])
+    spans, rtols = np.broadcast_to(each.spans, (m, 2)), np.broadcast_to(each.rtols, m)
+    if np.ndim(each.atol) < 2:
+        absolute_tolerances(each.atol, n)  # refuses what is none
+    atols = np.broadcast_to(each.atols, (m, n))
+    used = np.array([first_tolerances(*row) for row in zip(atols, dp, parameters)])
+
+    pressed = False
+
+    def do(rows: Any) -> ManySolutions:
+        nonlocal pressed
+        try:
+            return run(
+                task.augmented,
+                spans[rows],
+                np.hstack([states, dy0])[rows],
+                params=np.hstack([parameters, dp.reshape(m, -1)])[rows] if k else None,
+                rtol=rtols[rows],
+                atol=used[rows],
+            )
+        except IntegrationInterrupted as stop:
+            pressed = True
+            return stop.solution
+
+    found = do(slice(None))
+    again = np.flatnonzero(found.success)
+    for done in range(0 if fixed else REPEATED):
+        tighter: dict[int, Array] = {}
+        for one in map(int, again):
+            seen = np.column_stack([found.y_eval[one], found.y[one]])
+            wanted = tightened(used[one], atols[one], rtols[one], seen, done)
+            if wanted is not None:
+                tighter[one] = wanted
+        if not tighter or pressed:
+            break
+        again = np.array(list(tighter))
+        used[again] = list(tighter.values())
+        found.replace(again, do(again))
+        again = again[found.success[again]]
     for j, name in enumerate(task.names):
         part = slice(n * (j + 1), n * (j + 2))
         found.sensitivities[name] = found.y[:, part].copy()
         found.sensitivities_eval[name] = found.y_eval[:, part].copy()
     found.y, found.y_eval = found.y[:, :n].copy(), found.y_eval[:, :n].copy()
-    _withdraw_behind_jumps(task, states, parameters, np.broadcast_to(starts, m), found)
+    _withdraw_behind_jumps(task, states, parameters, spans[:, 0], found)
     found.y_events = [[y[:, :n] if len(y) else y for y in of] for of in found.y_events]
-    return found
+    return found, pressed
 
 
 def _withdraw_behind_jumps(

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -32,6 +33,7 @@ from ...errors import suggest
 from ...mass import Divided
 from ...problem import IVP, Event, accepts_params
 from .jumps import REMEDY, first_jump, reset_times
+from .tolerances import first_tolerances, tightened
 
 __all__ = ["Sensitivities", "with_sensitivities"]
 
@@ -63,15 +65,22 @@ class Sensitivities:
     augmented: IVP
     f: Any
 
-    def tolerances(self, atol: Any) -> Array:
-        """Absolute tolerances of the augmented problem: those of y, in units of each parameter."""
-        own = np.zeros(self.problem.n) + np.asarray(atol, dtype=float)
-        scales = []
-        for dp in self.dp:
-            used = np.abs(self.problem.params[dp != 0.0]) if dp.size else np.zeros(0)
-            size = float(used.max(initial=0.0))
-            scales.append(1.0 / size if size > 0.0 else 1.0)
-        return np.concatenate([own, *(own * max(scale, 1e-300) for scale in scales)])
+    def solve(self, run: Callable[[Array], Any], rtol: float, own: Array, outputs: bool) -> Any:
+        """Solution by ``run(atol)``, repeated where it was too loose for small sensitivities.
+
+        What is looked at are final states, and those at output times if there are `outputs`:
+        what ``solve_many`` has as well. ``own`` are the tolerances of the state itself.
+        """
+        used: Array | None = first_tolerances(own, self.dp, self.problem.params)
+        done = 0
+        while used is not None:
+            found = run(used)
+            if not found.success:
+                break
+            states = np.column_stack([found.y[:, : None if outputs else 0], found.reached[1]])
+            used = tightened(used, own, rtol, states, done)
+            done += 1
+        return self.unpack(found)
 
     def unpack(self, found: Any) -> Any:
         """Solution of the problem itself, with ``sensitivities`` and, at events, their times'."""
@@ -325,5 +334,11 @@ def _projection(ivp: IVP, k: int, q: int) -> Any:
 def _review(ivp: IVP) -> Any:
     if ivp.review is None:
         return None
-    given, n = ivp.review, ivp.n
-    return lambda problem, t, z, rtol: given(ivp, t, z[:n], rtol)
+    given, n, k = ivp.review, ivp.n, ivp.params.size
+
+    def review(together: IVP, t: Array, z: Array, rtol: Any) -> Any:
+        # Many runs share this function: parameters are those of the run that is looked at.
+        own = dict(y0=together.y0[:n], params=together.params[:k], t_span=together.t_span)
+        return given(ivp.with_(**own), t, z[:n], rtol)
+
+    return review

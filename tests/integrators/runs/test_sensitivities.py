@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from integrators import IVP, Event, TracingError, solve, solve_many, traced, where
+from integrators import (
+    IVP,
+    Event,
+    IntegrationError,
+    TracingError,
+    solve,
+    solve_many,
+    traced,
+    where,
+)
 from multibody import ModelFamily, as_ivp, mechanisms
 
 TIGHT = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-13}
@@ -212,3 +221,66 @@ def test_kinks_without_a_jump_are_passed():
     sol = solve(f, (0, 3), [1.0], params=[1.0], sensitivities=["y0[0]"], rtol=1e-10, atol=1e-12)
     # 0.5 is reached at t = 2(y0 − 0.5)/p; then y = 0.5 exp(−(t − 2(y0 − 0.5)/p))
     assert sol.sensitivities["y0[0]"][0, -1] == pytest.approx(np.exp(-2.0), rel=1e-6)
+
+
+# ---------------------------------------------------------------------- their tolerances
+
+RING = IVP(  # at rest but for a force p: S = (1 − cos 10 t)/100 for all p
+    traced(lambda t, y, p: [y[1], p[0] - 100.0 * y[0]], n=2, params=1),
+    [0.0, 0.0],
+    (0.0, 3.0),
+    params=[1.0],
+)
+RINGING = np.array([(1 - np.cos(30.0)) / 100, np.sin(30.0) / 10])
+
+
+@pytest.mark.parametrize("method", ["DOP853", "RADAU5"])
+@pytest.mark.parametrize("p", [1e-15, 1e-6, 0.01])
+def test_sensitivities_by_a_tiny_parameter_have_the_tolerance(p, method):
+    """Their absolute tolerance was atol/|p|: −14 and 20,000 in place of 0.008."""
+    run = solve(RING.with_(params=[p]), method=method, sensitivities=["p[0]"])
+    assert np.abs(run.final_sensitivities["p[0]"] - RINGING).max() < 2e-6
+    late = solve(RING.with_(params=[p]), method=method, sensitivities=["p[0]"], t_eval=[3.0])
+    assert np.abs(late.sensitivities["p[0]"][:, 0] - RINGING).max() < 2e-6
+
+
+def test_large_sensitivities_by_a_tiny_parameter_are_not_computed_to_rounding_errors():
+    """Two of them tend to 5e11; their difference dies away to rounding errors of 1e-4."""
+    f = traced(
+        lambda t, y, p: [1e-12 * np.exp(-t) / p[0] + y[1] - y[0], y[0] - y[1], y[0] - y[1] - y[2]],
+        n=3,
+        params=1,
+    )
+    problem = IVP(f, [1.0, 0.0, 0.0], (0.0, 60.0), params=[1e-12])
+    plain = solve(problem, method="DOP853")
+    run = solve(problem, method="DOP853", sensitivities=["p[0]"])
+    assert run.nsteps < 1.5 * plain.nsteps  # 25 times, were the tolerance atol itself
+    assert run.final_sensitivities["p[0]"][:2] == pytest.approx([-5e11, -5e11], rel=1e-6)
+
+
+def test_each_of_many_runs_has_tolerances_of_its_own():
+    """Those of the first row were taken for all: a run depended on its company."""
+    rows = np.array([[1e-12], [1.0], [30.0], [1e-5]])
+    options = {"method": "DOP853", "sensitivities": ["p[0]"]}
+    many = solve_many(RING, params=rows, **options)
+    assert np.abs(many.sensitivities["p[0]"] - RINGING).max() < 2e-6
+    back = solve_many(RING, params=rows[::-1], **options)
+    for k, row in enumerate(rows):
+        one = solve_many(RING, params=row[None], **options)
+        alone = solve(RING.with_(params=row), **options)
+        assert one.nsteps[0] == many.nsteps[k] == alone.nsteps
+        for other in (one.sensitivities["p[0]"][0], back.sensitivities["p[0]"][3 - k]):
+            assert np.array_equal(many.sensitivities["p[0]"][k], other)
+        assert alone.final_sensitivities["p[0]"] == pytest.approx(other, abs=1e-11)
+    given = solve_many(RING, params=rows, **options, atol=[[1e-9], [1e-9], [1e-9], [1e-5]])
+    assert np.array_equal(given.y[:3], many.y[:3])
+    assert given.nsteps[3] < many.nsteps[3]
+    with pytest.raises(ValueError, match="one for each of the 2 components"):
+        solve_many(RING, params=rows, **options, atol=[1e-9, 1e-9, 1e-9])
+
+
+def test_a_failure_that_is_thrown_has_the_solution_itself():
+    with pytest.raises(IntegrationError) as caught:
+        solve(RING, sensitivities=["p[0]"], max_steps=3, throw=True)
+    assert caught.value.solution.y.shape[0] == 2
+    assert set(caught.value.solution.sensitivities) == {"p[0]"}
