@@ -123,11 +123,13 @@ class Here:
         Time.
     z
         Own states of the element, in the order of its ``states``.
+    q, v
+        Positions and velocities of the whole mechanism.
     """
 
     def __init__(self, scene: _Scene, element: NamedElement, z: Any) -> None:
         self._scene, self._named, self._part = scene, element, _Part()
-        self.t, self.z = scene.t, z
+        self.t, self.z, self.q, self.v = scene.t, z, scene.q, scene.v
 
     @property
     def element(self) -> Any:

@@ -28,6 +28,7 @@ from ..dynamics.trees.factor import lt_solve, ltl
 from ..model.rules import refuse_contacts
 from .closed import TRACED_CONSTRAINTS, Stabilisation, check_consistent
 from .forces import check_unlocked, force_laws, forces_at, lock_review
+from .observing.acted import Observing
 from .observing.observe import over_all_loops, with_reactions
 from .observing.watched import mechanism_distance, mechanism_watch
 from .prescribing.jumps import drive_review
@@ -148,9 +149,7 @@ def as_mechanical(
     plain, acts = plain and not model.n_states, bool(model.elements)
     names = constraints(model, q0).names
 
-    # Constant forces are the parameters of the problem, which may have others by now.
-    def observing(seen: Any, solution: Any) -> Any:
-        forces = forces_at(tau, f_ext, solution.problem.params)
+    def see(seen: Any, solution: Any, model: Model, *forces: Any) -> Any:
         return with_reactions(model, over_all_loops(model, seen), *forces)
 
     return Mechanical(
@@ -181,7 +180,7 @@ def as_mechanical(
         rank_tolerance=rank_tolerance,
         check_derivatives=False,  # they are exact
         recursions=ways,
-        observing=observing,
+        observing=Observing(see, model, tau, f_ext),
         name=model.name,
     )
 

@@ -26,7 +26,8 @@ from ..dynamics.storage.loading import ForcesLike, external_forces
 from .closed import TRACED_CONSTRAINTS, check_consistent, gap_invariants
 from .dae import closed_problem
 from .derivatives import FD_derivatives, ID_derivatives
-from .forces import check_unlocked, driven_variables, force_laws, forces_at, lock_review
+from .forces import check_unlocked, driven_variables, force_laws, lock_review
+from .observing.acted import Observing
 from .observing.conserved import invariants as conserved_quantities
 from .observing.observe import observables
 from .observing.watched import mechanism_distance, mechanism_watch
@@ -252,18 +253,19 @@ def as_ivp(
     if model.bonds:
         invariants |= gap_invariants(model)
 
-    # Constant forces are the parameters of the problem, which may have others by now.
-    def observe(solution: Solution) -> Any:
+    def see(solution: Solution, model: Model, *forces: Any) -> Any:
         if model.contacts:
             from .contact.observe import contact_forces
 
             laws = force_laws(model, tau, f_ext, params)[:2]
             acting = lambda *at: tuple(law and law(*at) for law in laws)  # noqa: E731
             return contact_forces(model, solution, given=acting)
-        return observables(model, solution, *forces_at(tau, f_ext, solution.problem.params))
+        return observables(model, solution, *forces)
+
+    observe = Observing(see, model, tau, f_ext)
 
     def watch(problem: Any, t: Array, y: Array) -> Any:
-        return mechanism_watch(model, *forces_at(tau, f_ext, problem.params))(problem, t, y)
+        return mechanism_watch(model, *observe.forces(problem.params))(problem, t, y)
 
     problem = problem.with_(
         invariants=invariants,

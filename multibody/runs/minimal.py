@@ -20,6 +20,7 @@ from ..dynamics.loops.closure import LoopClosure
 from ..dynamics.motion import energy
 from ..dynamics.trees.factor import l_solve_kernel, lt_solve_kernel, ltdl_kernel
 from ..model.rules import refuse_contacts
+from .observing.acted import Observing
 from .observing.observe import observables_of_states
 from .observing.watched import mechanism_distance, mechanism_watch
 
@@ -137,9 +138,9 @@ def as_ivp_minimal(
         state = closure.states(x)
         return float(energy(model, state[: model.nq], state[model.nq :], t=t).total)
 
-    def observe(solution: Any) -> Any:
+    def see(solution: Any, model: Any, *forces: Any) -> Any:
         q, v = np.split(closure.states(solution.y), [model.nq])
-        return observables_of_states(model, solution, q, v, tau, f_ext)
+        return observables_of_states(model, solution, q, v, *forces)
 
     def states(problem: Any, t: Array, y: Array) -> tuple[Array, Array]:
         q, v = np.split(closure.states(y), [model.nq])
@@ -157,7 +158,7 @@ def as_ivp_minimal(
         name=f"{model.name}, minimal coordinates",
         state_names=(*names, *(f"d({name})" for name in names)),
         review=_closure_review(closure) if model.bonds else None,
-        observe=observe,
+        observe=Observing(see, model, tau, f_ext),
         watch=mechanism_watch(model, tau, f_ext, states),
         distance=mechanism_distance(model, states),
     )

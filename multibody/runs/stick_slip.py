@@ -3,13 +3,15 @@
 ``as_ivp`` smooths the jump of :class:`~multibody.Friction` over its slip speed, so that a joint
 that should stick creeps. Here the two sides of the jump are right-hand sides of their own; where
 both lead to v = 0, the motion stays there (Filippov), held by what friction it takes, up to the
-stiction.
+stiction. Those who look at a run are told the friction that acted in it: of slipping joints the
+law's without smoothing, of joints that stick what keeps v at zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +41,22 @@ class _Side(Element):
         """Push against the motion of this sign."""
         _, v = here.joint(self.friction.joint)
         here.push_joint(self.friction.joint, -self.sign * self.friction.size(v[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class _AsItWas(Element):
+    """Friction as it acted in a run."""
+
+    friction: Friction
+    part: Callable[..., float]
+
+    def act(self, here: Any) -> None:
+        """Push with the part of the dry friction that acted, and the viscous one."""
+        v = here.joint(self.friction.joint).velocity[0]
+        force = -self.friction.viscous * v
+        force -= self.part(here.t, here.q, here.v) * self.friction.size(v)
+        here.push_joint(self.friction.joint, force)
+        here.output("force", force)
 
 
 @from_recipe
@@ -83,7 +101,7 @@ def stick_slip(
     >>> round(float(run.y[0, -1]), 9), round(float(run.modes[-1].start / np.pi), 9)
     (0.7, 3.0)
     """
-    dry = [
+    dry: list[Any] = [
         named
         for named in model.elements
         if isinstance(named.element, Friction) and named.element.coulomb + _extra(named.element) > 0
@@ -100,6 +118,7 @@ def stick_slip(
         raise ValueError("stick_slip: sampled elements have instants of their own; use as_ivp")
     f0, n, p = smooth.f, smooth.n, smooth.params
     f: Any = f0
+    places = []
     for named in dry:
         friction: Any = named.element
         bodies = [body.name for body in model.bodies]
@@ -109,6 +128,7 @@ def stick_slip(
                 "elsewhere, so that its joint belongs to the tree"
             )
         place = model.nq + model.v_index[bodies.index(friction.joint)].start
+        places.append(place)
         sides = [
             as_ivp(
                 replace(base, elements=(*wet, NamedElement("side", _Side(friction, sign)))),
@@ -118,6 +138,17 @@ def stick_slip(
             for sign in (1.0, -1.0)
         ]
         f = f + Switch(_speed(place, n, len(p)), *(_less(side, f0, n, len(p)) for side in sides))
+    observe: Any = smooth.observe
+
+    def as_it_was(solution: Any, before: bool) -> Model:
+        parts = _parts_along(solution, places, before)
+        acted = {
+            named.name: _AsItWas(named.element, partial(_part, parts, k))
+            for k, named in enumerate(dry)
+        }
+        elements = [NamedElement(e.name, acted.get(e.name, e.element)) for e in model.elements]
+        return replace(model, elements=tuple(elements))
+
     return IVP(
         f,
         smooth.y0,
@@ -126,9 +157,48 @@ def stick_slip(
         project=smooth.project,
         name=model.name,
         state_names=smooth.state_names,
-        observe=smooth.observe,
+        observe=replace(observe, as_it_was=as_it_was),
         schedule=smooth.schedule,
     )
+
+
+def _parts_along(solution: Any, places: Sequence[int], before: bool) -> Callable[..., Any]:
+    """Parts of the dry friction that acted in a run, by (t, q, v): 1 and −1 for joints that slip.
+
+    Where joints stick they are such that their velocities stay as they are. At the instants
+    between stays those of the stay `before`, or of the one after it.
+    """
+    starts = np.array([stay.start for stay in solution.modes])
+    first, *switches = solution.problem.f.terms
+    p = (solution.problem.params,) if len(solution.problem.params) else ()
+    last: dict[Any, Any] = {}
+
+    def parts(t: float, q: Any, v: Any) -> Any:
+        y = np.concatenate([q, v])
+        if (key := (float(t), y.tobytes())) not in last:
+            last.clear()
+            at = max(int(np.searchsorted(starts, t, side="left" if before else "right")) - 1, 0)
+            last[key] = found(t, y, np.ravel(solution.modes[at].mode))
+        return last[key]
+
+    def found(t: float, y: Any, words: Any) -> Any:
+        sides = [(np.asarray(s.plus(t, y, *p)), np.asarray(s.minus(t, y, *p))) for s in switches]
+        half = np.array([(plus - minus) / 2.0 for plus, minus in sides])
+        middle = np.asarray(first(t, y, *p)) + sum((plus + minus) / 2.0 for plus, minus in sides)
+        part = np.array([{"plus": 1.0, "minus": -1.0}.get(word, 0.0) for word in words])
+        stuck = np.flatnonzero(words == "sliding")
+        if stuck.size:
+            rows = np.asarray(places)[stuck]
+            slopes = (middle + part @ half)[rows]
+            part[stuck] = np.linalg.solve(half[stuck][:, rows].T, -slopes)
+        return part
+
+    return parts
+
+
+def _part(parts: Callable[..., Any], k: int, t: float, q: Any, v: Any) -> float:
+    """What one of them is."""
+    return float(parts(t, q, v)[k])
 
 
 def _extra(friction: Friction) -> float:

@@ -79,6 +79,8 @@ class Books:
         self.model, self.contact = model, contact
         self.tau_law, self.params = given_joint_forces(model, tau)
         self.force_law = given_external_forces(model, f_ext)
+        #: Books that hold up to instants at which forces jump; these hold from then on.
+        self.jumps: dict[float, Books] = {}
         self.named = [named.name for named in model.elements]
         self.elements = acting_elements(model, elements)
         self.parts = {name: _without_loops(model, name) for name in PARTS}

@@ -25,6 +25,7 @@ import numpy as np
 from ...checks import Array
 from ...dynamics.loops.constraints.joints import LoopElement
 from ..contact.loads import exchanged_at_instants, stays_of
+from .acted import acted_along
 from .books import ENTRIES, PARTS, Account, Books
 from .states import is_plain, states_of
 
@@ -61,11 +62,11 @@ class EnergyLedger:
     potential
         In J, by "gravity", "joint springs" (stops included), "point springs", "loop springs".
     power, work
-        In W, and in J since the start, by "actuators" (τ), "loop actuators", "dampers" (of joints,
-        stops and point springs), "loop dampers", "drives" (in the tree and in loops), "external",
-        "friction" (of contacts), "impacts" (what their law says, summed; no power) and
-        "elements" (what they do to the bodies) and "constraints" (of loops; zero where they are
-        closed). Positive: energy comes in.
+        In W, and in J since the start, by "actuators" (τ, that of prescribed motions
+        included), "loop actuators", "dampers" (of joints, stops and point springs), "loop
+        dampers", "drives" (in the tree and in loops), "external", "friction" (of contacts),
+        "impacts" (what their law says, summed; no power) and "elements" (what they do to the
+        bodies) and "constraints" (of loops; zero where they are closed). Positive: energy comes in.
     drives
         Power of each drive, by the name of its body or loop, in W.
     elements, stored
@@ -136,8 +137,8 @@ def energy_ledger(
     solution
         Of :func:`~multibody.as_ivp`, :func:`~multibody.as_dae` or :func:`~multibody.runs.simulate`.
     tau, f_ext
-        The joint forces and external forces that acted, as in :func:`~multibody.as_ivp`; `tau`
-        without those of `elements`.
+        The joint forces and external forces that acted, as in :func:`~multibody.as_ivp`; without
+        them those that the run knows of. With `elements`, `tau` is what acts besides these.
     elements
         Springs, dampers and actuators in loop joints whose law was a part of the joint forces, see
         :func:`~multibody.dynamics.loops.constraints.joints.loop_elements`.
@@ -169,7 +170,13 @@ def energy_ledger(
     >>> bool(np.abs(ledger.balance).max() < 1e-6 < ledger.work["drives"][-1])
     True
     """
+    besides, given = tau, model
+    model, tau, f_ext = acted_along(model, solution, tau, f_ext)
+    tau = besides if elements else tau
     books = Books(model, tau, f_ext, elements)
+    if model is not given:  # what its elements do jumps between two stays
+        earlier = Books(acted_along(given, solution, before=True)[0], tau, f_ext, elements)
+        books.jumps = {stay.start: earlier for stay in solution.modes[1:]}
     if model.rigid_contacts:
         stays = stays_of(model, solution)
         parts = [
@@ -271,16 +278,18 @@ def _work(
     """Work of every entry up to each time, in rows, and its error where powers are not smooth."""
     total, rough = np.zeros((len(t), len(ENTRIES))), 0.0
     for k, h in enumerate(np.diff(t)):
-        powers = [account[k].powers]
+        powers, end = [account[k].powers], account[k + 1]
+        if (earlier := books.jumps.get(float(t[k + 1]))) is not None:
+            end = earlier.account(float(t[k + 1]), x[:, k + 1])
         for theta in INSIDE:
             time = float(t[k] + theta * h)
             if dense is not None:
                 state = dense(time)
             else:
-                slopes = (account[k].slope, account[k + 1].slope)
+                slopes = (account[k].slope, end.slope)
                 state = _hermite(theta, h, x[:, k], x[:, k + 1], *slopes)
             powers.append(books.account(time, state).powers)
-        along = np.array([*powers, account[k + 1].powers])
+        along = np.array([*powers, end.powers])
         gain = LOBATTO @ along
         apart = np.abs(gain - SIMPSON @ along)
         if dense is None:  # polynomials between closed states leave the loops a little open

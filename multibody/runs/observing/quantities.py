@@ -22,6 +22,7 @@ from ...checks import Array
 from ...dynamics.acting import acting
 from ...dynamics.motion import energy as energy_of
 from ...dynamics.motion import kinematics
+from .acted import acted_along
 from .reactions import reactions_along
 from .states import states_of
 
@@ -386,8 +387,9 @@ class OutputOf(Quantity):
                 f"{', '.join(known) or 'none'}{suggest(self.element, known)}"
             )
         x, found = seen.motion(t, y), []
+        model = acted_along(seen.model, seen.run)[0]
         for s, q, v in zip(t, x.q.T.copy(), x.v.T.copy()):
-            outputs = acting(seen.model, float(s), q, v).parts[self.element].outputs
+            outputs = acting(model, float(s), q, v).parts[self.element].outputs
             if self.name not in outputs:
                 raise ValueError(
                     f"output: element {self.element!r} has no output {self.name!r}; it has "

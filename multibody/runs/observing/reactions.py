@@ -11,6 +11,7 @@ from ...checks import Array
 from ...dynamics.loops.constraints.joints import LoopElement
 from ...dynamics.loops.loads.reactions import JointReactions, joint_reactions
 from ..forces import external_force_law, joint_force_law
+from .acted import acted_along
 from .states import states_of
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def reactions_along(
         Of :func:`~multibody.as_ivp`, :func:`~multibody.as_dae` or :func:`~multibody.simulate`; or
         anything with times `t` and positions and velocities in columns, `q` and `v`.
     tau, f_ext
-        The forces that acted, as in :func:`~multibody.as_ivp`; `tau` without those of `elements`.
+        The forces that acted, as in :func:`~multibody.as_ivp`; without them those that the run
+        knows of. With `elements`, `tau` is what acts besides these.
     coordinates, elements
         As in :func:`joint_reactions`.
 
@@ -55,7 +57,9 @@ def reactions_along(
         q, v = solution.q, solution.v
     else:
         q, v = np.split(states_of(model, solution)[1], [model.nq])
-    tau_law, params = joint_force_law(model, tau)
+    besides = tau
+    model, tau, f_ext = acted_along(model, solution, tau, f_ext)
+    tau_law, params = joint_force_law(model, besides if elements else tau)
     force_law = external_force_law(model, f_ext)
     found = []
     for time, position, velocity in zip(map(float, solution.t), q.T, v.T):

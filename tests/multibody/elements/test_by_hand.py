@@ -164,3 +164,48 @@ def test_period_of_stick_and_slip():
     np.testing.assert_allclose(sticks, [slip, slip + period], atol=1e-7)
     x = u * run.t + run.y[0]
     assert np.max(x) == pytest.approx(F / k + np.hypot(ahead, u / omega), abs=1e-4)
+
+
+def test_the_force_that_holds_is_what_is_recorded():
+    """Belt and block again: what holds the block while it sticks.
+
+    While it sticks friction is k x, whatever the law says of v = 0; while it slips it is the law's
+    without smoothing. The books then balance, although the slip speed is the largest of all.
+    """
+    m, k, u, F, S = 1.3, 80.0, 0.25, 4.0, 6.5
+    b = mb.ModelBuilder(name="belt", gravity=(0, 0, -9.81))
+    b.add_body("belt", 0, mb.Driven(mb.Prismatic("x"), lambda t: [u * t]))
+    b.add_body("block", "belt", mb.Prismatic("x"), inertia=mb.point_mass(m))
+    b.add_element("dry", mb.Friction("block", F, S, slip_speed=10.0, stribeck_speed=0.1))
+    b.add_spring("spring", 0, (-5.0, 0, 0), "block", (0, 0, 0), k, rest=5.0)
+    model = b.build()
+    problem = mb.stick_slip(model, [0.0], [0.0], (0.0, 1.2))
+    run = solve(problem, method="DOP853", rtol=1e-10, atol=1e-13, dense_output=True)
+    assert [stay.mode for stay in run.modes][:3] == ["sliding", "minus", "sliding"]
+    found = mb.record(
+        model, run, {"f": mb.output("dry", "force"), "pin": mb.reaction("block", "fx")}
+    )
+    stuck = np.array([mode == "sliding" for mode in run.mode(run.t)])
+    np.testing.assert_allclose(found["f"][stuck], k * (u * run.t + run.y[0])[stuck], atol=1e-9)
+    law = F + (S - F) * np.exp(-((run.y[1] / 0.1) ** 2))
+    np.testing.assert_allclose(found["f"][~stuck], law[~stuck], atol=1e-9)
+    np.testing.assert_allclose(run.observed.tau[0], found["f"], atol=1e-12)
+    np.testing.assert_allclose(found["pin"], found["f"], atol=1e-9)  # belt on block
+    ledger = mb.energy_ledger(model, run)
+    assert np.abs(ledger.balance).max() < 1e-8 < ledger.work["drives"][-1]
+
+
+def test_two_joints_that_stick_hold_the_weight_of_both():
+    b = mb.ModelBuilder(name="arms")
+    for name, parent, place in (("upper", 0, (0, 0, 0)), ("lower", "upper", (0, 0, -1))):
+        b.add_body(name, parent, mb.Revolute("y"), place, mb.rod((0, 0, 0), (0, 0, -1), mass=1.0))
+        b.add_element(f"hinge {name}", mb.Friction(name, 5.0, 9.0, viscous=0.3))
+    model = b.build()
+    q, push = [0.2, 0.3], [0.1, 0.2]
+    run = solve(mb.stick_slip(model, q, None, (0.0, 0.5), tau=push), rtol=1e-9)
+    assert [stay.mode for stay in run.modes] == [("sliding", "sliding")]
+    weight = mb.ID(model, q, [0.0, 0.0], [0.0, 0.0])
+    want = {name: mb.output(f"hinge {name}", "force") for name in ("upper", "lower")}
+    found = mb.record(model, run, want)
+    held = [found["upper"][-1], found["lower"][-1]]
+    np.testing.assert_allclose(held, weight - push, atol=1e-12)
