@@ -92,9 +92,9 @@ def find_mechanism(
         listed = mechanism if isinstance(mechanism, Entry) else entry(mechanism)
         model = listed.model(**dict(parameters or {}))
         known = KNOWN.get(listed.name, Known())
-        tau = None if known.drive is None else known.drive(model)
         q0, v0 = listed.start(model)
-        return Mechanism(model, q0, v0, listed.t_end, tau, listed.description, listed.source, known)
+        told = listed.description, listed.source, known
+        return Mechanism(model, q0, v0, listed.t_end, None, *told)
     if parameters:
         raise ValueError("parameters belong to a mechanism of the catalogue; change the model")
     what = Mechanism(model, model.neutral(), np.zeros(model.nv), events=events)

@@ -52,13 +52,10 @@ class Known:
 
     Attributes
     ----------
-    drive
-        Joint forces that belong to it, from the model.
     closure
         From the model and its start: (γ, y0, ẏ0) of a loop-closure function.
     """
 
-    drive: Callable[[Model], Array] | None = None
     closure: Callable[[Model, Array, Array], tuple[Any, Any, Any]] | None = None
 
 
@@ -68,16 +65,7 @@ def _parallelogram(model: Model, q0: Array, v0: Array) -> tuple[Any, Any, Any]:
     return lambda y: [y[0]] * (n + 1) + [-y[0]] * n, q0[:1], v0[:1]
 
 
-def _andrews_drive(model: Model) -> Array:
-    from multibody.mechanisms import andrews_drive
-
-    return andrews_drive(model)
-
-
-KNOWN: dict[str, Known] = {
-    "n_four_bar": Known(closure=_parallelogram),
-    "andrews": Known(drive=_andrews_drive),
-}
+KNOWN: dict[str, Known] = {"n_four_bar": Known(closure=_parallelogram)}
 
 
 # ---------------------------------------------------------------------- what is measured

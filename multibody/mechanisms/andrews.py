@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..checks import Array
+from ..elements import Actuator
 from ..joints import Revolute
 from ..model import Model
 from ..model.builder import ModelBuilder
@@ -72,19 +73,18 @@ def _start(model: Model) -> Array:
     source="A03 of the library of computational benchmarks (IFToMM); W. Schiehlen, Multibody "
     "Systems Handbook, 1990; end point as in integrators.problems.andrews",
 )
-def andrews() -> Model:
+def andrews(torque: float = ANDREWS["torque"]) -> Model:
     """Andrews' squeezing mechanism: seven flat bodies, three loops, a spring, no gravity.
 
-    The motor on K1 is not part of the model: pass ``tau=andrews_drive(model)`` to
-    :func:`~multibody.as_ivp`. Bodies are numbered with parents first, K1 K2 K3 K5 K4 K7 K6; use
+    The element "motor" turns K1 with a constant torque (N m); with 0 there is none, and the
+    mechanism stays at rest. Bodies are numbered with parents first, K1 K2 K3 K5 K4 K7 K6; use
     ``model.number`` to find them.
 
     Examples
     --------
-    >>> from multibody import constrained_accelerations
+    >>> from multibody import FD_x
     >>> model = andrews()
-    >>> a = constrained_accelerations(model, _start(model), [0] * 7, andrews_drive(model))
-    >>> a.accelerations[:2].round(4)
+    >>> FD_x(model, [*_start(model), *[0] * 7])[7:9].round(4)
     array([ 14222.4439, -10666.8329])
     """
     p = ANDREWS
@@ -110,17 +110,24 @@ def andrews() -> Model:
         stiffness=p["stiffness"],
         rest=p["rest"],
     )
+    if torque:
+        build.add_element("motor", Actuator("K1", torque))
     return build.build()
 
 
 def andrews_drive(model: Model, torque: float = ANDREWS["torque"]) -> Array:
-    """Joint forces of Andrews' mechanism: the constant torque of its motor on K1.
+    """Joint forces of the motor on K1, for an Andrews' mechanism that has none itself.
 
     Examples
     --------
-    >>> andrews_drive(andrews())
+    >>> andrews_drive(andrews(torque=0.0))
     array([0.033, 0.   , 0.   , 0.   , 0.   , 0.   , 0.   ])
     """
+    if model.elements:
+        raise ValueError(
+            "andrews_drive: the model has its motor, which would act twice; leave the joint forces "
+            "out, or take andrews(torque=0.0). element_forces tells those of the motor at a state"
+        )
     tau = np.zeros(model.nv)
     tau[model.v_index[model.number("K1") - 1]] = torque
     return tau

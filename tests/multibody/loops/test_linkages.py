@@ -98,7 +98,7 @@ def test_andrews_is_the_published_mechanism():
     )
     system = np.block([[M, G.T], [G, np.zeros((6, 6))]])
     expected = np.linalg.solve(system, np.concatenate([f, -G_rate @ dx]))[:7]
-    tau = mechanisms.andrews_drive(model)
+    tau, _ = mb.element_forces(model, q, v)  # of its motor
     found = constrained_accelerations(model, q, v, tau).accelerations[order]
     np.testing.assert_allclose(found, expected, atol=1e-7 * np.abs(expected).max())
 
@@ -106,10 +106,15 @@ def test_andrews_is_the_published_mechanism():
 def test_andrews_starts_as_published():
     model = mechanisms.andrews()
     q, v = mechanisms.entry("andrews").start(model)
-    a = constrained_accelerations(model, q, v, mechanisms.andrews_drive(model)).accelerations
+    a = mb.FD_x(model, [*q, *v])[model.nq :]
     expected = np.zeros(7)
     expected[:2] = 14222.4439199541138705911625887, -10666.8329399655854029433719415
     np.testing.assert_allclose(a, expected, atol=1e-8)
+    idle = mechanisms.andrews(torque=0.0)
+    with_forces = constrained_accelerations(idle, q, v, mechanisms.andrews_drive(idle))
+    np.testing.assert_allclose(with_forces.accelerations, expected, atol=1e-8)
+    with pytest.raises(ValueError, match="would act twice"):
+        mechanisms.andrews_drive(model)
 
 
 def test_governor_starts_with_unstretched_springs():

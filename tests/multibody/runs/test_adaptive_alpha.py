@@ -12,8 +12,7 @@ def run(name, t_end, formulation, **options):
     entry = mechanisms.entry(name)
     model = entry.model()
     q0, v0 = entry.start(model)
-    tau = mechanisms.andrews_drive(model) if name == "andrews" else None
-    problem = as_dae(model, q0, v0, (0.0, t_end), tau, formulation=formulation)
+    problem = as_dae(model, q0, v0, (0.0, t_end), formulation=formulation)
     return model, solve(problem, **options)
 
 

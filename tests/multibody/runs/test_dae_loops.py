@@ -226,8 +226,7 @@ def governor_tree():
 def test_andrews_a03_as_a_mechanism(name, method):
     """Eight digits of β, with the equations of motion made from the model."""
     model, q, v = start("andrews")
-    tau = mechanisms.andrews_drive(model)
-    problem = as_dae(model, q, v, (0.0, 0.03), tau=tau, formulation=name)
+    problem = as_dae(model, q, v, (0.0, 0.03), formulation=name)
     run = solve(problem, method=method, rtol=1e-10, atol=1e-10, throw=True)
     end, _ = problem.split(0.03, run.y[:, -1])
     assert abs(end[model.number("K1") - 1] / BETA - 1.0) < 1e-8
