@@ -19,7 +19,7 @@ __all__ = ["fit_curves"]
 def fit_curves(found: Fit, ax: Axes | None = None) -> Axes:
     """Draw data and model of a :class:`~integrators.analysis.study.fit.Fit`."""
     said = ", ".join(
-        f"{name} = {value:.4g} ± {error:.1g}"
+        f"{name} = {value:.4g} " + ("(bound)" if name in found.on_bounds else f"± {error:.1g}")
         for name, value, error in zip(found.names, found.values, found.errors)
     )
     ax = labelled_axes(ax, said, "t", "data and fit")

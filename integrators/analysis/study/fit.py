@@ -5,6 +5,11 @@ come from the variational equations (``runs.sensitivity``), so that Gauss–Newt
 a fit of a few parameters takes a handful of runs. Near the solution the estimate is normally
 distributed with covariance s²(JᵀJ)⁻¹, s² the residual variance (1 if σ is given): intervals follow
 from Student's distribution.
+
+On a bound an estimate is not normal. There the sum of squares, which slopes towards the bound, says
+how far inside the truth may be: as far as makes it larger by no more than between the middle and
+the end of an interval without bounds. The errors of the others are those without bounds, rather too
+large than too small.
 """
 
 from __future__ import annotations
@@ -16,7 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...errors import suggest
 from ...problem import IVP, accepts_params
+from ...runs.sensitivities.forward import with_traced_f
 from ...solve import solve
 from .order_fit import student
 
@@ -27,6 +34,8 @@ __all__ = ["Fit", "fit"]
 
 Array = NDArray[np.float64]
 
+#: Part of the standard error within which an estimate is on its bound.
+ON_BOUND = 1e-3
 #: Ratio of singular values of the scaled Jacobian below which parameters cannot be told apart.
 UNIDENTIFIED = 1e-8
 
@@ -53,6 +62,8 @@ class Fit:
         Whether the search ended where it should, what it said, and how many runs it took.
     identifiable
         Whether the data determine all that was varied.
+    bounds
+        (lower, upper) of each.
     """
 
     names: tuple[str, ...]
@@ -70,12 +81,24 @@ class Fit:
     runs: int
     identifiable: bool = True
     labels: tuple[str, ...] = field(default_factory=tuple)
+    bounds: Array = field(default_factory=lambda: np.zeros((0, 2)))
+    pushed: Array = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def on_bounds(self) -> tuple[str, ...]:
+        """Names of the estimates that the data would have beyond a bound."""
+        return tuple(name for name, push in zip(self.names, self.pushed) if push != 0.0)
 
     def interval(self, name: str, confidence: float = 0.95) -> tuple[float, float]:
-        """Confidence interval of one estimate."""
+        """Confidence interval of one estimate, within its bounds."""
         k = self.names.index(name)
-        reach = student(max(self.freedom, 1), confidence) * float(self.errors[k])
-        return float(self.values[k]) - reach, float(self.values[k]) + reach
+        value, error, push = (float(x[k]) for x in (self.values, self.errors, self.pushed))
+        reach = student(max(self.freedom, 1), confidence) * error
+        # Where the sum of squares, push·d + (d/error)²/2 more at a distance d, is that of `reach`.
+        shift = push * error**2 if push else 0.0
+        ends = value - shift - np.hypot(shift, reach), value - shift + np.hypot(shift, reach)
+        low, high = self.bounds[k]
+        return max(float(ends[0]), float(low)), min(float(ends[1]), float(high))
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -93,6 +116,8 @@ class Fit:
         for name, value, error in zip(self.names, self.values, self.errors):
             low, high = self.interval(name)
             lines.append(f"{name} = {value:.6g} ± {error:.2g}   95 %: {low:.6g} … {high:.6g}")
+            if name in self.on_bounds:
+                lines[-1] += "   on its bound: the data would have it beyond"
         if not self.identifiable:
             lines.append("the data do not determine all of these; vary fewer, or measure more")
         return "\n".join(lines)
@@ -145,7 +170,7 @@ def fit(
     """
     from scipy.optimize import least_squares
 
-    names = tuple(vary)
+    names, problem = tuple(vary), with_traced_f(problem)
     t = np.atleast_1d(np.asarray(times, dtype=float))
     measured = np.atleast_2d(np.asarray(data, dtype=float))
     if t.ndim != 1 or measured.ndim != 2 or measured.shape[1] != t.size:
@@ -162,10 +187,7 @@ def fit(
     weights = 1.0 / _deviations(sigma, measured)
     values_of = _Values(problem, names)
     guess = np.array([vary[k] for k in names]) if isinstance(vary, Mapping) else values_of.start
-    low, high = (
-        np.array([(bounds or {}).get(name, (-np.inf, np.inf))[side] for name in names])
-        for side in (0, 1)
-    )
+    limits = _limits(bounds or {}, names, guess)
     kept: dict[bytes, tuple[Array, Array]] = {}
     counted = [0]
 
@@ -184,18 +206,22 @@ def fit(
         return (evaluated(x)[1] * weights[..., None])[given]
 
     scale = np.where(guess == 0.0, 1.0, np.abs(guess))
-    found = least_squares(residuals, guess, jacobian, bounds=(low, high), x_scale=scale)
+    found = least_squares(residuals, guess, jacobian, bounds=(*limits.T,), x_scale=scale)
     model, slopes = evaluated(found.x)
     J = (slopes * weights[..., None])[given]
     freedom = int(np.count_nonzero(given) - len(names))
     covariance, identifiable = _covariance(J, scale)
+    variance = 1.0
     if sigma is None:
         left = float(residuals(found.x) @ residuals(found.x))
-        covariance = covariance * (left / freedom if freedom > 0 else np.nan)
+        variance = left / freedom if freedom > 0 else np.nan
+    covariance = covariance * variance
+    errors = np.sqrt(np.diag(covariance))
+    uphill = J.T @ residuals(found.x) / (variance if variance > 0.0 else 1.0)
     return Fit(
         names,
         np.asarray(found.x),
-        np.sqrt(np.diag(covariance)),
+        errors,
         covariance,
         values_of.problem(found.x),
         t,
@@ -208,7 +234,34 @@ def fit(
         counted[0],
         identifiable,
         seen.labels,
+        limits,
+        _pushed(found.x, limits, errors, uphill),
     )
+
+
+def _limits(bounds: Mapping[str, Any], names: Sequence[str], guess: Array) -> Array:
+    """Lower and upper bounds, a row for each name."""
+    for name in bounds:
+        if name not in names:
+            raise ValueError(f"bounds: {name!r} is not varied{suggest(name, names)}")
+    limits = np.array([bounds.get(name, (-np.inf, np.inf)) for name in names], dtype=float)
+    for name, (low, high), start in zip(names, limits.reshape(-1, 2), guess):
+        if not low < high:
+            raise ValueError(f"bounds: expected lower < upper for {name}, received {low}, {high}")
+        if not low <= start <= high:
+            raise ValueError(
+                f"bounds: the guess {start:g} of {name} lies outside of {low:g} … {high:g}; give "
+                f"another one: vary={{{name!r}: …}}"
+            )
+    return limits
+
+
+def _pushed(x: Array, limits: Array, errors: Array, uphill: Array) -> Array:
+    """Slope of the sum of squares at estimates that it drives against a bound; others have 0."""
+    near = ON_BOUND * np.where(np.isfinite(errors), errors, 0.0)
+    low = (x - limits[:, 0] <= near) & (uphill > 0.0)
+    high = (limits[:, 1] - x <= near) & (uphill < 0.0)
+    return np.where(low | high, uphill, 0.0)
 
 
 def _model(

@@ -35,7 +35,7 @@ from ...problem import IVP, Event, accepts_params
 from .jumps import REMEDY, first_jump, reset_times
 from .tolerances import first_tolerances, tightened
 
-__all__ = ["Sensitivities", "with_sensitivities"]
+__all__ = ["Sensitivities", "with_sensitivities", "with_traced_f"]
 
 Array = NDArray[np.float64]
 
@@ -123,7 +123,7 @@ class Sensitivities:
 
 def with_sensitivities(ivp: IVP, wanted: Any) -> Sensitivities:
     """Return the augmented problem for the sensitivities that are wanted; see ``solve``."""
-    from ...tracing import Traced, traced
+    from ...tracing import traced
 
     if ivp.y0.dtype.kind == "c" or ivp.mass is not None:
         what = "a mass matrix" if ivp.mass is not None else "a complex state"
@@ -148,10 +148,7 @@ def with_sensitivities(ivp: IVP, wanted: Any) -> Sensitivities:
             "matrix without branches, of at most three rows or symmetric and positive definite; or "
             "write the problem as y' = M⁻¹ f"
         )
-    n, k = ivp.n, ivp.params.size
-    f = ivp.f if isinstance(ivp.f, Traced) else traced(ivp.f, n=n, params=k)
-    if f._size is None or f._parameters is None:
-        f = traced(f.function, n=n, params=k)
+    n, k, f = ivp.n, ivp.params.size, _traced_f(ivp)
     rows = [_direction(ivp, name) for name in listed]
     dp, dy0 = np.array([r[0] for r in rows]).reshape(len(rows), k), np.array([r[1] for r in rows])
     q = len(rows)
@@ -184,6 +181,20 @@ def with_sensitivities(ivp: IVP, wanted: Any) -> Sensitivities:
         name=ivp.name,
     )
     return Sensitivities(ivp, tuple(map(str, listed)), dp, dy0, augmented, f)
+
+
+def with_traced_f(ivp: IVP) -> IVP:
+    """The problem with f traced, for those who ask again and again."""
+    return ivp if isinstance(ivp.f, Divided) else ivp.with_(f=_traced_f(ivp))
+
+
+def _traced_f(ivp: IVP) -> Any:
+    from ...tracing import Traced, traced
+
+    f = ivp.f if isinstance(ivp.f, Traced) else traced(ivp.f, n=ivp.n, params=ivp.params.size)
+    if f._size is None or f._parameters is None:
+        return traced(f.function, n=ivp.n, params=ivp.params.size)
+    return f
 
 
 def _given(p: Any, k: int, q: int) -> Any:

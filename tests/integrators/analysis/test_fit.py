@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from integrators import IVP, fit, solve, traced
+from integrators.analysis.study.order_fit import student
 from multibody import ModelFamily
 
 SWING = traced(lambda t, y, p: [y[1], -p[0] * np.sin(y[0]) - p[1] * y[1]], n=2, params=2)
@@ -61,6 +62,52 @@ def test_a_mechanism_by_the_names_of_its_parameters():
     data = solve(truth, t_eval=times, method="DOP853", rtol=1e-11, atol=1e-13).y[:1]
     found = fit(problem, times, data, ["length"], observe=[0])
     assert found.values == pytest.approx([1.3], abs=1e-7)
+
+
+FED = IVP(
+    traced(lambda t, y, p: -p[0] * y + p[1], n=1, params=2), [1.0], (0.0, 4.0), params=[1.0, 0.05]
+)
+
+
+def test_an_estimate_on_its_bound_is_told_and_its_interval_goes_inside(tmp_path):
+    """The end of its interval is where the best fit of the others is worse by t² s²."""
+    noise = 0.01 * np.sin(40.0 * TIMES**2)
+    data = np.exp(-TIMES) - 0.01 * (1.0 - np.exp(-TIMES)) + noise
+    free = fit(FED, TIMES, data, ["p[0]", "p[1]"])
+    assert free.on_bounds == ()
+    assert free.values[1] < 0.0
+    found = fit(FED, TIMES, data, ["p[0]", "p[1]"], bounds={"p[1]": (0.0, 1.0)})
+    assert found.on_bounds == ("p[1]",)
+    assert "p[1] = " in str(found).splitlines()[2]
+    assert "on its bound" in str(found).splitlines()[2]
+    assert "on its bound" not in str(found).splitlines()[1]
+    low, high = found.interval("p[1]")
+    assert low == 0.0
+    assert 0.0 < high < free.errors[1]  # it is pushed: less than two standard errors
+    there = fit(FED.with_(params=[1.0, high]), TIMES, data, ["p[0]"])
+    worse = (there.residuals**2).sum() - (found.residuals**2).sum()
+    s2 = (found.residuals**2).sum() / found.freedom
+    assert worse / s2 == pytest.approx(student(found.freedom) ** 2, rel=0.02)
+    found.plot().figure.savefig(tmp_path / "fit.png")
+
+
+def test_intervals_end_at_bounds():
+    data = np.exp(-TIMES) + 0.01 * np.sin(40.0 * TIMES**2) + 0.002
+    found = fit(FED, TIMES, data, ["p[0]", "p[1]"], bounds={"p[1]": (0.0, np.inf)})
+    assert found.on_bounds == ()
+    low, high = found.interval("p[1]")
+    assert (low, high > found.values[1] > 0.0) == (0.0, True)
+    assert found.values[1] - student(found.freedom) * found.errors[1] < 0.0
+
+
+def test_bounds_that_cannot_be_meant_are_refused():
+    for bounds, message in (
+        ({"p[7]": (0, 1)}, r"'p\[7\]' is not varied"),
+        ({"p[0]": (1, 1)}, "lower < upper"),
+        ({"p[0]": (2, 3)}, r"guess 1 of p\[0\] lies outside"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fit(FED, TIMES, TIMES, ["p[0]"], bounds=bounds)
 
 
 def test_bad_input_and_a_picture(tmp_path):
