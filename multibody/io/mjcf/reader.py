@@ -196,8 +196,7 @@ def _fill_in(root: Element, includes: Includes) -> None:
                 if child.tag != "include":
                     filled.append(child)
                     continue
-                address = Element("uri", {}, child.line, child.file, content=child.text("file"))
-                inner = includes.open(Element("include", {}, child.line, child.file, [address]))
+                inner = includes.open(child, child.text("file"))
                 _fill_in(inner, includes)
                 includes.close()
                 filled += inner.children

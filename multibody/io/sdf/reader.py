@@ -210,7 +210,10 @@ def _read_include(content: _Content, include: Element, scope: Scope) -> str:
     for child in include.children:
         if child.tag not in ("uri", "name", "pose", "static", "placement_frame"):
             content.report.ignored(child, f"<{child.tag}> in <include>")
-    root = content.includes.open(include)
+    uri = include.first("uri")
+    if uri is None or not uri.content:
+        raise include.error("expected <uri>")
+    root = content.includes.open(uri, uri.content)
     version = _version(root, content.report)
     models = list(root.all("model"))
     if len(models) != 1:

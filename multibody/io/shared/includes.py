@@ -1,4 +1,4 @@
-"""<include> of SDF: models in other files, read only from a folder that the caller names.
+"""<include> of SDF and MJCF: other files, read only from a folder that the caller names.
 
 No file is opened unless a folder is given. Addresses are `model://name`, `file://path` or a path,
 all inside that folder: what leads out of it, by dots or by links of the file system, is refused,
@@ -35,12 +35,9 @@ class Includes:
         self.reading: list[Path] = []
         self._files = self._elements = 0
 
-    def open(self, include: Element) -> Element:
-        """Root of the file of an <include>; `close` when it has been read."""
-        uri = include.first("uri")
-        if uri is None or not uri.content:
-            raise include.error("expected <uri>")
-        path = self._path(uri)
+    def open(self, include: Element, address: str) -> Element:
+        """Root of the file at an address, named by an element; `close` when it has been read."""
+        path = self._path(include, address)
         if path in self.reading:
             raise include.error(f"{path.name} includes itself in the end")
         self._files += 1
@@ -59,29 +56,29 @@ class Includes:
         """Done with the file that was opened last."""
         self.reading.pop()
 
-    def _path(self, uri: Element) -> Path:
+    def _path(self, include: Element, given: str) -> Path:
         if self.folder is None:
-            raise uri.error(
+            raise include.error(
                 "an <include>: other files are read only from a folder that you name, "
-                "load_model(…, includes=FOLDER)"
+                "load_model(…, includes=FOLDER), or --includes FOLDER"
             )
-        address = uri.content
+        address = given
         for start in ("model://", "file://"):
             address = address.removeprefix(start)
         if "://" in address:
-            raise uri.error(
-                f"{uri.content[:100]!r} is on a network; fetch it, and pass the folder as includes"
+            raise include.error(
+                f"{given[:100]!r} is on a network; fetch it, and pass the folder as includes"
             )
         try:
             path = (self.folder / address).resolve()
             if path.is_relative_to(self.folder) and path.is_dir():
                 path = self._in_folder(path)
         except (OSError, ValueError, RuntimeError) as error:
-            raise uri.error(f"{address[:100]!r} is no path: {error}") from None
+            raise include.error(f"{address[:100]!r} is no path: {error}") from None
         if not path.is_relative_to(self.folder):
-            raise uri.error(f"{address[:100]!r} leads out of the folder of includes")
+            raise include.error(f"{address[:100]!r} leads out of the folder of includes")
         if not path.is_file():
-            raise uri.error(f"there is no file {address[:100]!r} in the folder of includes")
+            raise include.error(f"there is no file {address[:100]!r} in the folder of includes")
         return path
 
     @staticmethod

@@ -245,6 +245,8 @@ def test_included_files(tmp_path):
     report = Report()
     model = mb.load_model(tmp_path / "main.xml", report=report, includes=tmp_path)
     assert [body.name for body in model.bodies] == ["arm"]
+    with pytest.raises(ModelFileError, match=r"main.xml:1: <include>: .* --includes FOLDER"):
+        mb.load_model(tmp_path / "main.xml", report=Report())
     (tmp_path / "arm.xml").write_text("<mujocoinclude><include file='arm.xml'/></mujocoinclude>")
     with pytest.raises(ModelFileError, match="includes itself"):
         mb.load_model(tmp_path / "main.xml", report=Report(), includes=tmp_path)
