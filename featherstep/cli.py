@@ -458,7 +458,7 @@ def _add_model(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--convert",
         metavar="FILE",
-        help="write it as .toml, .json, .urdf, .xml (MJCF) or .fmu (FMI 3)",
+        help="write it as .toml, .json, .urdf, .sdf, .xml (MJCF) or .fmu (FMI 3)",
     )
     parser.add_argument(
         "--check", action="store_true",

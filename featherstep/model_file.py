@@ -14,13 +14,15 @@ from integrators.files import replacing
 from multibody import (
     AssemblyError,
     assemble,
+    consistent_velocity,
     constraints,
     export_fmu,
+    file_events,
     load_model,
     mobility,
     save_model,
 )
-from multibody.io import Report
+from multibody.io import ModelStart, Report, load_events, load_start
 from multibody.model import Model
 
 from .model_check import check_file
@@ -53,7 +55,7 @@ def show_model(arguments: argparse.Namespace) -> int:
     if arguments.convert is not None:
         lost = Report()
         if arguments.convert.lower().endswith(".fmu"):
-            export_fmu(model, arguments.convert)
+            _export(model, report, arguments.file, arguments.convert)
         else:
             save_model(model, arguments.convert, report=lost)
         sys.stderr.write(f"wrote {arguments.convert}\n")
@@ -66,8 +68,8 @@ def show_model(arguments: argparse.Namespace) -> int:
     checks = check_file(arguments.file, model) if arguments.check else []
     if arguments.check and not checks:
         raise ValueError(
-            "--check: neither Pinocchio nor MuJoCo is installed that reads such files; pip install "
-            "pin (URDF), or mujoco (URDF, MJCF)"
+            "--check: neither Pinocchio (URDF) nor MuJoCo (URDF, MJCF) is installed and reads "
+            f"{Path(arguments.file).suffix or 'this file'}; pip install pin mujoco"
         )
     if arguments.json:
         remarks = [vars(remark) for remark in report.remarks]
@@ -97,6 +99,18 @@ def show_model(arguments: argparse.Namespace) -> int:
     if any(check.inertia > AGREE or check.forces > AGREE for check in checks):
         return complain(f"the programs differ by more than {AGREE:g}", FAILURE, False)
     return 0
+
+
+def _export(model: Model, report: Report, file: str, path: str) -> None:
+    """An FMU that starts, and has events, as a simulation of the file."""
+    start = load_start(file) if Path(file).suffix.lower() not in ROBOTS else ModelStart()
+    q = report.positions.get("start") if start.q is None else start.q
+    q, v = model.neutral() if q is None else q, np.zeros(model.nv) if start.v is None else start.v
+    if model.bonds:
+        q = assemble(model, q).q
+        v = consistent_velocity(model, q, v)
+    span = (0.0, start.t_end or 10.0)
+    export_fmu(model, path, q, v, span, events=file_events(model, load_events(file)))
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

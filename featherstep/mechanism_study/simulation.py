@@ -99,10 +99,11 @@ def _simulate(arguments: argparse.Namespace) -> int:
 
 
 def _summary(solution: Any, seen: Any, label: str, model: Any) -> list[str]:
-    lines = [
-        f"{label} to t = {solution.t[-1]:g}: {solution.nsteps:,} steps, "
-        f"{solution.nfev:,} evaluations"
-    ]
+    end, state = solution.t[-1], solution.y[:, -1]
+    if solution.status.name == "EVENT":  # which need not happen at the time of a picture
+        ends = zip(solution.t_events, solution.y_events)
+        end, state = max(((t[-1], y[-1]) for t, y in ends if len(t)), key=lambda last: last[0])
+    lines = [f"{label} to t = {end:g}: {solution.nsteps:,} steps, {solution.nfev:,} evaluations"]
     if seen.energy is not None:
         lines.append(f"energy changed by {seen.energy:.1e} of what moves")
     if seen.gap is not None:
@@ -110,8 +111,8 @@ def _summary(solution: Any, seen: Any, label: str, model: Any) -> list[str]:
     if seen.passages:
         times = ", ".join(f"{t:.3g}" for t in seen.passages)
         lines.append(f"passed singular positions at t = {times}: the branch taken is not certain")
-    ends = ", ".join(f"{name} = {x:.8g}" for name, x in zip(model.q_names, solution.y[:, -1]))
-    return [*lines, f"at the end {ends}"]
+    values = ", ".join(f"{name} = {x:.8g}" for name, x in zip(model.q_names, state))
+    return [*lines, f"at the end {values}"]
 
 
 def _states_csv(model: Any, solution: Any) -> str:

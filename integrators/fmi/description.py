@@ -14,7 +14,7 @@ class Variable:
     """A variable: name, value reference, what it is for, and its start.
 
     `causality` is "output", "local", "parameter" or "input"; `derivative` the reference of the
-    state of which this is the rate.
+    state of which this is the rate; `indicates` says that its changes of sign are events.
     """
 
     name: str
@@ -23,6 +23,7 @@ class Variable:
     start: float | None = None
     derivative: int | None = None
     unit: str = ""
+    indicates: bool = False
 
     def text(self) -> str:
         """As an element."""
@@ -81,6 +82,8 @@ def model_description(
     projects = ' needsCompletedIntegratorStep="true"'
     lines.append(f"  <ModelExchange modelIdentifier={quoteattr(identifier)} {able}{projects}/>")
     steps = 'canHandleVariableCommunicationStepSize="true"'
+    if any(v.indicates for v in variables):
+        steps += ' hasEventMode="true" mightReturnEarlyFromDoStep="true"'
     lines.append(f"  <CoSimulation modelIdentifier={quoteattr(identifier)} {able} {steps}/>")
     if used:
         lines.append("  <UnitDefinitions>")
@@ -102,8 +105,10 @@ def model_description(
             lines.append(f'    <Output valueReference="{variable.reference}"/>')
     rates = [v for v in variables if v.derivative is not None]
     lines += [f'    <ContinuousStateDerivative valueReference="{v.reference}"/>' for v in rates]
-    calculated = [v for v in variables if v.start is None]
+    calculated = [v for v in variables if v.start is None and not v.indicates]
     lines += [f'    <InitialUnknown valueReference="{v.reference}"/>' for v in calculated]
+    indicators = [v for v in variables if v.indicates]
+    lines += [f'    <EventIndicator valueReference="{v.reference}"/>' for v in indicators]
     lines += ["  </ModelStructure>", "</fmiModelDescription>", ""]
     return "\n".join(lines)
 

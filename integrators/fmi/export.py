@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import os
 import platform
 import re
@@ -23,8 +22,9 @@ from ..dae.projection import TracedProjection
 from ..files import replacing
 from ..problem import IVP
 from ..stepping.projecting import MOST_CLOSINGS, SETTLED, TOO_LARGE
-from ..tracing import Traced, traced
+from ..tracing import Traced, traced, traced_rhs
 from .description import UNITS, Variable, build_description, model_description
+from .events import event_code, one_number
 
 __all__ = ["export_fmu"]
 
@@ -59,7 +59,7 @@ def export_fmu(
     problem
         An IVP whose f is traced, or can be. Its projection (unit quaternions, closed loops) is
         carried along if it is traced. That of a family of models has the family's parameters.
-        Events, mass matrices and schedules are refused.
+        So are its events: g and reset must be traceable. Mass matrices and schedules are refused.
     path
         The file, ``….fmu``.
     name
@@ -135,7 +135,6 @@ def _refuse(problem: Any) -> None:
             "makes one"
         )
     lacks = {
-        "events": "events; leave them out, or watch its outputs in the program that runs it",
         "mass": "a mass matrix; solve for the derivatives in f",
         "schedule": "instants at which its equations change; leave out sampled elements",
     }
@@ -143,6 +142,11 @@ def _refuse(problem: Any) -> None:
         value = getattr(problem, attribute, None)
         if value is not None and np.size(value):
             raise ValueError(f"problem: an FMU is not written for {what}")
+    if problem.t_span[1] < problem.t_span[0]:
+        raise ValueError(
+            "problem: an FMU runs forwards, received t_span = "
+            f"({problem.t_span[0]:g}, {problem.t_span[1]:g}); write it with -t in place of t"
+        )
     if np.iscomplexobj(problem.y0):
         raise ValueError("problem: an FMU has real states; write real and imaginary parts apart")
     project = problem.project
@@ -185,6 +189,10 @@ def _variables(
         found.append(Variable(s, 1 + 2 * n + i, kind, float(x), unit=units.get(s, "")))
     for i, s in enumerate(outputs):
         found.append(Variable(s, 1 + 2 * n + len(p) + i, "output", unit=units.get(s, "")))
+    first = 1 + 2 * n + len(p) + len(outputs)
+    for i, event in enumerate(problem.events):
+        called = event.name if event.name not in ("", "<lambda>") else f"events[{i}]"
+        found.append(Variable(called, first + i, "local", indicates=True))
     names = [v.name for v in found] + ["time"]
     if len(set(names)) < len(names):
         twice = next(x for x in names if names.count(x) > 1)
@@ -197,13 +205,13 @@ def _variables(
 def _code(problem: IVP, outputs: dict[str, Any], rtol: float, atol: float) -> str:
     """The model as C: numbers, functions, and the interface around them."""
     n, p = len(problem.y0), np.asarray(problem.params, dtype=float)
-    f = problem.f if isinstance(problem.f, Traced) else traced(problem.f, n=n, params=p)
+    f = traced_rhs(problem.f, n, len(p))
     functions = [f.to_c("model_f", "The right-hand side")]
     if outputs:
         laws = list(outputs.values())
 
         def together(t: Any, y: Any, p: Any = ()) -> Any:
-            return [_one(law, t, y, p) for law in laws]
+            return [one_number("outputs", law, t, y, p) for law in laws]
 
         g = traced(together, n=n, params=p, outputs=len(laws))
         functions.append(g.to_c("model_g", "The outputs"))
@@ -213,17 +221,20 @@ def _code(problem: IVP, outputs: dict[str, Any], rtol: float, atol: float) -> st
         functions.append(codes[1].to_c("model_project", "What brings the rest of the state back"))
     elif project is not None:
         functions.append(project.to_c("model_project", "What brings the state back"))
+    functions += event_code(problem)
     start = ", ".join(repr(float(x)) for x in (*problem.y0, *p)) or "0.0"
     numbers = [
         f"#define N {n}",
         f"#define K {len(p)}",
         f"#define M {len(outputs)}",
+        f"#define E {len(problem.events)}",
         f"#define PROJECTS {int(project is not None)}",
         f"#define CLOSES {MOST_CLOSINGS if codes else 0}",
         f"#define SETTLED {SETTLED!r}",
         f"#define TOO_LARGE {TOO_LARGE!r}",
         "#include <math.h>",
         f"static const double START[] = {{{start}}};",
+        f"static const double SPAN = {max(problem.t_span[1] - problem.t_span[0], 1e-300)!r};",
         f"static const double RTOL = {rtol!r};",
         f"static const double ATOL[] = {{{', '.join([repr(float(atol))] * max(n, 1))}}};",
     ]
@@ -236,16 +247,9 @@ def _code(problem: IVP, outputs: dict[str, Any], rtol: float, atol: float) -> st
         bodies.append("\n".join(kept))
     body = "\n".join(bodies)
     body = re.sub(r"^void (model_\w+)\(", r"static void \1(", body, flags=re.MULTILINE)
-    wrapper = files(__package__).joinpath("wrapper.c").read_text("utf-8")
-    return "\n".join([*numbers, body, wrapper])
-
-
-def _one(law: Any, t: Any, y: Any, p: Any) -> Any:
-    """One number of g(t, y) or g(t, y, p)."""
-    value = law(t, y, p) if len(inspect.signature(law).parameters) > 2 else law(t, y)
-    if np.size(value) != 1:
-        raise ValueError(f"outputs: expected one number of each, received shape {np.shape(value)}")
-    return np.reshape(value, -1)[0]
+    parts = ["model.c", *(["events.c"] if problem.events else []), "steps.c", "interface.c"]
+    around = [files(__package__).joinpath(part).read_text("utf-8") for part in parts]
+    return "\n".join([*numbers, body, *around])
 
 
 def _platform() -> tuple[str, str]:

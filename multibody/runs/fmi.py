@@ -32,6 +32,7 @@ def export_fmu(
     *,
     inputs: str = "forces",
     outputs: Mapping[str, Any] | None = None,
+    events: Any = (),
     rtol: float = 1e-6,
     atol: float = 1e-9,
     compiler: str | None = None,
@@ -54,6 +55,9 @@ def export_fmu(
     outputs
         Beside positions, velocities and accelerations: name → g(t, y) or g(t, y, p), traceable,
         with y = (q, v) and p the inputs.
+    events
+        As for :func:`integrators.solve`, with functions and resets that can be traced. Loops are
+        closed again after a reset.
     rtol, atol, compiler
         As in :func:`integrators.fmi.export_fmu`.
     **options
@@ -89,7 +93,7 @@ def export_fmu(
         make = partial(family.problem, tau=zeros if names else None)
     else:
         make = partial(as_ivp, first, **acting)
-    problem = _problem(make, first, (q0, v0, t_span), options)
+    problem = _problem(make, first, (q0, v0, t_span), options).with_(events=events)
     return export_problem(
         problem, path, name=first.name, parameters=names, inputs=names, outputs=outputs,
         rtol=rtol, atol=atol, compiler=compiler,

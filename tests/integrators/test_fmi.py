@@ -8,7 +8,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from integrators import IVP, Event, solve
+from integrators import IVP, solve
 from integrators.fmi import export_fmu
 
 fmpy = pytest.importorskip("fmpy")
@@ -127,7 +127,6 @@ def test_what_is_refused(tmp_path, monkeypatch):
         (lambda: export_fmu(problem, file, units={"y[0]": "furlong"}), "units"),
         (lambda: export_fmu(problem, file, outputs={"g": lambda t, y: y}), "one number"),
         (lambda: export_fmu(problem, file, compiler="no-such-compiler"), "no program"),
-        (lambda: export_fmu(problem.with_(events=[Event(lambda t, y: y[0])]), file), "events"),
         (lambda: export_fmu(problem.with_(project=lambda t, y, p: y), file), "cannot be traced"),
     ):
         with pytest.raises(ValueError, match=words):

@@ -59,7 +59,7 @@ class Includes:
     def _path(self, include: Element, given: str) -> Path:
         if self.folder is None:
             raise include.error(
-                "an <include>: other files are read only from a folder that you name, "
+                "other files are read only from a folder that you name, "
                 "load_model(…, includes=FOLDER), or --includes FOLDER"
             )
         address = given

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import multibody as mb
-from integrators import solve
+from integrators import Event, solve
 from multibody import mechanisms
 
 fmpy = pytest.importorskip("fmpy")
@@ -67,6 +67,85 @@ def test_parameters_of_a_family_can_be_set(tmp_path):
     for wrong in ({"density": -1.0}, {"crank": 9.0}):  # no such model; loops that do not close
         with pytest.raises(Exception, match="fmi3"):
             fmpy.simulate_fmu(str(file), stop_time=1.0, start_values=wrong, fmi_type="CoSimulation")
+
+
+def test_events_of_mechanisms_with_loops(tmp_path):
+    """All velocities turn round where the crank passes a place: loops stay closed."""
+    entry = mechanisms.entry("four_bar")
+    model = entry.model()
+    start = entry.start(model)
+    place = start[0][0] + 0.3 * np.sign(start[1][0] or 1.0)
+    back = Event(lambda t, y: y[0] - place, reset=lambda t, y: [*y[:3], *(-0.9 * y[3:])])
+    here = mb.simulate(model, *start, 1.0, method="DOP853", rtol=1e-11, atol=1e-12, events=[back])
+    assert len(here.t_events[0]) > 0
+    options = {"events": [back], "rtol": 1e-9, "atol": 1e-11}
+    file = mb.export_fmu(model, tmp_path / "it.fmu", *start, (0.0, 1.0), **options)
+    for kind in ("CoSimulation", "ModelExchange"):
+        rows = fmpy.simulate_fmu(
+            str(file), fmi_type=kind, stop_time=1.0, output_interval=0.1, relative_tolerance=1e-9
+        )
+        there = np.array([rows[s][-1] for s in (*model.q_names, *model.v_names)])
+        np.testing.assert_allclose(there, here.y[:, -1], atol=3e-6)
+        assert np.abs(mb.constraints(model, there[:3]).delta).max() < 1e-8
+
+
+def test_a_file_starts_and_has_events_as_in_a_simulation(tmp_path, capsys):
+    from featherstep.cli import main
+
+    file, fmu = tmp_path / "cart.toml", tmp_path / "cart.fmu"
+    file.write_text(CART)
+    assert main(["model", str(file), "--convert", str(fmu)]) == 0
+    rows = fmpy.simulate_fmu(str(fmu), fmi_type="ModelExchange", stop_time=3.0)
+    assert rows["time"][-1] == pytest.approx(0.4 + 0.7 / 0.8, abs=1e-9)
+    assert rows["cart.shift"][-1] == pytest.approx(-0.2, abs=1e-9)
+    capsys.readouterr()
+    assert main(["simulate", str(file)]) == 0
+    said = capsys.readouterr().out
+    assert "to t = 1.275:" in said
+    assert "at the end cart.shift = -0.2\n" in said
+
+
+def test_a_gear_that_is_not_closed_in_the_neutral_position(tmp_path):
+    from featherstep.cli import main
+
+    file, fmu = tmp_path / "gear.urdf", tmp_path / "gear.fmu"
+    file.write_text(GEAR)
+    assert main(["model", str(file), "--convert", str(fmu)]) == 0
+    rows = fmpy.simulate_fmu(str(fmu), fmi_type="CoSimulation", stop_time=0.5)
+    np.testing.assert_allclose(rows["b.angle"], 2 * rows["a.angle"] + 0.1, atol=1e-12)
+
+
+CART = """
+[[bodies]]
+name = "cart"
+parent = "base"
+joint = { kind = "prismatic", axis = "x" }
+inertia = { mass = 1.0 }
+
+[[events]]
+name = "end stop"
+quantity = "cart"
+level = 0.5
+direction = "rising"
+scale = { cart = -0.8 }
+
+[[events]]
+name = "derailed"
+quantity = "cart"
+level = -0.2
+terminal = true
+
+[start]
+q = { cart = 0.1 }
+v = { cart = 1.0 }
+"""
+LINK = """<link name="{}"><inertial><origin xyz="0.1 0 0"/><mass value="1"/>
+  <inertia ixx="0.1" iyy="0.1" izz="0.1"/></inertial></link>"""
+PIN = """<joint name="{0}" type="continuous"><parent link="w"/><child link="{1}"/>
+  <axis xyz="0 1 0"/>{2}</joint>"""
+GEAR = f"""<robot name="gear"><link name="w"/>{LINK.format("a")}{LINK.format("b")}
+{PIN.format("j", "a", "")}
+{PIN.format("k", "b", '<mimic joint="j" multiplier="2" offset="0.1"/>')}</robot>"""
 
 
 def test_a_factory_that_cannot_be_traced_is_refused(tmp_path):

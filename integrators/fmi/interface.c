@@ -1,181 +1,7 @@
-/* The functions of FMI 3.0 around a right-hand side, for model exchange and co-simulation.
+/* The functions of FMI 3.0, for model exchange and co-simulation.
  *
- * Before this text stand the numbers N (states), K (parameters and inputs), M (outputs), PROJECTS,
- * CLOSES, SETTLED, TOO_LARGE, TOKEN, START[N + K], RTOL, ATOL[N], and the functions model_f, model_g
- * (if M > 0), model_project (if PROJECTS) and model_close (if CLOSES, which says how often at most).
- * Value references: 0 time, then states, derivatives, parameters and inputs, outputs.
- *
- * Co-simulation steps by the pair of Dormand and Prince (1980) of orders 5 and 4, with steps of its
- * own between the times of communication.
+ * Value references: 0 time, then states, derivatives, parameters and inputs, outputs, event indicators.
  */
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#if defined(_WIN32)
-#define EXPORT __declspec(dllexport)
-#else
-#define EXPORT __attribute__((visibility("default")))
-#endif
-
-typedef enum { OK, WARNING, DISCARD, ERROR, FATAL } Status;
-typedef uint32_t Reference;
-typedef void (*Logger)(void *, Status, const char *, const char *);
-
-typedef struct {
-    double t, h, y[N + 1], p[K + 1];
-    void *environment;
-    Logger log;
-} Model;
-
-static Status complain(Model *m, const char *text)
-{
-    if (m && m->log) m->log(m->environment, ERROR, "logStatusError", text);
-    return ERROR;
-}
-
-static void begin(Model *m)
-{
-    m->t = 0.0;
-    m->h = 0.0;
-    for (int i = 0; i < N; i++) m->y[i] = START[i];
-    for (int i = 0; i < K; i++) m->p[i] = START[N + i];
-}
-
-static Model *create(const char *token, void *environment, Logger log)
-{
-    if (!token || strcmp(token, TOKEN) != 0) return NULL;
-    Model *m = calloc(1, sizeof(Model));
-    if (!m) return NULL;
-    m->environment = environment;
-    m->log = log;
-    begin(m);
-    return m;
-}
-
-static bool finite_all(const double *x, int n)
-{
-    for (int i = 0; i < n; i++) if (!isfinite(x[i])) return false;
-    return true;
-}
-
-/* ---------------------------------------------------------------- back to the constraints */
-
-/* Off by more than this part of the tolerance, the state is brought back. */
-#define OFF (0.1 * RTOL)
-
-#if PROJECTS
-/* Put the projected state into y; false if that does not succeed. */
-static bool project(const Model *m, double *y)
-{
-    double x[N + 2];
-    memcpy(x, m->y, N * sizeof(double));
-#if CLOSES
-    double closed[N + 1], size = 1.0;
-    for (int k = 0; size > SETTLED; k++) {
-        if (k == CLOSES) return false;
-        model_close(m->t, x, m->p, closed);
-        size = closed[N];
-        if (!(size <= TOO_LARGE)) return false;
-        memcpy(x, closed, N * sizeof(double));
-    }
-#endif
-    model_project(m->t, x, m->p, y);
-    return finite_all(y, N);
-}
-
-static bool far_from(const Model *m, const double *y)
-{
-    for (int i = 0; i < N; i++) if (fabs(y[i] - m->y[i]) > OFF * (1 + fabs(y[i]))) return true;
-    return false;
-}
-
-static const char LOST[] = "the state cannot be brought to where its constraints hold";
-#endif
-
-/* ---------------------------------------------------------------- steps of co-simulation */
-
-static const double C5[7] = {0, 1.0 / 5, 3.0 / 10, 4.0 / 5, 8.0 / 9, 1, 1};
-static const double A5[7][6] = {
-    {0},
-    {1.0 / 5},
-    {3.0 / 40, 9.0 / 40},
-    {44.0 / 45, -56.0 / 15, 32.0 / 9},
-    {19372.0 / 6561, -25360.0 / 2187, 64448.0 / 6561, -212.0 / 729},
-    {9017.0 / 3168, -355.0 / 33, 46732.0 / 5247, 49.0 / 176, -5103.0 / 18656},
-    {35.0 / 384, 0, 500.0 / 1113, 125.0 / 192, -2187.0 / 6784, 11.0 / 84}};
-static const double E5[7] = {71.0 / 57600, 0, -71.0 / 16695, 71.0 / 1920, -17253.0 / 339200,
-                             22.0 / 525, -1.0 / 40};
-
-static double scaled(const double *e, const double *a, const double *b)
-{
-    double sum = 0.0;
-    for (int i = 0; i < N; i++) {
-        double s = ATOL[i] + RTOL * fmax(fabs(a[i]), fabs(b[i]));
-        sum += (e[i] / s) * (e[i] / s);
-    }
-    return sqrt(sum / (N > 0 ? N : 1));
-}
-
-static Status advance(Model *m, double end)
-{
-    double k[7][N + 1], y[N + 1], e[N + 1];
-    double span = end - m->t, tiny = 16 * 2.2204460492503131e-16 * fmax(fabs(m->t), fabs(end));
-    long steps = 0;
-    if (!(span >= 0.0) || !isfinite(span)) return complain(m, "expected a step forward in time");
-    if (N == 0) { m->t = end; return OK; }
-    model_f(m->t, m->y, m->p, k[0]);
-    if (!finite_all(k[0], N)) return complain(m, "the derivatives are not finite");
-    if (m->h <= 0.0) {
-        double slope = scaled(k[0], m->y, m->y);
-        m->h = slope > 1e-10 ? 0.01 / slope : 1e-3 * (span > 0 ? span : 1.0);
-    }
-    while (end - m->t > tiny) {
-        double left = end - m->t, h = m->h;
-        bool last = h >= left * (1 - 1e-12);
-        if (last) h = left;
-        if (++steps > 10000000L) return complain(m, "ten million steps within one step");
-        for (int s = 1; s < 7; s++) {
-            for (int i = 0; i < N; i++) {
-                double sum = 0.0;
-                for (int j = 0; j < s; j++) sum += A5[s][j] * k[j][i];
-                y[i] = m->y[i] + h * sum;
-            }
-            model_f(m->t + C5[s] * h, y, m->p, k[s]);
-        }
-        for (int i = 0; i < N; i++) {
-            double sum = 0.0;
-            for (int j = 0; j < 7; j++) sum += E5[j] * k[j][i];
-            e[i] = h * sum;
-        }
-        double error = scaled(e, m->y, y);
-        if (!isfinite(error) || !finite_all(y, N)) error = 1e10;
-        double factor = 0.9 * pow(fmax(error, 1e-10), -0.2);
-        factor = fmin(5.0, fmax(0.2, factor));
-        if (error <= 1.0) {
-            m->t = last ? end : m->t + h;
-            memcpy(m->y, y, N * sizeof(double));
-#if PROJECTS
-            if (!project(m, y)) return complain(m, LOST);
-            memcpy(m->y, y, N * sizeof(double));
-            model_f(m->t, m->y, m->p, k[0]);
-#else
-            memcpy(k[0], k[6], N * sizeof(double));
-#endif
-            if (!last || factor < 1.0) m->h = h * factor;
-            else if (h * factor > m->h) m->h = h * factor;
-        } else {
-            m->h = h * fmin(factor, 1.0);
-            if (m->h <= tiny / 16) return complain(m, "the step became too small: a singularity?");
-        }
-    }
-    m->t = end;
-    return OK;
-}
-
-/* ---------------------------------------------------------------- the interface */
 
 EXPORT const char *fmi3GetVersion(void) { return "3.0"; }
 EXPORT Status fmi3SetDebugLogging(Model *m, bool on, size_t n, const char *const c[])
@@ -185,15 +11,18 @@ EXPORT Model *fmi3InstantiateModelExchange(const char *name, const char *token, 
     bool visible, bool logging, void *environment, Logger log)
 {
     (void)name; (void)path; (void)visible; (void)logging;
-    return create(token, environment, log);
+    Model *m = create(token, environment, log);
+    if (m) m->event_mode = true;
+    return m;
 }
 EXPORT Model *fmi3InstantiateCoSimulation(const char *name, const char *token, const char *path,
     bool visible, bool logging, bool events, bool early, const Reference inside[], size_t n,
     void *environment, Logger log, void *update)
 {
-    (void)name; (void)path; (void)visible; (void)logging; (void)events; (void)early; (void)inside;
-    (void)n; (void)update;
-    return create(token, environment, log);
+    (void)name; (void)path; (void)visible; (void)logging; (void)inside; (void)n; (void)update;
+    Model *m = create(token, environment, log);
+    if (m) { m->event_mode = events; m->early = early; }
+    return m;
 }
 EXPORT Model *fmi3InstantiateScheduledExecution(void) { return NULL; }
 EXPORT void fmi3FreeInstance(Model *m) { free(m); }
@@ -213,6 +42,10 @@ EXPORT Status fmi3ExitInitializationMode(Model *m)
     double y[N + 1];
     if (!project(m, y)) return complain(m, LOST);
     if (far_from(m, y)) memcpy(m->y, y, N * sizeof(double));
+#endif
+#if E > 0
+    begin_events(m);
+    if (!m->event_mode) return act(m, &(bool){false}, &(bool){false});
 #endif
     return OK;
 }
@@ -246,6 +79,13 @@ EXPORT Status fmi3GetFloat64(Model *m, const Reference r[], size_t n, double v[]
             v[i] = out[k - 1 - 2 * N - K];
         }
 #endif
+#if E > 0
+        else if (k <= 2 * N + K + M + E) {
+            double z[E];
+            indicators(m, z);
+            v[i] = z[k - 1 - 2 * N - K - M];
+        }
+#endif
         else return complain(m, "there is no such variable");
     }
     return OK;
@@ -266,9 +106,16 @@ EXPORT Status fmi3SetFloat64(Model *m, const Reference r[], size_t n, const doub
 
 EXPORT Status fmi3SetTime(Model *m, double t) { m->t = t; return OK; }
 EXPORT Status fmi3GetNumberOfContinuousStates(Model *m, size_t *n) { (void)m; *n = N; return OK; }
-EXPORT Status fmi3GetNumberOfEventIndicators(Model *m, size_t *n) { (void)m; *n = 0; return OK; }
+EXPORT Status fmi3GetNumberOfEventIndicators(Model *m, size_t *n) { (void)m; *n = E; return OK; }
 EXPORT Status fmi3GetEventIndicators(Model *m, double z[], size_t n)
-{ (void)m; (void)z; return n == 0 ? OK : ERROR; }
+{
+    (void)z;
+    if (n != E) return complain(m, "wrong number of event indicators");
+#if E > 0
+    indicators(m, z);
+#endif
+    return OK;
+}
 EXPORT Status fmi3GetContinuousStates(Model *m, double y[], size_t n)
 {
     if (n != N) return complain(m, "wrong number of states");
@@ -299,6 +146,11 @@ EXPORT Status fmi3CompletedIntegratorStep(Model *m, bool no_rollback, bool *even
     (void)m; (void)no_rollback;
     *event = false;
     *end = false;
+#if E > 0
+    note_sides(m, false);
+    m->window = RTOL * fabs(m->t - m->last_step);
+    m->last_step = m->t;
+#endif
 #if PROJECTS
     double y[N + 1];
     *event = project(m, y) && far_from(m, y);
@@ -312,6 +164,10 @@ EXPORT Status fmi3UpdateDiscreteStates(Model *m, bool *again, bool *end, bool *n
     (void)m;
     *again = *end = *nominals = *changed = *next_defined = false;
     *next = 0.0;
+#if E > 0
+    Status status = act(m, changed, end);
+    if (status != OK) return status;
+#endif
 #if PROJECTS
     double y[N + 1];
     if (!project(m, y)) return complain(m, LOST);
@@ -329,8 +185,13 @@ EXPORT Status fmi3DoStep(Model *m, double t, double h, bool no_set, bool *event,
     (void)no_set;
     *event = *end = *early = false;
     if (fabs(t - m->t) > 1e-9 * (1 + fabs(t))) return complain(m, "the time is not that of the last step");
-    Status status = advance(m, t + h);
+    Status status = m->ended ? OK : advance(m, t + h);
     *last = m->t;
+    *end = m->ended;
+#if E > 0
+    *event = m->event_mode && m->found >= 0;
+    *early = m->early && m->t < t + h;
+#endif
     return status;
 }
 
