@@ -83,14 +83,21 @@ def implicit_extension(
         stiff = None if stiff is None else np.vstack([stiff, trees.beyond_one])
     if stiff is not None and order < 10:
         found = Search(trees, rows, s, (), gamma, stiff).grow(order, further)
-        if found.order == order and np.abs(found.weights).sum(axis=0).max() < LARGEST_WEIGHTS:
+        if found.order == order and not _magnifies(found):
             return found
     found = Search(trees, rows, s, (), gamma).grow(order, further)
     if not further:
         return found
+    # Half steps ask for more than the method's own order: not at any price.
+    while found.order > implicit_order(tableau) and _magnifies(found):
+        found = Search(trees, rows, s, (), gamma).grow(found.order - 1)
     better = settled(found, gamma)
     # Many stages with an explicit one leave so poor a u for stiff components that once is too few.
     return settled(better, gamma) if explicit_stage else better
+
+
+def _magnifies(found: Extension) -> bool:
+    return bool(np.abs(found.weights).sum(axis=0).max() >= LARGEST_WEIGHTS)
 
 
 def settled(found: Extension, gamma: float, implicit_rows: Array | None = None) -> Extension:
@@ -203,7 +210,7 @@ def inner_check(tableau: Tableau) -> InnerCheck | None:
     rows, stiff = np.vstack([rows, trees.gained]), np.vstack([stiff, b @ stiff])
     for order in range(most, 0, -1):
         found = Search(trees, rows, s, (), stiff=stiff).grow(order, False)
-        if np.abs(found.weights).sum(axis=0).max() < LARGEST_WEIGHTS:
+        if not _magnifies(found):
             break
     weights = found.weights[:s] + np.outer(b, found.weights[s])  # Δ is Σ bᵢ rowᵢ
     return InnerCheck.worst(found.order, weights, stiff[:s, of_time[found.order + 1]])

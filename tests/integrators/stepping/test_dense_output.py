@@ -18,9 +18,11 @@ INSIDE = np.linspace(0.0, 1.0, 9)[1:-1]
 TOLERANCE = {1: 1e-3, 2: 1e-5, 3: 1e-7, 4: 1e-9}
 TIGHT = 1e-10
 ALLOWED = 10.0  # error between the steps over that at the steps
-# Two half steps leave 6e-12 at the steps, a sixteenth of the tolerance, and 7e-10 between them.
-HARD = {"RadauIA5": 13 * ALLOWED}
+# Two half steps leave 6e-12 at the steps, a sixteenth of the tolerance, and 3e-10 between them.
+HARD = {"RadauIA5": 6 * ALLOWED}
 ROUNDING = 1e-13
+# Weights of the slope in further stages: of the factorised matrices M − hγJ.
+GAMMA = {"RadauIA4": 0.1985, "RadauIA5": 0.159, "LobattoIIID4": 0.215, "Crouzeix4": 1.0686}
 
 
 def slope(t, y):
@@ -145,6 +147,15 @@ def test_further_stages_are_few():
     assert len(implicit_extension(catalogue.get("RadauIIA3"), 5, 0.2749).nodes) == 6
 
 
+@pytest.mark.parametrize("name", ["RadauIA4", "RadauIA5", "LobattoIIID4", "Crouzeix4"])
+def test_an_order_more_is_not_bought_with_large_weights(name):
+    """Of two half steps: RadauIA5 had weights of 455 at order 11, twice the error of order 10."""
+    tableau = catalogue.get(name)
+    found = implicit_extension(tableau, tableau.order + 3, 0.5 * GAMMA[name], halved=True)
+    assert np.abs(found.weights).sum(axis=0).max() < 45
+    assert found.order > tableau.order
+
+
 # -------------------------------------------------------------------- stiff, mass, algebraic
 
 
@@ -248,8 +259,8 @@ def test_dense_output_with_a_mass_matrix(name):
         dense_output=True,
     )
     at_steps, inside = errors(run, exact)
-    # Gauss5 is at 2e-14 at its steps here: there is no point in asking for ten times that.
-    assert inside <= max(ALLOWED * at_steps, 0.01 * tolerance) + ROUNDING
+    # Of the 2e-14 that Gauss5 leaves at its steps all is rounding, which tells nothing of it.
+    assert inside <= ALLOWED * max(at_steps, ROUNDING)
 
 
 @pytest.mark.parametrize("name", ["RadauIIA2", "RadauIIA3", "RadauVariable", "LobattoIIIC3"])
