@@ -266,13 +266,20 @@ class Quality:
         """Whether to look closer, before anything is told.
 
         At a mechanism always: growth is that of errors of the size of the tolerance, which not
-        every step keeps, and loops can be closed, energy be kept at a wrong place.
+        every step keeps, and loops can be closed, energy be kept at a wrong place. So with
+        differential-algebraic equations, of which nobody knows how errors grow.
         """
-        if getattr(self._problem, "distance", None) is not None:
+        if getattr(self._problem, "distance", None) is not None or self._is_algebraic:
             return True
         if any(w.relative > SUSPECTED_DRIFT * w.allowed for w in self.watches):
             return True
         return self._growth > SUSPECTED_GROWTH or self._is_lost
+
+    @property
+    def _is_algebraic(self) -> bool:
+        """Whether the problem has constraints, or a mass matrix, which may be singular."""
+        problem = self._problem
+        return hasattr(problem, "compared") or getattr(problem, "mass", None) is not None
 
     def _is_cheap(self) -> bool:
         """Whether a second run costs little, can tell, and calls nothing that may do more."""

@@ -3,7 +3,9 @@
 They follow from ``benchmarks/detest.py``: evaluations of f at equal error. Explicit pairs of
 order 8 win from moderate tolerances on (BS45 would win at loose ones, but its estimate is too small
 where stability limits the steps); BDF among the stiff methods, except at tight tolerances
-and where eigenvalues lie near the imaginary axis, which Radau IIA damps and BDF do not.
+and where eigenvalues lie near the imaginary axis, which Radau IIA damps and BDF do not. On
+differential-algebraic systems of moderate size RADAU5 takes half the time or less, with errors of a
+tenth, and ends runs on which BDF get stuck (a NAND gate, a car axis).
 """
 
 from __future__ import annotations
@@ -64,7 +66,8 @@ def stiff_name(problem: IVP, options: Options, eigenvalues: NDArray[Any] | None 
     if options.rtol < TIGHT and fits and not options.want_dense:
         # Its long steps are right at their ends; inside, only as far as its stages interpolate.
         return "RadauVariable"
-    if eigenvalues is not None and oscillates(eigenvalues):
+    oscillating = eigenvalues is not None and oscillates(eigenvalues)
+    if oscillating or (fits and must_be_implicit(problem)):
         return "RADAU5"
     return "BDF"
 

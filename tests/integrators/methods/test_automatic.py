@@ -140,7 +140,7 @@ def test_projection_bounds_parameters_and_complex_states():
 def test_mass_matrices_and_indices():
     dae = problems.get("robertson_dae", t_end=40.0)
     right = solve(dae, method="RADAU5", rtol=1e-10, atol=1e-13).y[:, -1]
-    for rtol, chosen in ((1e-5, "BDF"), (1e-9, "RadauVariable")):
+    for rtol, chosen in ((1e-5, "RADAU5"), (1e-9, "RadauVariable")):
         sol = solve(dae, rtol=rtol, atol=1e-4 * rtol)
         assert np.allclose(sol.y[:, -1], right, rtol=20 * rtol, atol=0)
         direct = solve(dae, method=chosen, rtol=rtol, atol=1e-4 * rtol)

@@ -68,6 +68,8 @@ def test_a_singular_system_is_named():
         ("slider_crank", "taylor", "Taylor", 1e-13, 1e-12),
         ("transistor_amplifier", "given", "RadauIIA7", 1e-12, 5e-12),
         ("nand_gate", "given", "RADAU5", 1e-9, 1e-8),
+        ("nand_gate", "given", "auto", 1e-6, 1e-5),  # on which BDF get stuck
+        ("car_axis", "dummy", "auto", 1e-6, 1e-5),
     ],
 )
 def test_references(name, road, method, rtol, error):

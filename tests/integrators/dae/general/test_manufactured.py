@@ -263,6 +263,19 @@ def test_multipliers_that_act_nonlinearly_are_told():
     assert "errors of e, which is of index 3" in solve(problem, method="RADAU5").message
 
 
+def test_errors_that_grow_are_told():
+    """Backwards the equations magnify errors 12 times, those of BDF to a hundred tolerances."""
+    made = Made(152)
+    problem = made.problem("dummy", (2.0, -0.5))
+    run = solve(problem, method="BDF", rtol=TOLERANCE, atol=TOLERANCE)
+    error = np.abs(run.y[: made.n, -1] - made.truth(-0.5)).max()
+    told = re.search(r"its error at the end is about ([0-9.e-]+),", run.message)
+    assert error > 50 * TOLERANCE
+    assert 0.3 * error < float(told[1]) < 3 * error
+    auto = solve(problem, rtol=TOLERANCE, atol=TOLERANCE, dense_output=True)
+    assert np.abs(auto.y[: made.n] - made.truth(auto.t)).max() < ALLOWED
+
+
 def test_what_is_less_accurate_without_that_is_told():
     problem = HIGH.problem(HIGH.consistent(0.0), (0.0, 6.0), "given").with_(project=None)
     sol = solve(problem, method="RADAU5", rtol=TOLERANCE, atol=TOLERANCE)
