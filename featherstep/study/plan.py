@@ -34,7 +34,7 @@ FORCES = ("tau", "f_ext")
 #: Options of ``solve`` that a study has in other places, or that make no sense in it.
 OWN = ("problem", "t_span", "y0", "method", "t_eval", "dense_output", "params", "args",
        "vectorized", "progress", "throw", "check", "on_interrupt", "callback",
-       "events")  # fmt: skip
+       "events", "sensitivities")  # fmt: skip
 
 
 SECOND_CHANCES = 20  # runs that may stand for the one in the middle
@@ -291,7 +291,27 @@ class Plan:
                 reduction.check(seen, self.t_span)
             except ValueError as error:
                 raise ValueError(f"record.{name}: {error}") from None
+        self._check_solving()
         return seen
+
+    def _check_solving(self) -> None:
+        """Raise what ``solve`` has against the method or an option: f is not asked for it."""
+        refusals = (TypeError, ValueError)
+        try:
+            self._solve_nothing(traced=False)
+        except ImportError:
+            pass  # another package, which runs need and looking at them does not
+        except refusals:
+            try:  # some methods need the trace
+                self._solve_nothing()
+            except refusals as error:
+                raise ValueError(f"no run can be done: {error}") from error
+
+    def _solve_nothing(self, **changes: Any) -> None:
+        """Solve the problem of the run in the middle on an empty interval."""
+        ivp, _ = self.problem(self.middle_parameters, **changes)
+        at = self.t_span[0]
+        solve(ivp.with_(t_span=(at, at)), method=self.method, **self.options)
 
     def plain(self) -> dict[str, Any]:
         """The plan as it is kept in a store: two plans with the same form give the same runs."""
@@ -358,7 +378,8 @@ def split_options(
     solving, making = _solving(), _making()
     for name in options:
         if name in OWN:
-            hint = {"events": "; record EventTime(...)", "t_eval": "; give outputs="}
+            hint = {"events": "; record EventTime(...)", "t_eval": "; give outputs=",
+                    "sensitivities": "; solve_many(..., sensitivities=...) has them"}  # fmt: skip
             raise ValueError(f"a study has no option {name!r} of its own{hint.get(name, '')}")
         if name not in solving and not (mechanism and name in making):
             known = solving | (making if mechanism else set())

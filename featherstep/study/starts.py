@@ -119,8 +119,11 @@ class Assembled(Start):
         from multibody import assemble
 
         q, target = usual[: model.nq], self.first_guess(model, parameters, usual)
-        if self.guess is not None or not model.bonds or model.quaternion_places:
+        if self.guess is not None or not model.bonds:
             return usual
+        for at in model.quaternion_places:  # of both that mean the same, the nearer one
+            if q[at : at + 4] @ target[at : at + 4] < 0.0:
+                target[at : at + 4] *= -1.0
         strides = int(np.ceil(np.abs(target - q).max(initial=0.0) / STRIDE))
         if not 1 < strides <= MOST_STRIDES:
             return usual
@@ -130,7 +133,7 @@ class Assembled(Start):
         try:
             for k in range(strides):
                 now[kept] = start + (target[kept] - start) * (k / strides)
-                now = np.array(assemble(model, now, list(self.fixed)).q)
+                now = np.array(assemble(model, model.normalise(now), list(self.fixed)).q)
         except ValueError:
             return usual
         return np.concatenate([now, usual[model.nq :]])
