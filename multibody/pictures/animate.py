@@ -24,7 +24,7 @@ from ..runs.observing.states import states_of
 from .page_in_space import page_of
 from .scene import named_runs, scene
 from .skeleton import axes_of_view, skeleton, view_of
-from .surfaces import force_arrows
+from .surfaces import LONGEST_ARROW, arrows, contact_loads, largest
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -216,14 +216,14 @@ def _scene(
         body, point = trace
         trail = positions(model, shown, body, real_array(point, "trace", (3,))).T
     places = bones.places(model, shown)
-    if model.contacts:
+    loads = contact_loads(model, solution, shown) if model.contacts else None
+    if loads is not None and loads[1].any():
         size = float(np.max(np.ptp(places.reshape(-1, 3), axis=0))) or 1.0
-        arrows = force_arrows(model, solution, shown, size)
-        if arrows is not None:
-            first, count = places.shape[1], arrows.shape[1] // 2
-            pairs = tuple((first + 2 * k, first + 2 * k + 1) for k in range(count))
-            bones = replace(bones, forces=pairs)
-            places = np.concatenate([places, arrows], axis=1)
+        drawn = arrows(*loads, LONGEST_ARROW * size / largest(loads[1]))
+        first, count = places.shape[1], drawn.shape[1] // 2
+        pairs = tuple((first + 2 * k, first + 2 * k + 1) for k in range(count))
+        bones = replace(bones, forces=pairs)
+        places = np.concatenate([places, drawn], axis=1)
     return bones, shown, places, trail, view_of(model, view)
 
 

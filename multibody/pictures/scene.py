@@ -18,7 +18,7 @@ from ..runs.simulate import poses
 from .appearance import Appearance, Part, appearance, colour_of
 from .reduced_mesh import reduced
 from .skeleton import skeleton, view_of
-from .surfaces import force_arrows, reaction_arrows
+from .surfaces import LONGEST_ARROW, arrows, contact_loads, largest, reaction_loads
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -30,6 +30,8 @@ CONTACT, REACTION = (0.8, 0.13, 0.2, 1.0), (0.45, 0.2, 0.65, 1.0)
 MOST_TRIANGLES = 80_000
 #: A scene that is so many times as large as the mechanism opens with the camera at a body.
 FAR_TRAVEL = 3.0
+#: By how much arrows of forces can be drawn longer.
+ENLARGED = (1, 3, 10, 30, 100)
 
 
 def named_runs(solution: Any) -> dict[str, Any]:
@@ -86,7 +88,12 @@ def scene(
     centre, radius = _extent(everything)
     up = _up(model)
     far = radius > FAR_TRAVEL * size
-    data, arrows = _runs(model, runs, moved, centre, size, trace, reactions)
+    data = _runs(model, runs, moved, centre, trace)
+    loads, kinds = _forces(model, runs, moved, reactions)
+    longest = max((largest(forces) for _, forces in loads), default=0.0) or 1.0
+    for run, (places, forces) in zip(data, loads or [(None, None)] * len(data)):
+        drawn = None if places is None else arrows(places, forces, LONGEST_ARROW * size / longest)
+        run["arrows"] = None if drawn is None else _packed(drawn - centre)
     return {
         "name": model.name,
         "fps": float(fps),
@@ -108,7 +115,9 @@ def scene(
         ],
         "planes": _planes(model, look, up, everything, centre),
         "ground": True if look.planes or model.gravity.any() else None,
-        "arrows": arrows,
+        "arrows": kinds,
+        "longest": longest,
+        "enlarged": _enlarged([forces for _, forces in loads], longest) if loads else 1,
         "runs": data,
     }
 
@@ -225,13 +234,11 @@ def _runs(
     runs: Mapping[str, tuple[Any, Any]],
     moved: Mapping[str, tuple[Array, Array]],
     centre: Array,
-    size: float,
     trace: tuple[str | int, Any] | None,
-    reactions: bool,
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Runs as data, and what their arrows are."""
-    found, kinds = [], list[dict[str, Any]]()
-    for name, (solution, shown) in runs.items():
+) -> list[dict[str, Any]]:
+    """Runs as data, without forces."""
+    found = []
+    for name, (_, shown) in runs.items():
         R, p = moved[name]
         rows = np.concatenate([p - centre, from_matrix(R)], axis=2)
         trail = None
@@ -240,33 +247,50 @@ def _runs(
             i = model.number(body)
             place = real_array(point, "trace", (3,))
             trail = _packed(p[:, i] + R[:, i] @ place - centre)
-        pairs = []
-        touching = force_arrows(model, solution, shown, size) if model.contacts else None
+        times = [round(float(t), 9) for t in shown.t]
+        found.append({"name": name, "t": times, "poses": _packed(rows), "trail": trail})
+    return found
+
+
+def _forces(
+    model: Model,
+    runs: Mapping[str, tuple[Any, Any]],
+    moved: Mapping[str, tuple[Array, Array]],
+    reactions: bool,
+) -> tuple[list[tuple[Array, Array]], list[dict[str, Any]]]:
+    """Places and forces of all runs, and of what they are; none where one of the runs has none."""
+    found = []
+    for name, (solution, shown) in runs.items():
+        loads = []
+        touching = contact_loads(model, solution, shown) if model.contacts else None
         if touching is not None:
-            pairs.append((touching, "contact", CONTACT))
+            loads.append((*touching, "contact", CONTACT))
         if reactions:
-            pairs.append((reaction_arrows(model, solution, shown, size, (R, p)), "joint", REACTION))
-        if pairs:
-            kinds = [
-                {"what": what, "colour": list(colour)}
-                for arrow, what, colour in pairs
-                for _ in range(arrow.shape[1] // 2)
-            ]
-            arrows = np.concatenate([arrow for arrow, _, _ in pairs], axis=1) - centre
-        found.append(
-            {
-                "name": name,
-                "t": [round(float(t), 9) for t in shown.t],
-                "poses": _packed(rows),
-                "trail": trail,
-                "arrows": _packed(arrows) if pairs else None,
-            }
+            acting = reaction_loads(model, solution, shown, moved[name])
+            loads.append((*acting, "joint", REACTION))
+        found.append(loads)
+    if not all(found) or len({len(loads) for loads in found}) > 1:
+        return [], []
+    kinds = [
+        {"what": what, "colour": list(colour)}
+        for places, _, what, colour in found[0]
+        for _ in range(places.shape[1])
+    ]
+    joined = [
+        (
+            np.concatenate([places for places, *_ in loads], axis=1),
+            np.concatenate([forces for _, forces, *_ in loads], axis=1),
         )
-    if any(run["arrows"] is None for run in found) != all(run["arrows"] is None for run in found):
-        for run in found:  # one of the runs knows no forces: the others would be shown as if alone
-            run["arrows"] = None
-        kinds = []
-    return found, kinds
+        for loads in found
+    ]
+    return (joined, kinds) if any(forces.any() for _, forces in joined) else ([], [])
+
+
+def _enlarged(forces: Sequence[Array], longest: float) -> int:
+    """By how much arrows are drawn longer at first, so that a short peak does not hide the rest."""
+    lengths = np.concatenate([np.linalg.norm(force, axis=2).ravel() for force in forces])
+    usual = float(np.quantile(lengths[lengths > 0], 0.75))
+    return next((k for k in ENLARGED if k * usual >= longest / 4), ENLARGED[-1])
 
 
 def _packed(array: Array, kind: str = "<f4") -> str:

@@ -14,7 +14,7 @@ from ..model.surfaces import Ball, Bowl, BoxCorners, Capsule, Disc, HalfSpace, S
 if TYPE_CHECKING:
     from ..model import Model
 
-__all__ = ["add_outlines", "force_arrows", "reaction_arrows"]
+__all__ = ["LONGEST_ARROW", "add_outlines", "arrows", "contact_loads", "largest", "reaction_loads"]
 
 #: Sides of the polygon that stands for a circle.
 SIDES = 24
@@ -77,34 +77,25 @@ def _circle(centre: Any, radius: float, axis: Any) -> Array:
     return np.asarray(centre + radius * (np.cos(angles) * first + np.sin(angles) * second))
 
 
-def force_arrows(model: Model, solution: Any, shown: Any, size: float) -> Array | None:
-    """Feet and tips (m, 2n, 3) of the forces at n contact points; None if they are not known."""
+def contact_loads(model: Model, solution: Any, shown: Any) -> tuple[Array, Array] | None:
+    """Points (m, n, 3) of contacts and the forces there (N); None if they are not known."""
     modes = getattr(getattr(solution, "problem", None), "contact_modes", None)
     if model.rigid_contacts and modes is None:
         return None
     from ..runs.contact.observe import contact_forces
 
     seen = contact_forces(model, solution, shown)
-    largest = float(np.linalg.norm(seen.force, axis=2).max(initial=0.0))
-    if largest == 0.0:
-        return None
-    tips = seen.point + LONGEST_ARROW * size / largest * seen.force
-    return np.stack([seen.point, tips], axis=2).reshape(len(seen.t), -1, 3)
+    return seen.point, seen.force
 
 
-def reaction_arrows(
-    model: Model, solution: Any, shown: Any, size: float, poses: tuple[Array, Array]
-) -> Array:
-    """Feet and tips (m, 2n, 3) of the forces that the joints pass on to bodies.
+def reaction_loads(
+    model: Model, solution: Any, shown: Any, poses: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    """Places (m, n, 3) of joints, and the forces that they pass on to bodies (N).
 
     `poses` are those of all bodies at the times of `shown`. Between the times of the solution
     forces are interpolated, in axes of the bodies.
     """
-    if model.contacts:
-        raise ValueError(
-            "reactions: not known for models with contacts, whose forces are drawn instead; leave "
-            "out reactions=True"
-        )
     observed = getattr(solution, "observed", None)
     if observed is None or not hasattr(observed, "reactions"):
         raise ValueError(
@@ -127,7 +118,14 @@ def reaction_arrows(
         force = np.array([np.interp(shown.t, times, row[order]) for row in wrench[3:]])
         forces.append(np.einsum("mij,jk,km->mi", R[:, body], axes, force))
         feet.append(p[:, body] + R[:, body] @ place)
-    largest = float(np.linalg.norm(forces, axis=2).max(initial=0.0)) or 1.0
-    tips = np.array(feet) + LONGEST_ARROW * size / largest * np.array(forces)
-    pairs = np.stack([np.array(feet), tips], axis=1)  # (n, 2, m, 3)
-    return np.moveaxis(pairs, 2, 0).reshape(len(shown.t), -1, 3)
+    return np.stack(feet, axis=1), np.stack(forces, axis=1)
+
+
+def arrows(places: Array, forces: Array, scale: float) -> Array:
+    """Feet and tips (m, 2n, 3) of forces (m, n, 3) at places; the scale is metres for a newton."""
+    return np.stack([places, places + scale * forces], axis=2).reshape(len(places), -1, 3)
+
+
+def largest(forces: Array) -> float:
+    """Largest of forces (…, 3), in newtons."""
+    return float(np.linalg.norm(forces, axis=-1).max(initial=0.0))

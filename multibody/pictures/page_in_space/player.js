@@ -23,6 +23,7 @@ const state = {
   frame: 0, playing: count > 1, azimuth: -1.0, elevation: 0.35, zoom: 1, fov: 0.6,
   shift: [0, 0, 0], follow: scene.follow, run: 0, layout: "ghosts", extent: [1, 1, 1],
   solids: true, frames: false, forces: scene.arrows.length > 0, ground: scene.ground !== null,
+  enlarged: scene.enlarged,
 };
 
 // Screen right and up of the planes, and from where they are looked at.
@@ -95,8 +96,9 @@ function arrowItems(run, moment) {
   const i = Math.min(Math.floor(moment), run.t.length - 1), n = scene.arrows.length, found = [];
   for (let k = 0; k < n; k++) {
     const v = run.arrows.subarray(6 * (i * n + k), 6 * (i * n + k) + 6);
-    const a = [v[0], v[1], v[2]], b = [v[3], v[4], v[5]];
-    if (norm(sub(a, b)) > 1e-3 * scene.size) {
+    const a = [v[0], v[1], v[2]], force = times(state.enlarged, sub([v[3], v[4], v[5]], a));
+    const b = add(a, force);
+    if (norm(force) > 1e-3 * scene.size) {
       found.push(barItem("arrow", a, b, 0.007 * scene.size, scene.arrows[k].colour));
     }
   }
@@ -105,12 +107,12 @@ function arrowItems(run, moment) {
 
 function frameItems(at) {
   if (!state.frames) return [];
-  const found = [], length = 0.12 * scene.size, colours = [[0.85, 0.1, 0.1, 1], [0.1, 0.6, 0.1, 1],
+  const found = [], length = 0.16 * scene.size, colours = [[0.85, 0.1, 0.1, 1], [0.1, 0.6, 0.1, 1],
                                                           [0.1, 0.2, 0.85, 1]];
   for (const m of at) for (let k = 0; k < 3; k++) {
     const end = [0, 0, 0];
     end[k] = length;
-    found.push(barItem("arrow", act(m, [0, 0, 0]), act(m, end), 0.006 * scene.size, colours[k]));
+    found.push(barItem("arrow", act(m, [0, 0, 0]), act(m, end), 0.008 * scene.size, colours[k]));
   }
   return found;
 }
@@ -175,20 +177,20 @@ function drawRun(viewport, run, others) {
     for (const plane of scene.planes) stage.ground(plane, scene.cell, reach, target);
     for (const plane of scene.planes) stage.shadows(bare, plane, 1e-4 * scene.size);
   }
-  stage.solids([...bare, ...trailItems(run, state.frame), ...arrowItems(run, state.frame)]);
+  stage.solids([...bare, ...trailItems(run, state.frame)]);
   for (const other of others) {
     const there = matrices(other, state.frame), tint = colourOf(other);
     stage.ghosts(state.solids ? [...solidItems(there, tint), ...barItems(there, tint)]
       : stickItems(there, tint), 0.3);
   }
-  stage.over(frameItems(at));
+  stage.over([...arrowItems(run, state.frame), ...frameItems(at)]);
 }
 
 function draw() {
   const width = canvas.width, height = canvas.height, runs = scene.runs;
   if (state.layout === "beside" && runs.length > 1) {
-    const wide = Math.floor(width / runs.length);
-    runs.forEach((run, k) => drawRun([k * wide, 0, wide, height], run, []));
+    const edge = (k) => Math.round((k * width) / runs.length);
+    runs.forEach((run, k) => drawRun([edge(k), 0, edge(k + 1) - edge(k), height], run, []));
   } else {
     const chosen = runs[state.run];
     const others = state.layout === "ghosts" ? runs.filter((run) => run !== chosen) : [];
@@ -252,7 +254,9 @@ options("view", Object.keys(VIEWS).map((name) => [name, name === "3d" ? "in spac
 options("follow", scene.bodies.map((name, k) => [k, k === 0 ? "nothing" : name]), state.follow);
 options("run", scene.runs.map((run, k) => [k, run.name]), 0);
 for (const id of ["run-label", "layout-label"]) byId(id).hidden = scene.runs.length < 2;
-byId("forces-label").hidden = scene.arrows.length === 0;
+for (const id of ["forces", "enlarged"]) byId(`${id}-label`).hidden = scene.arrows.length === 0;
+options("enlarged", [1, 3, 10, 30, 100].map((k) =>
+  [k, `${Number((scene.longest / k).toPrecision(3))} N`]), scene.enlarged);
 byId("ground").parentElement.hidden = scene.planes.length === 0;
 for (const id of ["solids", "frames", "forces", "ground"]) {
   byId(id).checked = state[id];
@@ -262,6 +266,7 @@ listen("view", "change", (box) => lookFrom(box.value));
 listen("follow", "change", (box) => { state.follow = Number(box.value); state.shift = [0, 0, 0]; });
 listen("run", "change", (box) => { state.run = Number(box.value); });
 listen("layout", "change", (box) => { state.layout = box.value; });
+listen("enlarged", "change", (box) => { state.enlarged = Number(box.value); });
 byId("play").addEventListener("click", toggle);
 listen("slider", "input", (slider) => {
   if (state.playing) toggle();

@@ -167,6 +167,36 @@ def test_reactions_are_the_weight_of_what_hangs():
         animate.html(model, SimpleNamespace(t=solution.t, y=solution.y), reactions=True)
 
 
+def test_forces_of_several_runs_have_one_scale():
+    model = mechanisms.pendulum()
+    runs = {"low": simulate(model, [0.1], T=2.0), "high": simulate(model, [3.0], T=2.0)}
+    scene = scene_of(animate.html(model, runs, fps=30, reactions=True))
+    drawn = {}
+    for run in scene["runs"]:
+        arrows = unpacked(run["arrows"], -1, 1, 2, 3)
+        drawn[run["name"]] = np.linalg.norm(arrows[:, 0, 1] - arrows[:, 0, 0], axis=1).max()
+    force = {
+        name: np.linalg.norm(run.observed.reactions["bob"][3:], axis=0).max()
+        for name, run in runs.items()
+    }
+    # Frames and steps meet the largest force at slightly different times.
+    assert drawn["high"] / drawn["low"] == pytest.approx(force["high"] / force["low"], rel=0.05)
+    assert scene["longest"] == pytest.approx(force["high"], rel=0.05)
+
+
+def test_reactions_and_contact_forces_together():
+    entry = mechanisms.entry("box_stack")
+    model = entry.model()
+    solution = simulate(model, *entry.start(model), T=0.2)
+    scene = scene_of(animate.html(model, solution, fps=10, reactions=True))
+    kinds = [arrow["what"] for arrow in scene["arrows"]]
+    assert set(kinds) == {"contact", "joint"}
+    assert kinds.count("joint") == model.n_bodies
+    arrows = unpacked(scene["runs"][0]["arrows"], -1, len(kinds), 2, 3)
+    metres = np.linalg.norm(arrows[..., 1, :] - arrows[..., 0, :], axis=2)
+    assert metres.max() == pytest.approx(0.25 * scene["size"], rel=1e-5)
+
+
 def test_solids_are_checked_and_change_no_dynamics():
     def built(*solid, **more):
         b = ModelBuilder(name="door")
