@@ -19,12 +19,17 @@ from .stepping.limits import attempts, step_limits, step_size
 
 __all__ = [
     "SMALLEST_RTOL",
+    "USUAL_ATOL",
+    "USUAL_RTOL",
     "Settings",
     "bound_engine",
     "output_times_of",
     "stops_of",
 ]
 
+#: What tolerances are without being given. They are known by identity, not by value: whoever writes
+#: rtol=1e-6 has asked for it.
+USUAL_RTOL, USUAL_ATOL = 1e-6, 1e-9
 SMALLEST_RTOL = 100 * np.finfo(float).eps
 SMALLEST_ATOL = np.finfo(float).tiny
 NO_TIMES = np.zeros(0)
@@ -35,8 +40,8 @@ class Settings(NamedTuple):
 
     method: Any = "auto"
     step: Any = None
-    rtol: Any = 1e-6
-    atol: Any = 1e-9
+    rtol: Any = USUAL_RTOL
+    atol: Any = USUAL_ATOL
     t_eval: Any = None
     tstops: Any = ()
     dense_output: bool = False
@@ -134,6 +139,8 @@ def _run_options(
         rtol=rtol,
         atol=weights,
         step=step,
+        idle_tolerances=step is not None
+        and (how.rtol is not USUAL_RTOL or how.atol is not USUAL_ATOL),
         controller=controller,
         max_norm=how.norm == "max",
         min_step=shortest,

@@ -20,7 +20,15 @@ from .given import as_hybrid, as_problem, as_switched, by_own_method, for_many_d
 from .hybrid import Hybrid
 from .manifold import Manifold
 from .methods.names import check_with_sensitivities, chosen_method, method_name
-from .options import Settings, absolute_tolerances, bound_engine, output_times_of, stops_of
+from .options import (
+    USUAL_ATOL,
+    USUAL_RTOL,
+    Settings,
+    absolute_tolerances,
+    bound_engine,
+    output_times_of,
+    stops_of,
+)
 from .problem import IVP
 from .runs.deadline import deadline
 from .runs.hybrid.hybrid_run import HybridRun
@@ -43,8 +51,8 @@ def solve(
     *,
     method: Any = "auto",
     step: float | None = None,
-    rtol: float = 1e-6,
-    atol: ArrayLike = 1e-9,
+    rtol: float = USUAL_RTOL,
+    atol: ArrayLike = USUAL_ATOL,
     t_eval: ArrayLike | None = None,
     tstops: ArrayLike = (),
     dense_output: bool = False,
@@ -330,8 +338,8 @@ def _precise_run(
         ivp,
         Taylor() if how.method in (None, "auto") else chosen_method(how.method),
         precision,
-        rtol=None if how.rtol == 1e-6 else relative_tolerance(how.rtol),
-        atol=None if isinstance(how.atol, float) and how.atol == 1e-9 else how.atol,
+        rtol=None if how.rtol is USUAL_RTOL else relative_tolerance(how.rtol),
+        atol=None if how.atol is USUAL_ATOL else how.atol,
         step=how.step,
         t_eval=how.t_eval,
         tstops=how.tstops,

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import IntegrationError
 from .given import as_problem
 from .methods.names import chosen_method
-from .options import Settings, bound_engine
+from .options import USUAL_ATOL, USUAL_RTOL, Settings, bound_engine
 from .problem import IVP
 from .runs.consistency import check_consistent
 from .runs.endings import ending
@@ -36,8 +36,8 @@ def stepper(
     *,
     method: Any = "auto",
     step: float | None = None,
-    rtol: float = 1e-6,
-    atol: ArrayLike = 1e-9,
+    rtol: float = USUAL_RTOL,
+    atol: ArrayLike = USUAL_ATOL,
     first_step: float | None = None,
     max_step: float = np.inf,
     min_step: float = 0.0,

@@ -110,7 +110,7 @@ def _new(arguments: argparse.Namespace) -> int:
 
 def _grade(arguments: argparse.Namespace) -> int:
     from .definition import load_lab
-    from .grading import file_name, grade_folder
+    from .grading import grade_folder
 
     if not arguments.seconds > 0:
         raise ValueError(f"--seconds must be positive, got {arguments.seconds:g}")
@@ -132,10 +132,8 @@ def _grade(arguments: argparse.Namespace) -> int:
     if arguments.html is not None:
         pages = Path(arguments.html).with_suffix("")
         pages.mkdir(exist_ok=True)
-        for student in marks.students:
-            (pages / f"{file_name(student.student)}.html").write_text(
-                marks.page(student), encoding="utf-8"
-            )
+        for name, student in marks.pages().items():
+            (pages / name).write_text(marks.page(student), encoding="utf-8")
         write(arguments.html, lambda: marks.to_html(pages.name))
     return 0
 

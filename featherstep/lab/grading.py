@@ -103,16 +103,15 @@ class Marks:
 
     def to_html(self, pages: str = "") -> str:
         """Return the page of the class; ``pages`` is the folder of the students' own pages."""
-        lead = [f"{len(self.students)} submissions, {self.lab.points:g} points"]
-        if self.students:
-            mean = sum(s.total for s in self.students) / len(self.students)
-            lead.append(f"mean {mean:.3g}")
+        came = [s for s in self.students if s.file]
+        lead = [f"{len(came)} submissions, {self.lab.points:g} points"]
+        if came:
+            lead.append(f"mean {sum(s.total for s in came) / len(came):.3g}")
         sections = [self.table.to_html(), self._by_task()]
         if pages:
             links = "".join(
-                f'<li><a href="{quote(pages)}/{quote(file_name(s.student))}.html">'
-                f"{html.escape(s.student)}</a></li>"
-                for s in self.students
+                f'<li><a href="{quote(pages)}/{quote(name)}">{html.escape(s.student)}</a></li>'
+                for name, s in self.pages().items()
             )
             sections.append(f"<h2>Reports</h2><ul>{links}</ul>")
         return html_page(f"Marks: {self.lab.title}", lead, sections)
@@ -127,6 +126,19 @@ class Marks:
             lines = [f"{count} × {message}" for message, count in wrong]
             parts.append(f"<h3>{html.escape(name)}: {right} of {len(grades)}</h3>{listed(lines)}")
         return "\n".join(parts)
+
+    def pages(self) -> dict[str, StudentMarks]:
+        """Return the submissions by the names of their pages; two by one student have two."""
+        named: dict[str, StudentMarks] = {}
+        for s in self.students:
+            stem, count = file_name(s.student), 1
+            name = f"{stem}.html"
+            while name.lower() in map(str.lower, named):
+                count += 1
+                name = f"{stem}_{count}.html"
+            if s.file:
+                named[name] = s
+        return named
 
     def page(self, student: StudentMarks) -> str:
         """Return the report for one student."""
@@ -204,6 +216,12 @@ def grade_folder(
         for marks in found:
             if count > 1 and marks.student.lower() == student:
                 marks.remarks.append(f"{count} submissions are by {marks.student}")
+    came = {marks.student.lower() for marks in found}
+    found += [
+        StudentMarks(name, "", remarks=["nothing was handed in"])
+        for name in lab.students
+        if name.lower() not in came
+    ]
     return Marks(lab, sorted(found, key=_as_counted))
 
 

@@ -66,7 +66,8 @@ def solution(lab: Lab, student: str = "") -> dict[str, Any]:
 
 
 def _cells(lab: Lab, student: str, solved: bool) -> Iterator[dict[str, Any]]:
-    numbers = ", ".join(f"{name} = {value}" for name, value in lab.numbers(student).items())
+    drawn = lab.numbers(student).items()
+    numbers = ", ".join(f"{name} = {value}" for name, value in drawn if not isinstance(value, list))
     yours = f"Your numbers: {numbers}." if numbers else ""
     whose = f"\n\n*{student}*" if student else ""
     tasks = f"{len(lab.tasks)} tasks, {lab.points:g} points, about {lab.minutes} minutes."

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from ..errors import IntegrationInterrupted, check_on_interrupt
 from ..hybrid import Hybrid
 from ..kernels import interpreting
+from ..options import USUAL_ATOL, USUAL_RTOL
 from ..problem import IVP
 from ..stepping.control import Controller
 from ..stepping.engine import Stepper
@@ -52,8 +53,8 @@ def solve_many(
     params: ArrayLike | None = None,
     method: Any = "DOPRI5",
     step: float | None = None,
-    rtol: ArrayLike = 1e-6,
-    atol: ArrayLike = 1e-9,
+    rtol: ArrayLike = USUAL_RTOL,
+    atol: ArrayLike = USUAL_ATOL,
     t_eval: ArrayLike | None = None,
     tstops: ArrayLike = (),
     events: Any = None,

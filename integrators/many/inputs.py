@@ -129,7 +129,9 @@ def runs_of(
         ivp,
         states,
         parameters,
-        Each(np.ascontiguousarray(spans, dtype=float), *_tolerances(rtols, atols, ivp.n), atol),
+        Each(
+            np.ascontiguousarray(spans, dtype=float), *_tolerances(rtols, atols, ivp.n), rtol, atol
+        ),
     )
 
 

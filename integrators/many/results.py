@@ -99,7 +99,8 @@ class Each:
     spans: NDArray[np.float64]
     rtols: NDArray[np.float64]
     atols: NDArray[np.float64]
-    atol: Any = None  # as it was given, if it is one for all
+    rtol: Any = None  # as they were given, if they are one for all
+    atol: Any = None
 
     def span(self, k: int) -> tuple[float, float]:
         """Start and end of run k."""
@@ -109,7 +110,9 @@ class Each:
     def tolerances(self, k: int) -> dict[str, Any]:
         """Options ``rtol`` and ``atol`` of run k."""
         return {
-            "rtol": float(self.rtols[k if len(self.rtols) > 1 else 0]),
+            "rtol": self.rtol
+            if isinstance(self.rtol, float)
+            else float(self.rtols[k if len(self.rtols) > 1 else 0]),
             "atol": self.atols[k % len(self.atols)] if np.ndim(self.atol) == 2 else self.atol,
         }
 

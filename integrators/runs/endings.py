@@ -16,11 +16,10 @@ from ..problem import IVP
 from ..stepping.limits import RESOLVED
 from ..stepping.state import Status
 
-__all__ = ["LARGE", "ending", "remarks"]
+__all__ = ["LARGE", "ending", "own_line", "remarks"]
 
 BLOWN_UP = 1e30  # growth of the state that few problems mean …
 BLOWN_UP_FIXED = 1e15  # … and that a fixed step often causes
-USUAL_RTOL, USUAL_ATOL = 1e-6, 1e-9  # the defaults of solve
 FEW = 20  # numbers up to which Python is quicker than NumPy
 LARGE = 1e6  # states below this have digits enough
 OFTEN_SET_BACK = 0.1  # part of the steps after which a multistep method loses its past
@@ -75,7 +74,7 @@ def ending(status: Status, engine: Any, exception: BaseException | None = None) 
             "step; check f there, and nonnegative"
         ),
         Status.FUNCTION_RAISED: (
-            f"a function of the problem raised {exception!r} after {where}{_line(exception)}"
+            f"a function of the problem raised {exception!r} after {where}{own_line(exception)}"
         ),
         Status.INTERRUPTED: f"interrupted at {where}",
         Status.EXTERNAL_FAILED: f"the solver gave up at {where}: {engine.failure}",
@@ -93,7 +92,7 @@ def ending(status: Status, engine: Any, exception: BaseException | None = None) 
     return text
 
 
-def _line(exception: BaseException | None) -> str:
+def own_line(exception: BaseException | None) -> str:
     """The line of the user's own code in which it happened; nothing if it was in a library."""
     frames = traceback.extract_tb(exception.__traceback__ if exception else None)
     for frame in reversed(frames):
@@ -171,7 +170,7 @@ def remarks(
     below = y_end.dtype.kind != "c" and (min(few) if few else y_end.min()) < 0.0
     if below and slope is not None and (left := _about_amounts(ivp, slope, y_end)):
         yield left
-    if options.fixed and (options.rtol != USUAL_RTOL or np.any(options.atol != USUAL_ATOL)):
+    if options.idle_tolerances:
         yield (
             "rtol and atol had no effect, since a fixed step has no error control; leave out step "
             "to have it"

@@ -41,10 +41,12 @@ class Options:
         want_dense: bool,
         outputs: Array,
         linear: Any = None,
+        idle_tolerances: bool = False,
     ) -> None:
         self.rtol = rtol
         self.atol = atol
         self.step, self.fixed = step, step is not None
+        self.idle_tolerances = idle_tolerances  # given beside a fixed step
         self.controller = controller
         self.max_norm = max_norm
         self.min_step = min_step

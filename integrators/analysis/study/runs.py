@@ -22,8 +22,10 @@ from ...kernels import compiled_first
 from ...methods.names import method_name, named_method
 from ...methods.user.plain_function import StepFunction, positional_arguments
 from ...problem import IVP
+from ...runs.endings import own_line
 from ...runs.solution import Solution, Status
 from ...solve import solve
+from ...stepping.stepper import checked_slope
 from ...tableau import Tableau
 from ..error.measure import ErrorMeasure
 from .reference import Reference
@@ -148,8 +150,8 @@ def resolve(method: Any) -> tuple[str, Any]:
         A name of the catalogue; "scipy:RK45" for a class of ``scipy.integrate``;
         "assimulo:CVode"; the name of a ``.toml`` or ``.json`` file with a tableau; a function
         ``step(f, t, y, h)`` that returns the new state, one ``loop(f, t0, y0, h, N)`` that returns
-        N + 1 times and states, or ``run(problem, step)``, see :class:`Program`; or anything else
-        that ``solve`` accepts, which is returned as it is.
+        the state after N steps, or N + 1 times and states, or ``run(problem, step)``, see
+        :class:`Program`; or anything else that ``solve`` accepts, which is returned as it is.
 
     Raises
     ------
@@ -192,11 +194,40 @@ def _of_function(function: Callable[..., Any]) -> Any:
             t0, t1 = problem.t_span
             count = max(1, round(abs(t1 - t0) / step))
             f = problem.bind(problem.f)
-            t, y = function(f, t0, problem.y0, (t1 - t0) / count, count)
-            return np.asarray(t), np.asarray(y).reshape(count + 1, problem.n).T
+
+            def slope(t: float, y: Any) -> Any:
+                return checked_slope(f(t, y), problem.y0)
+
+            h = (t1 - t0) / count
+            return _of_loop(function(slope, t0, problem.y0.copy(), h, count), count, problem, name)
 
         return Program(run, name)
     return Program(function, name)
+
+
+def _of_loop(result: Any, count: int, problem: IVP, name: str) -> Any:
+    """Make of what N steps returned what a program returns: times and states, or the end."""
+    n = problem.n
+    pair = isinstance(result, tuple) and len(result) == 2 and (n == 1 or np.ndim(result[1]) > 0)
+    t, y = result if pair else ((), result)
+    states = np.asarray(y)
+    if states.shape == (n, count + 1) and n > 1 and n != count + 1:
+        states = states.T
+    if states.size == (count + 1) * n:
+        times = np.linspace(*problem.t_span, count + 1)
+        if np.size(t) == count + 1 and np.abs(np.ravel(t) - times).max() > 1e-6 * abs(
+            times[1] - times[0]
+        ):
+            raise ValueError(f"the times that {name} returned are not t0, t0 + h, …, t0 + N h")
+        return times, states.reshape(count + 1, n).T
+    if states.size == n and states.dtype.kind in "biufc":
+        return states.reshape(n)
+    came = f"an array of shape {states.shape}"
+    raise ValueError(
+        f"{name}(f, t0, y0, h, N) must return the state at the end, {n} numbers, or N + 1 times "
+        f"and states (t, y); for N = {count} it returned "
+        + ("None (is a return statement missing?)" if result is None else came)
+    )
 
 
 def declared_order(method: Any) -> int | None:
@@ -276,9 +307,10 @@ def attempt(
 def _in_words(error: Exception) -> tuple[str, str]:
     if isinstance(error, ImportError):
         return "missing", str(error)
+    line = own_line(error)
     if isinstance(error, ValueError | TypeError):
-        return "refused", str(error)
-    return "raised", repr(error)
+        return "refused", f"{error}{line}"
+    return "raised", f"{error!r}{line}"
 
 
 def _timed(once: Callable[[], Solution], repeat: int | None) -> float:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels import OnWorkspace, kernel
+from ...options import USUAL_ATOL, USUAL_RTOL
 from ...problem import IVP
 from ...runs.endings import LARGE, ending, remarks
 from ...stepping.state import Status
@@ -185,6 +186,8 @@ class LaneRuns:
             given = self.each.tolerances(k)
             options = SimpleNamespace(fixed=self.code.fixed, rtol=given["rtol"])
             options.atol = np.zeros(run.n) + given["atol"]
+            usual = given["rtol"] is USUAL_RTOL and given["atol"] is USUAL_ATOL
+            options.idle_tolerances = self.code.fixed and not usual
             steps = int(result.nsteps[k])
             engine: Any = SimpleNamespace(options=options, statistics=lambda n=steps: {"nsteps": n})
             slope = run.rhs(run.t_span[0], run.y0) if large[k] else None

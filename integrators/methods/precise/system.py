@@ -305,10 +305,12 @@ def horner(rows: list[State], s: Decimal) -> State:
 def reach(rows: list[State], accuracy: float) -> Decimal:
     """How far a series holds: the last terms are below this part of the solution.
 
-    Symmetries make single terms vanish, all but round-off: several are asked.
+    Symmetries make single terms vanish, all but round-off: several are asked, but of a short
+    series only the last third, since terms of low order are never small.
     """
+    last = min(TERMS, len(rows) // 3)
     size = max(*map(abs, rows[0]), *map(abs, rows[1]), Decimal("1e-300"))
-    return min(_reach(row, k, size, accuracy) for k, row in list(enumerate(rows))[-TERMS:])
+    return min(_reach(row, k, size, accuracy) for k, row in list(enumerate(rows))[-last:])
 
 
 def _reach(row: State, order: int, size: Decimal, accuracy: float) -> Decimal:

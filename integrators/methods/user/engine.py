@@ -11,9 +11,12 @@ from ...problem import IVP
 from ...stepping import state as at
 from ...stepping.engine import Engine, Options, checked_slope
 from ...stepping.workspace import Custom
+from .plain_function import step_parts
 from .step import custom_dense, custom_step, nothing
 
 __all__ = ["CustomEngine", "Method"]
+
+NEARLY = 1e-3  # how close, relatively, the results of two methods are after a tiny step
 
 
 @runtime_checkable
@@ -83,7 +86,19 @@ class CustomEngine(Engine):
         def slope(t: float, y: NDArray[Any]) -> NDArray[Any]:
             return checked_slope(f(t, y), self.problem.y0)
 
-        return isinstance(self.method.step(slope, t0, self.problem.y0.copy(), h), tuple)
+        y0 = self.problem.y0
+        value, estimate = step_parts(self.method.step(slope, t0, y0.copy(), h), y0.size)
+        if estimate is None:
+            return False
+        size, apart = (np.max(np.abs(x)) for x in (estimate, np.subtract(estimate, value)))
+        if apart < NEARLY * size:  # as the second result of a pair is, but no error of a tiny step
+            name = _name_of(self.method)
+            raise TypeError(
+                f"the second thing that {name} returned is close to the first, so it is a second "
+                "result; adaptive steps need the estimate of the error, their difference: "
+                "return y_new, y_new - y_hat"
+            )
+        return True
 
     def _kernels(self) -> tuple[Any, ...]:
         return Custom, custom_step, nothing, custom_dense, nothing
@@ -91,15 +106,14 @@ class CustomEngine(Engine):
     def _workspace(self, shared: dict[str, Any]) -> Any:
         y, y_new, error = (self.from_real(shared[name]) for name in ("y", "y_new", "error"))
         state, method, slope = self.state, self.method, self.slope
+        name = _name_of(method)
 
         def take_step(t: float) -> None:
             result = method.step(slope, t, y.copy(), float(state.h_tried))
-            if isinstance(result, tuple):
-                value, estimate = result
-                error[:] = checked_slope(estimate, y)
-            else:
-                value = result
-            y_new[:] = checked_slope(value, y, _name_of(method), "the new value of each component")
+            value, estimate = step_parts(result, y.size)
+            if estimate is not None:
+                error[:] = checked_slope(estimate, y, name, "the error of each component")
+            y_new[:] = checked_slope(value, y, name, "the new value of each component")
 
         return Custom(**shared, stepper=self.trampoline(take_step))
 

@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 
 from ...tableau import Tableau
 
-__all__ = ["StepFunction", "is_step_function", "positional_arguments", "tableau_of"]
+__all__ = ["StepFunction", "is_step_function", "positional_arguments", "step_parts", "tableau_of"]
 
 MOST_STAGES = 40
 LARGEST_DENOMINATOR = 100_000  # coefficients that close to such a fraction are taken for it
 SAME = 4e-16
 AGREES = 1e-11
 STEPS = 0.25, 0.125, 0.0625  # with which the order of any other function is measured
+ARGUMENTS = ("f", "t", "y", "h")
 
 
 def positional_arguments(function: Any) -> int | None:
@@ -46,8 +47,25 @@ def is_step_function(method: Any) -> bool:
     return inspect.isroutine(method) and positional_arguments(method) == 4
 
 
+def step_parts(result: Any, n: int) -> tuple[Any, Any]:
+    """Return the new state and the error estimate (or None) of what a step returned.
+
+    A tuple is a pair of both, unless it is the n components themselves.
+    """
+    if not isinstance(result, tuple) or (len(result) == n > 1 and not any(map(np.ndim, result))):
+        return result, None
+    if len(result) != 2:
+        raise TypeError(
+            f"a step returned {len(result)} things; it returns the new state, or the new state and "
+            "an estimate of its error"
+        )
+    return result
+
+
 class StepFunction:
     """A function step(f, t, y, h) that returns the new state, as a method.
+
+    It may return a pair: the new state, and an estimate of its error for adaptive steps.
 
     Examples
     --------
@@ -60,10 +78,13 @@ class StepFunction:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.name = getattr(function, "__name__", "") or "step"
+        _check_arguments(function, self.name)
         tableau = self.tableau
-        measured = _measured(function) if tableau is None else tableau.order
+        shown, estimated = _measured(function)
         #: The order that its coefficients have, or else that its first steps show; at least 1.
-        self.order = max(1, measured)
+        self.order = max(1, shown if tableau is None else tableau.order)
+        #: Order of the method behind its error estimate, if it returns one.
+        self.estimate_order = max(1, self.order - 1) if estimated is None else estimated
 
     def step(self, f: Any, t: float, y: NDArray[Any], h: float) -> Any:
         """Advance y by one step of length h."""
@@ -100,7 +121,8 @@ def tableau_of(function: Callable[..., Any]) -> Tableau | None:
 
     try:
         with np.errstate(all="ignore"):
-            result = np.asarray(function(slope, 0.0, unit[0].copy(), 1.0), dtype=float)
+            returned = function(slope, 0.0, unit[0].copy(), 1.0)
+            result = np.asarray(step_parts(returned, MOST_STAGES + 1)[0], dtype=float)
     except Exception:  # whatever the function cannot do with these numbers
         return None
     s = len(rows)
@@ -151,20 +173,39 @@ def _confirmed(function: Callable[..., Any], tableau: Tableau) -> bool:
     for i, row in enumerate(A):
         slopes[i] = _problem(t + c[i] * h, y + h * row @ slopes)
     try:
-        value = np.asarray(function(_problem, t, y.copy(), h), dtype=float)
+        value = np.asarray(step_parts(function(_problem, t, y.copy(), h), 2)[0], dtype=float)
     except Exception:
         return False
     return value.shape == y.shape and bool(np.max(np.abs(value - y - h * b @ slopes)) < AGREES)
 
 
-def _measured(function: Callable[..., Any]) -> int:
-    """Order of a step by the errors of three steps, as far as doubles tell."""
-    t, errors = 0.3, []
+def _measured(function: Callable[..., Any]) -> tuple[int, int | None]:
+    """Order of a step by the errors of three steps, as far as doubles tell; that of its estimate.
+
+    The estimate, if there is one, falls like the error of a step: with h to its order plus one.
+    """
+    t, errors, estimates = 0.3, [], []
     try:
         for h in STEPS:
-            value = np.asarray(function(_problem, t, _start(t), h), dtype=float)
-            errors.append(float(np.max(np.abs(value - _start(t + h)))))
+            value, estimate = step_parts(function(_problem, t, _start(t), h), 2)
+            errors.append(np.asarray(value, dtype=float) - _start(t + h))
+            estimates.append(np.asarray(0.0 if estimate is None else estimate, dtype=float))
     except Exception:  # the run itself will say what is wrong, at the user's own line
-        return 1
-    slopes = [np.log2(a / b) for a, b in pairwise(errors) if b > 1e-14]
-    return round(float(slopes[-1])) - 1 if slopes else 1
+        return 1, None
+    return _slope(errors) or 1, _slope(estimates)
+
+
+def _slope(steps: list[NDArray[np.float64]]) -> int | None:
+    sizes = [float(np.max(np.abs(error))) for error in steps]
+    slopes = [np.log2(a / b) for a, b in pairwise(sizes) if b > 1e-14]
+    return max(1, round(float(slopes[-1])) - 1) if slopes else None
+
+
+def _check_arguments(function: Callable[..., Any], name: str) -> None:
+    """Say if the names of the arguments are those of a step, but in another order."""
+    given = tuple(inspect.signature(function).parameters)[: len(ARGUMENTS)]
+    if given != ARGUMENTS and sorted(given) == sorted(ARGUMENTS):
+        raise TypeError(
+            f"{name}({', '.join(given)}): a step is called as {name}(f, t, y, h); write its "
+            "arguments in this order"
+        )

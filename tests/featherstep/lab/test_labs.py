@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from contextlib import nullcontext
 
 import numpy as np
@@ -220,6 +221,13 @@ def test_the_catalogue_repairs_nothing():
     lab = load_lab("taylor")
     message = assess(lab, "repair", catalogue.get("RK4"), "ada").message
     assert "differs from the one given in" in message
+    known = [scheme.arrays[0] for scheme in map(catalogue.get, catalogue.names())]
+    for wrong in lab.choices["scheme"]:  # nor is what has to come out in the catalogue
+        printed = Tableau(*wrong, check=False)
+        assert printed.order < 4
+        apart = [abs(A - printed.arrays[0]) > 1e-9 for A in known if A.shape == (4, 4)]
+        assert len(apart) > 5
+        assert min(map(np.count_nonzero, apart)) > 1
     trees = load_lab("trees")
     wanted = trees.numbers("ada")["c2"]
     assert wanted in assess(trees, "third", catalogue.get("Kutta3"), "ada").message
@@ -327,8 +335,23 @@ def test_students_come_as_one_counts_and_none_is_a_formula():
     assert [m.student for m in ordered] == ["=1+1", "S1", "s9", "s10", "zoe", "²"]
     rows = Marks(load_lab("euler"), ordered).to_csv().splitlines()
     assert [row.split(",")[0] for row in rows[2:4]] == ["'=1+1", "S1"]
-    page = Marks(load_lab("euler"), [StudentMarks("50 % of #1?", "")]).to_html("pages")
+    page = Marks(load_lab("euler"), [StudentMarks("50 % of #1?", "1.py")]).to_html("pages")
     assert 'href="pages/50%20%25%20of%20%231%3F.html"' in page
+
+
+def test_who_handed_in_nothing_or_twice_is_told(tmp_path, capsys):
+    lab, folder = tmp_path / "lab", tmp_path / "submissions"
+    write_lab(load_lab("euler"), lab, ["ada", "bob"])
+    folder.mkdir()
+    for name in ("ada", "bob"):  # ada's work, and ada's work in the name of bob
+        shutil.copy(lab / "solution" / "ada.ipynb", folder / f"{name}.ipynb")
+    page = tmp_path / "report.html"
+    main(["lab", "grade", str(folder), "--lab", str(lab), "--csv", "-", "--html", str(page)])
+    rows = capsys.readouterr().out.splitlines()[2:]
+    assert [row.split(",")[0] for row in rows] == ["ada", "ada", "bob"]
+    assert rows[2] == "bob,0,0,0,0,0.00,,nothing was handed in"
+    assert "2 submissions, 10 points" in page.read_text(encoding="utf-8")
+    assert sorted(p.name for p in (tmp_path / "report").iterdir()) == ["ada.html", "ada_2.html"]
 
 
 def test_students_can_look_whether_all_is_there(tmp_path, capsys):

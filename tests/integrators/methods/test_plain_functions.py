@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from integrators import IVP, catalogue, solve
+from integrators import IVP, Tableau, catalogue, solve
 from integrators.analysis import convergence, report, stability_function
 from integrators.methods import textbook
 from integrators.methods.user.plain_function import StepFunction, tableau_of
@@ -125,3 +125,112 @@ def test_an_error_inside_shows_the_students_line():
 def test_wrong_arguments_are_still_refused():
     with pytest.raises(TypeError, match=r"step\(f, t, y, h\)"):
         solve(lambda t, y: -y, (0, 1), [1.0], method=lambda y: y, step=0.1)
+
+
+def test_arguments_in_another_order_are_told():
+    def mine(t, y, h, f):
+        return y + h * f(t, y)
+
+    with pytest.raises(TypeError, match=r"mine\(t, y, h, f\): a step is called as mine\(f, t, y"):
+        solve(lambda t, y: -y, (0, 1), [1.0], method=mine, step=0.1)
+
+
+# ---------------------------------------------------------------- pairs
+
+
+def heun_euler(f, t, y, h):
+    k1 = f(t, y)
+    k2 = f(t + h, y + h * k1)
+    return y + h / 2 * (k1 + k2), h / 2 * (k2 - k1)
+
+
+def test_a_pair_of_state_and_error_is_as_good_as_its_tableau():
+    mine = StepFunction(heun_euler)
+    assert (mine.order, mine.estimate_order) == (2, 1)
+    assert mine.tableau.b == catalogue.get("Heun").b
+    table = Tableau([[], [1]], ["1/2", "1/2"], b_hat=[1, 0], name="pair")
+    runs = [
+        solve(lambda t, y: [y[1], -np.sin(y[0])], (0, 3), [1.0, 0.0], method=method, rtol=1e-5)
+        for method in (heun_euler, table)
+    ]
+    assert runs[0].nsteps == runs[1].nsteps > 20
+    assert np.max(np.abs(runs[0].y[:, -1] - runs[1].y[:, -1])) < 1e-12
+
+
+@pytest.mark.parametrize("y0", [[1.0, 0.0], [0.0, 0.0]])
+def test_a_second_result_in_place_of_the_error_is_told(y0):
+    def both(f, t, y, h):
+        k1 = f(t, y)
+        k2 = f(t + h, y + h * k1)
+        return y + h / 2 * (k1 + k2), y + h * k1
+
+    with pytest.raises(TypeError, match="return y_new, y_new - y_hat"):
+        solve(lambda t, y: [y[1], 1 - np.sin(y[0])], (0, 3), y0, method=both, rtol=1e-6)
+
+
+def test_components_returned_one_by_one_are_the_state():
+    def euler(f, t, y, h):
+        k = f(t, y)
+        return y[0] + h * k[0], y[1] + h * k[1]
+
+    run = solve(lambda t, y: [y[1], -y[0]], (0, 1), [1.0, 0.0], method=euler, step=0.1)
+    usual = solve(lambda t, y: [y[1], -y[0]], (0, 1), [1.0, 0.0], method="ExplicitEuler", step=0.1)
+    assert np.allclose(run.y, usual.y, rtol=0, atol=1e-15)
+
+
+# ---------------------------------------------------------------- loops
+
+
+def swinging(t, y):
+    return [y[1], -np.sin(y[0])]  # a list, as students write it
+
+
+def loop(returned):
+    def rk4(f, t0, y0, h, N):
+        t, y = t0, y0
+        times, states = [t], [y]
+        for _ in range(N):
+            y, t = my_rk4(f, t, y, h), t + h
+            times.append(t)
+            states.append(y)
+        return returned(times, states)
+
+    return rk4
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        lambda t, y: y[-1],
+        lambda t, y: (t[-1], y[-1]),
+        lambda t, y: (t, y),
+        lambda t, y: np.array(y).T,
+        lambda t, y: tuple(y[-1]),
+    ],
+    ids=["end", "time and end", "all", "columns", "components"],
+)
+def test_a_loop_may_return_the_end_or_all(returned):
+    problem = IVP(swinging, [1.0, 0.0], (0, 3))
+    steps = [0.3, 0.15, 0.075, 0.0375]
+    curve, usual = convergence(problem, [loop(returned), "RK4"], steps, measure="end").curves
+    assert 4 in curve.estimate
+    assert np.allclose(curve.errors, usual.errors, rtol=1e-6)
+
+
+def test_a_loop_that_returns_something_else_is_told_what_to_return():
+    problem = IVP(swinging, [1.0, 0.0], (0, 3))
+    for returned, came in (
+        (lambda t, y: None, "None (is a return"),
+        (lambda t, y: 1.0, "shape ()"),
+    ):
+        (remark,) = convergence(problem, loop(returned)).remarks()
+        assert "must return the state at the end, 2 numbers, or N + 1 times" in remark
+        assert came in remark
+
+
+def test_an_error_inside_a_loop_shows_the_students_line():
+    def broken(f, t0, y0, h, N):
+        return y0 + h * undefined  # noqa: F821
+
+    study = convergence(IVP(swinging, [1.0, 0.0], (0, 3)), broken)
+    assert any("return y0 + h * undefined" in remark for remark in study.remarks())

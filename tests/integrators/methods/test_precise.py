@@ -196,3 +196,11 @@ def test_events_agree_with_doubles_and_steps_end_on_tstops():
         solve(f, (0, 5), [1.0, 0.0], precision=20, params=[2.0], events=[again])
     with pytest.raises(ValueError, match="tstops must lie within"):
         solve(f, (0, 5), [1.0, 0.0], precision=20, params=[2.0], tstops=[7])
+
+
+def test_the_usual_tolerance_is_obeyed_if_it_is_asked_for():
+    digits, asked = (
+        solve(problems.get("lotka_volterra"), (0, 1), precision=20, **rtol)
+        for rtol in ({}, {"rtol": 1e-6})
+    )
+    assert asked.nsteps < digits.nsteps
