@@ -91,9 +91,9 @@ def scene(
     data = _runs(model, runs, moved, centre, trace)
     loads, kinds = _forces(model, runs, moved, reactions)
     longest = max((largest(forces) for _, forces in loads), default=0.0) or 1.0
-    for run, (places, forces) in zip(data, loads or [(None, None)] * len(data)):
-        drawn = None if places is None else arrows(places, forces, LONGEST_ARROW * size / longest)
-        run["arrows"] = None if drawn is None else _packed(drawn - centre)
+    for run, (places, forces) in zip(data, loads):  # no loads: no arrows
+        drawn = arrows(places, forces, LONGEST_ARROW * size / longest)
+        run["arrows"] = _packed(drawn - centre)
     return {
         "name": model.name,
         "fps": float(fps),
@@ -248,7 +248,8 @@ def _runs(
             place = real_array(point, "trace", (3,))
             trail = _packed(p[:, i] + R[:, i] @ place - centre)
         times = [round(float(t), 9) for t in shown.t]
-        found.append({"name": name, "t": times, "poses": _packed(rows), "trail": trail})
+        moving = {"name": name, "t": times, "poses": _packed(rows), "trail": trail}
+        found.append({**moving, "arrows": None})
     return found
 
 
