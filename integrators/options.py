@@ -232,7 +232,7 @@ def output_times_of(t_eval: Any, span: tuple[float, float]) -> NDArray[np.float6
 
 def stops_of(tstops: Any, span: tuple[float, float]) -> list[float]:
     """Times to step on, in order, the end among them."""
-    if isinstance(tstops, tuple | list) and not tstops:
+    if isinstance(tstops, (tuple, list)) and not tstops:
         return [span[1]]
     times = np.atleast_1d(np.asarray(tstops, dtype=np.float64))
     if not np.all(np.isfinite(times)):

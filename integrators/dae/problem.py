@@ -46,8 +46,9 @@ class Formulation(IVP):
     fresh
         Where f remembers something along a run: ``fresh(problem)`` returns f, project and so on
         for another one.
-    always_review
-        A review (see :class:`~integrators.IVP`) that stays when another one is added.
+    own_review
+        What the formulation itself says after a run, for whoever puts another review in place of
+        ``review``, which contains it.
     """
 
     mechanical: Any = None
@@ -56,19 +57,12 @@ class Formulation(IVP):
     gains: tuple[float, float] | None = None
     to_qv: Callable[..., Any] | None = None
     fresh: Callable[[Any], dict[str, Any]] | None = None
-    always_review: Callable[..., Any] | None = None
+    own_review: Callable[..., Any] | None = None
 
     def for_run(self) -> IVP:
         """Return the problem with functions that no other run uses."""
         made = super().for_run()
         return made if self.fresh is None else replace(made, **self.fresh(self))
-
-    def with_(self, **changes: Any) -> IVP:
-        """Return a copy with some fields replaced; a review joins the formulation's own."""
-        made = super().with_(**changes)
-        if self.always_review is None or changes.get("review") is None:
-            return made
-        return replace(made, review=joined(self.always_review, changes["review"]))
 
     def onto_constraints(self, t: float, y: Array) -> Array:
         """Return a state whose positions and velocities satisfy the constraints."""
@@ -127,8 +121,7 @@ def make_problem(
 
     if mechanical.given["normalise"] is not None:
         fields.setdefault("project", Normaliser(mechanical, len(y0)))
-    own, review = fields.get("always_review"), rank_review(mechanical)
-    fields["review"] = review if own is None else joined(own, review)
+    fields["review"] = joined(fields.get("own_review"), rank_review(mechanical))
     return Formulation(
         f,
         y0,

@@ -23,8 +23,10 @@ dependent: integrators give up at some distance, 0.004 rad from where a linkage 
 SAMPLES = 20  # places on the way to compare with
 
 
-def joined(first: Callable[..., Any], second: Callable[..., Any]) -> Callable[..., Any]:
+def joined(first: Callable[..., Any] | None, second: Callable[..., Any]) -> Callable[..., Any]:
     """One review of two: what both say, and the first status."""
+    if first is None:
+        return second
 
     def review(*arguments: Any) -> Any:
         remarks = [found for r in (first, second) if (found := r(*arguments)) is not None]

@@ -15,6 +15,11 @@ __all__ = ["Interrupts", "quiet_interrupts"]
 SIGINT = int(signal.SIGINT)
 
 
+def _in_main_thread() -> bool:
+    """Whether this thread is the one that Ctrl-C comes to."""
+    return threading.get_ident() == threading.main_thread().ident
+
+
 class Interrupts:
     """Holds back Ctrl-C while code runs in which it would be lost, misread, or lose something.
 
@@ -28,8 +33,7 @@ class Interrupts:
 
     def __enter__(self) -> None:
         self.waiting = self.open = False
-        in_main_thread = threading.current_thread() is threading.main_thread()
-        if in_main_thread and _signal.getsignal(SIGINT) is signal.default_int_handler:
+        if _in_main_thread() and _signal.getsignal(SIGINT) is signal.default_int_handler:
             self.replaced = _signal.signal(SIGINT, self._handle)
 
     def __exit__(self, *exception: object) -> None:
@@ -68,7 +72,7 @@ class quiet_interrupts:
         self.previous: Any = None
 
     def __enter__(self) -> None:
-        if threading.current_thread() is threading.main_thread():
+        if _in_main_thread():
             self.previous = sys.unraisablehook
             sys.unraisablehook = self._hook
 

@@ -94,6 +94,8 @@ class Function:
     def __call__(self, t: Any, y: Any, *more: Any) -> np.ndarray:
         """Evaluate: ``(t, y, *further vectors, p)``; p only if there are parameters."""
         if self._entry is not None:
+            if more and not self.k and isinstance(more[0], np.ndarray) and not more[0].size:
+                return self._entry(t, y)  # no parameters, given as an empty vector
             return self._entry(t, y, *more)
         return self._evaluate(t, y, *more)
 

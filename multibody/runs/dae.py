@@ -17,6 +17,7 @@ import numpy as np
 
 from integrators.dae.acceleration import SOLVERS
 from integrators.dae.formulations.table import FORMULATIONS, formulation_key
+from integrators.dae.review import joined
 from integrators.problem import direction, from_recipe, time_span
 
 from ..checks import Array, ArrayLike, check_rank_tolerance
@@ -348,7 +349,7 @@ def closed_problem(
     problem, system = make(direction(span))
     turns = problem.directed is not None or quaternion_gain
     rates = None if problem.gains is not None else _rates(model, tau, f_ext, params)
-    review = loop_review(model, "energy" in system.invariants, rates)
+    review = joined(problem.own_review, loop_review(model, "energy" in system.invariants, rates))
     made: Any = problem.with_(
         review=drive_review(model, lock_review(model, review)), directed=directed if turns else None
     )

@@ -84,7 +84,7 @@ def augmented(
         names=mechanical.position_names + mechanical.velocity_names,
         **directed(direction(mechanical.t_span)),
         directed=directed,
-        always_review=_review(mechanical, (alpha, beta), weight, count),
+        own_review=_review(mechanical, (alpha, beta), weight, count),
     )
 
 

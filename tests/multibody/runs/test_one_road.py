@@ -342,3 +342,21 @@ def test_functions_without_a_name_are_named_in_the_error():
     problem = as_ivp(*linkage(), (0, 0.2), tau=lambda t, q, v: np.zeros(3))
     with pytest.raises((AttributeError, pickle.PicklingError), match="lambda"):
         pickle.dumps(problem)
+
+
+def test_a_run_is_reviewed_once(monkeypatch):
+    """Each review looks at every state; joined twice, it took longer than the run."""
+    from integrators.dae.formulations import augmented
+    from integrators.dae.formulations.augmented import unconverged
+
+    looks = []
+    monkeypatch.setattr(
+        augmented, "unconverged", lambda *given: looks.append(1) or unconverged(*given)
+    )
+    model, q0, v0 = linkage()
+    for motion in (None, {"crank": lambda t: q0[0] + v0[0] * t}):
+        looks.clear()
+        options = dict(formulation="augmented", prescribed=motion)
+        problem = as_dae(model, q0, v0, (0, 0.2), **options)
+        assert solve(problem, method="DOPRI5", rtol=1e-6).success
+        assert len(looks) == 1
