@@ -23,9 +23,8 @@ from integrators.problem import direction, from_recipe, time_span
 from ..checks import Array, ArrayLike, check_rank_tolerance
 from ..dynamics.functions import FD, crba, position_rate
 from ..dynamics.loops.assembly import binds_positions
-from ..dynamics.loops.closed_loop import RANK_TOLERANCE, constraints, need_loops
+from ..dynamics.loops.closed_loop import RANK_TOLERANCE, constraints, need_loops, weighted
 from ..dynamics.motion import totals_along
-from ..dynamics.trees.factor import lt_solve, ltl
 from ..model.rules import refuse_contacts
 from .closed import TRACED_CONSTRAINTS, Stabilisation, check_consistent
 from .forces import check_unlocked, force_laws, forces_at, lock_review
@@ -402,8 +401,8 @@ def _chosen(
         if chosen.min() < 0 or chosen.max() >= len(known):
             listed = ", ".join(f"{k} {name}" for k, name in enumerate(known))
             raise ValueError(f"rows: expected some of {listed}; got {chosen.tolist()}")
-        weighted = _weighted(model, q, t)
-        sizes = [np.linalg.svd(A, compute_uv=False) for A in (weighted[chosen], weighted)]
+        K = _weighted(model, q, t)
+        sizes = [np.linalg.svd(A, compute_uv=False) for A in (K[chosen], K)]
         limit = tolerance * sizes[1].max(initial=0.0)
         some, every = (int(np.sum(s > limit)) for s in sizes)
         if some < every:
@@ -424,7 +423,5 @@ def _chosen(
 
 
 def _weighted(model: Model, q: ArrayLike, t: float) -> Array:
-    """K L⁻¹ with H = LᵀL: rows whose lengths and angles mean something, whatever the units."""
-    parent = model.tree.arrays["parent_v"]
-    factor = ltl(crba(model, q, t=t), parent)
-    return np.asarray(lt_solve(factor, parent, constraints(model, q, t=t).K.T).T)
+    """K weighted with the inertia, so that its rows can be compared whatever their units."""
+    return np.asarray(weighted(crba(model, q, t=t), constraints(model, q, t=t).K)[1].T)

@@ -21,8 +21,10 @@ import numpy as np
 from ...algebra.orientation.quaternions import from_matrix
 from ...checks import Array, ArrayLike, real_scalar
 from ..functions import crba
+from ..motion import run_forward
+from ..storage.loading import load_given
 from .closed_loop import RANK_TOLERANCE, constraints, need_loops
-from .constraints.joints import placed, relative_pose
+from .constraints.joints import relative_pose
 
 if TYPE_CHECKING:
     from ...model import Model
@@ -173,10 +175,10 @@ def _unwound(
 
 def wrong_way_round(model: Model, q: Array, t: float) -> str | None:
     """Name of the first loop whose frames meet the wrong way round."""
-    w = placed(model, q, None, t)
+    w = load_given(model, q, None, t)
+    run_forward(w)
     for k, loop in enumerate(model.loops):
-        E = np.asarray(relative_pose(w, k)[0], dtype=float)
-        if not loop.joint.closure_side(t, E) > 0.0:
+        if not loop.joint.closure_side(t, relative_pose(w, k)[0]) > 0.0:
             return loop.name
     return None
 
@@ -205,7 +207,9 @@ def _turned_over(model: Model, q: Array, k: int, movable: Array, t: float) -> Ar
 
 def _orientation(model: Model, q: Array, k: int, t: float) -> Array:
     """Rotation E of loop k, from predecessor to successor coordinates."""
-    return np.array(relative_pose(placed(model, q, None, t), k)[0], dtype=float)
+    w = load_given(model, q, None, t)
+    run_forward(w)
+    return np.array(relative_pose(w, k)[0])
 
 
 def _missing_turn(side: Callable[[float, Array], Any], t: float, E: Array) -> Array:

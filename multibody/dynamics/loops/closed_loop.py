@@ -31,7 +31,7 @@ from ..storage.loading import (
     loaded_inertia,
 )
 from ..storage.workspace import TreeWorkspace
-from ..trees.factor import l_solve, lt_solve, ltl
+from ..trees.factor import check_pivots, l_solve, lt_solve, ltl
 from .constraints.gaps import closure_kernel
 from .multipliers import (
     ALPHA,
@@ -55,6 +55,7 @@ __all__ = [
     "constraints",
     "independence",
     "mobility",
+    "weighted",
 ]
 
 #: Added to the diagonal of A, relative to its mean, by the path without a rank decision. After two
@@ -380,6 +381,20 @@ class Mobility:
         return text
 
 
+def weighted(H: Array, K: Array) -> tuple[Array, Array]:
+    """C with H = C Cᵀ, and C⁻¹Kᵀ: K in units in which lengths and angles mean something.
+
+    Its singular values are the same for every factor of H. Of one position or of many at once.
+    """
+    try:
+        C = np.linalg.cholesky(H)
+    except np.linalg.LinAlgError:
+        C = np.zeros_like(H)
+    diagonal = np.diagonal(H, axis1=-2, axis2=-1)
+    check_pivots(np.diagonal(C, axis1=-2, axis2=-1) ** 2, diagonal)
+    return C, np.linalg.solve(C, K.mT)
+
+
 def mobility(
     model: Model, q: ArrayLike, *, t: float = 0.0, rank_tolerance: float = RANK_TOLERANCE
 ) -> Mobility:
@@ -404,9 +419,7 @@ def mobility(
             f"the constraint {c.names[bad[0]]} has no finite number at q = {np.asarray(q)}; start "
             "where it is defined, or write it so that it is (squares in place of roots)"
         )
-    parent = model.tree.arrays["parent_v"]
-    L = ltl(loaded_inertia(load_given(model, q, None, t)), parent)
-    Y = lt_solve(L, parent, c.K.T)
+    _, Y = weighted(loaded_inertia(load_given(model, q, None, t)), c.K)
     sizes = np.linalg.svd(Y, compute_uv=False)
     rank = int(np.sum(sizes > rank_tolerance * sizes.max(initial=0.0))) if sizes.size else 0
     pivots: Any = scipy.linalg.qr(Y, mode="r", pivoting=True)[1] if Y.size else np.zeros(0, int)

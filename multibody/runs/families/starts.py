@@ -28,7 +28,7 @@ from ...dynamics.loops.assembly import (
     binds_positions,
     consistent_velocity,
 )
-from ...dynamics.loops.closed_loop import RANK_TOLERANCE, mobility
+from ...dynamics.loops.closed_loop import RANK_TOLERANCE, mobility, weighted
 from ...dynamics.loops.constraints.gaps import closure_kernel
 from ...dynamics.loops.constraints.joints import relative_pose
 from ...dynamics.trees.crba import crba_kernel
@@ -300,14 +300,8 @@ class _Closing:
         return out, _ranks(here["H"], K)
 
 
-def _weighted(H: Array, K: Array) -> tuple[Array, Array]:
-    """L with H = L Lᵀ, and K L⁻ᵀ."""
-    L = np.linalg.cholesky(H)
-    return L, np.swapaxes(np.linalg.solve(L, np.swapaxes(K, -1, -2)), -1, -2)
-
-
 def _ranks(H: Array, K: Array) -> Array:
-    sizes = np.linalg.svd(_weighted(H, K)[1], compute_uv=False)
+    sizes = np.linalg.svd(weighted(H, K)[1], compute_uv=False)
     return np.sum(sizes > RANK_TOLERANCE * sizes.max(axis=1, initial=0.0, keepdims=True), axis=1)
 
 
@@ -317,9 +311,9 @@ def _smallest_changes(H: Array, K: Array, target: Array, movable: Array) -> Arra
     at = np.flatnonzero(movable)
     if not at.size or not K.shape[1]:
         return u
-    L, weighted = _weighted(H[:, at][:, :, at], K[:, :, at])
-    y = np.linalg.pinv(weighted, rcond=RANK_TOLERANCE) @ target[..., None]
-    u[:, at] = np.linalg.solve(np.swapaxes(L, -1, -2), y)[..., 0]
+    C, Y = weighted(H[:, at][:, :, at], K[:, :, at])
+    y = np.linalg.pinv(Y.mT, rcond=RANK_TOLERANCE) @ target[..., None]
+    u[:, at] = np.linalg.solve(C.mT, y)[..., 0]
     return u
 
 

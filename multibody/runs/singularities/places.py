@@ -22,8 +22,7 @@ import numpy as np
 
 from ...checks import Array
 from ...dynamics.functions import crba, position_rate
-from ...dynamics.loops.closed_loop import constraints, independence
-from ...dynamics.trees.factor import l_solve, lt_solve, ltl
+from ...dynamics.loops.closed_loop import constraints, independence, weighted
 from .weighted import TINY, singular_value_ratios
 
 if TYPE_CHECKING:
@@ -246,15 +245,13 @@ def _states(first: int, last: int) -> Array:
 
 def _closing(model: Model, t: float, q: Array, rank: int) -> tuple[float, Array]:
     """Change of K by closing the loops, in parts of its last singular value; and of q."""
-    parent, rows = model.tree.arrays["parent_v"], model.tree.acting_rows
-    L = ltl(crba(model, q, t=t), parent)
-    c = constraints(model, q, t=t)
-    Y = lt_solve(L, parent, c.K[rows].T).T
-    left, sizes, right = np.linalg.svd(Y, full_matrices=False)
+    rows, c = model.tree.acting_rows, constraints(model, q, t=t)
+    C, Y = weighted(crba(model, q, t=t), c.K[rows])
+    left, sizes, right = np.linalg.svd(Y.T, full_matrices=False)
     sizes = np.maximum(sizes[:rank], TINY)
     x = right[:rank].T @ ((left[:, :rank].T @ c.delta[rows]) / sizes)
-    closed = model.integrate(q, -l_solve(L, parent, x))
-    change = lt_solve(L, parent, constraints(model, closed, t=t).K[rows].T).T - Y
+    closed = model.integrate(q, -np.linalg.solve(C.T, x))
+    change = np.linalg.solve(C, constraints(model, closed, t=t).K[rows].T) - Y
     return float(np.linalg.norm(change, 2) / sizes[-1]), closed - q
 
 

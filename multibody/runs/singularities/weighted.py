@@ -12,9 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...checks import Array
-from ...dynamics.loops.closed_loop import RANK_TOLERANCE, loaded_constraints, loaded_forces
+from ...dynamics.loops.closed_loop import (
+    RANK_TOLERANCE,
+    loaded_constraints,
+    loaded_forces,
+    weighted,
+)
 from ...dynamics.storage.loading import load_given, loaded_inertia
-from ...dynamics.trees.factor import check_pivots
 
 if TYPE_CHECKING:
     from ...model import Model
@@ -54,7 +58,7 @@ def constraints_along(
         speeds.append(c.K @ velocity - c.nu)
         aims.append(c.gamma)
         K.append(c.K)
-    factor, Y = _weighted(np.array(H), np.array(K))
+    factor, Y = weighted(np.array(H), np.array(K))
     unloaded = np.linalg.solve(factor, np.array(free)[..., None])[..., 0]
     left, sizes, right = np.linalg.svd(Y.mT, full_matrices=False)
     independent = sizes > RANK_TOLERANCE * sizes.max(axis=1, initial=0.0, keepdims=True)
@@ -75,18 +79,7 @@ def singular_value_ratios(model: Model, t: Any, q: Array) -> Array:
     for time, place in zip(t, q.T):
         H.append(loaded_inertia(load_given(model, place, None, float(time))))
         K.append(loaded_constraints(model).K[rows])
-    sizes = np.linalg.svd(_weighted(np.array(H), np.array(K))[1], compute_uv=False)
+    sizes = np.linalg.svd(weighted(np.array(H), np.array(K))[1], compute_uv=False)
     largest = np.maximum(sizes.max(axis=1, keepdims=True), TINY)
     found[:, : sizes.shape[1]] = sizes / largest
     return found
-
-
-def _weighted(H: Array, K: Array) -> tuple[Array, Array]:
-    """Cholesky factors C of many H, and C⁻¹Kᵀ."""
-    try:
-        C = np.linalg.cholesky(H)
-    except np.linalg.LinAlgError:
-        C = np.zeros_like(H)
-    diagonal = np.diagonal(H, axis1=-2, axis2=-1)
-    check_pivots(np.diagonal(C, axis1=-2, axis2=-1) ** 2, diagonal)
-    return C, np.linalg.solve(C, K.mT)
