@@ -79,6 +79,15 @@ class Formulation(IVP):
         nq, nv = self.mechanical.nq, self.mechanical.nv
         return y[:nq], y[nq : nq + nv]
 
+    def split_along(self, t: Array, y: Any) -> tuple[Array, Array]:
+        """Positions and velocities of many states; all in columns."""
+        nq, nv = self.mechanical.nq, self.mechanical.nv
+        if self.to_qv is None:
+            return np.array(y[:nq], dtype=float), np.array(y[nq : nq + nv], dtype=float)
+        parts = [np.concatenate(self.split(float(s), x)) for s, x in zip(t, y.T)]
+        states = np.array(parts).reshape(len(t), nq + nv).T
+        return np.ascontiguousarray(states[:nq]), np.ascontiguousarray(states[nq:])
+
     def growing(self, t: Array, y: Array) -> Any:
         """The ordinary problem in which errors of this one grow, with its states, and how to stay.
 

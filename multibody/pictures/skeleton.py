@@ -12,6 +12,7 @@ principal axes, because a line alone would not show how they turn.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from ..runs.simulate import poses
 from .surfaces import add_outlines
 
 if TYPE_CHECKING:
+    from ..joints import Joint
     from ..model import Body, Model
 
 __all__ = ["Skeleton", "axes_of_view", "skeleton", "spread_of", "view_of"]
@@ -112,7 +114,7 @@ def skeleton(model: Model) -> Skeleton:
         origins.append(origin)
         if body.joint.nv < 6:
             joints.append(origin)
-            if _shifts(body):
+            if _shifts(body.joint):
                 slides.append((anchor, origin))
         if body.inertia.mass > 0.0:
             centre = drawing.point(i, body.inertia.centre)
@@ -167,9 +169,9 @@ def _has_joint_beyond(model: Model, i: int, centre: Any) -> bool:
     return False
 
 
-def _shifts(body: Body) -> bool:
+@lru_cache(maxsize=256)
+def _shifts(joint: Joint) -> bool:
     """Whether the joint moves the body's origin away from where the joint sits."""
-    joint = body.joint
     rng = np.random.default_rng(0)
     shifts = [joint.motion(joint.random(rng)).X.r for _ in range(2)]
     return bool(np.max(np.abs(shifts)) > SMALLEST)

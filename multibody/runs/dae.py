@@ -357,8 +357,8 @@ def closed_problem(
 
 def split_states(problem: Any, t: Array, y: Array) -> tuple[Array, Array]:
     """Positions and velocities, in columns, of states of a formulation."""
-    parts = [problem.split(float(s), x) for s, x in zip(t, y.T)]
-    return np.array([q for q, _ in parts]).T, np.array([v for _, v in parts]).T
+    q, v = problem.split_along(t, y)
+    return q, v
 
 
 def _rates(model: Model, tau: Any, f_ext: Any, params: ArrayLike) -> Callable[..., Array]:

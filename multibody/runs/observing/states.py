@@ -35,10 +35,9 @@ def states_of(model: Model, solution: Any) -> tuple[Array, Array]:
     if tuple(kept)[:n] == own:  # multipliers follow, of a lost form
         return t, y[:n]
     if hasattr(problem, "mechanical"):  # a formulation of closed loops
-        parts = [np.concatenate(problem.split(float(s), x)) for s, x in zip(t, y.T)]
-        states = np.array(parts).reshape(len(t), -1).T
-        if len(states) == n or not len(t):
-            return t, states.reshape(n, len(t))
+        states = np.concatenate(problem.split_along(t, y))
+        if len(states) == n:
+            return t, states
     observe = getattr(problem, "observe", None)
     seen = None
     if observe is not None:

@@ -230,10 +230,7 @@ class PrescribedMotion:
 
     def _states(self, problem: Any, t: Array, y: Array) -> Array:
         """[q; v] in columns, of a run in whatever variables a formulation has."""
-        if not hasattr(problem, "split"):
-            return y
-        parts = [np.concatenate(problem.split(float(s), x)) for s, x in zip(t, y.T)]
-        return np.array(parts).reshape(len(t), -1).T
+        return np.concatenate(problem.split_along(t, y)) if hasattr(problem, "split_along") else y
 
     def _departure(self, t: Array, y: Array) -> str:
         if not len(t) or not self.followed:

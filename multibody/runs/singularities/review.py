@@ -78,7 +78,7 @@ def loop_review(
         Whether the energy should stay what it is.
     rates
         [q̇; v̇] as a function of (t, q, v), if the problem's f is something else. Then its
-        ``split(t, y)`` gives q and v of a state; otherwise states are [q; v].
+        ``split_along(t, y)`` gives q and v of states; otherwise states are [q; v].
     """
 
     def review(problem: Any, t: Array, y: Array, rtol: float | None) -> Any:
@@ -89,8 +89,7 @@ def loop_review(
         if rates is None:
             q, v = np.array(y[: model.nq]), np.array(y[model.nq :])
         else:
-            states = [problem.split(float(s), x) for s, x in zip(t, y.T)]
-            q, v = (np.ascontiguousarray(np.transpose(part)) for part in zip(*states))
+            q, v = problem.split_along(t, y)
         rate = rates or (lambda s, x, u: problem.rhs(s, np.append(x, u)))
         with np.errstate(all="ignore"):  # a run may have exploded
             for at in model.quaternion_places:  # or have let quaternions drift
