@@ -281,7 +281,7 @@ class DummyDerivatives:
         rows = self._rows_of(z)
         keep = [(np.array(self._group_places(g)), V) for g, V in zip(self.bound, rows)]
         X = self.projection.all_derivatives(t, z[array.state_places], p, keep)
-        reaction.settle(t, X, z[: array.size], p)
+        reaction.settle(t, X, z[: array.size], p, keep)
         if rows:
             entries = array.entries(t, X, p)
             for k, group in enumerate(self.bound):

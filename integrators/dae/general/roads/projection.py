@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ..derivative_array import DerivativeArray
 from ..pattern.structure import StructureError
 
-__all__ = ["Projection"]
+__all__ = ["Keep", "Projection"]
 
 Array = NDArray[np.float64]
 #: Places in X and the combinations of the values there (rows) that are to stay.

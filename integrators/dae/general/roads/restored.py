@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 
 from ..pattern.structure import StructureError
 from .problem import Completed
-from .projection import Projection
+from .projection import Keep, Projection
 
 __all__ = ["Reaction", "Restored"]
 
 Array = NDArray[np.float64]
 
 WITHOUT_TOLERANCE = 1e-8  # relative error that values of fixed steps are assumed to have
+NEGLIGIBLE = 0.1  # a move, in tolerances, of which nobody asks whether it was right
 TINY = np.finfo(float).tiny
 
 
@@ -56,18 +57,22 @@ class Reaction:
         self.signs = np.random.default_rng(16).choice([-1.0, 1.0], held.size)
         self.signs[self.leading] = 0.0
 
-    def settle(self, t: float, X: Array, before: Array, p: Any) -> None:
-        """Give leading entries of X their values `before` where the equations tell no more."""
-        array, stage, held = self.projection.array, self.projection.stages[-1], self.held
+    def settle(self, t: float, X: Array, before: Array, p: Any, keep: Keep = ()) -> None:
+        """Give leading entries of X their values `before` where the equations tell no more.
+
+        Errors that constraints put right, as they did on the way to X, leave nothing open.
+        """
+        array, held = self.projection.array, self.held
         allowed = self.atol + self.rtol * np.maximum(np.abs(before), np.abs(X[held])) + TINY
+        moved = np.abs((X[held] - before) / allowed)[self.leading].max(initial=0.0)
+        if moved < NEGLIGIBLE:
+            return
         near = X.copy()
         near[held] += self.signs * allowed
-        residual = array.residuals(t, near, p)[stage.rows]
-        change = np.zeros(array.size)
-        change[stage.places] = stage.step(array.entries(t, near, p), residual, ())
-        left_open = np.abs(change[held] / allowed)[self.leading]
-        moved = np.abs((X[held] - before) / allowed)[self.leading]
-        if moved.max(initial=0.0) < left_open.max(initial=0.0):
+        for stage in self.projection.stages:
+            residual = array.residuals(t, near, p)[stage.rows]
+            near[stage.places] += stage.step(array.entries(t, near, p), residual, keep)
+        if moved < np.abs((near - X)[held] / allowed)[self.leading].max(initial=0.0):
             X[held[self.leading]] = before[self.leading]
 
 

@@ -230,6 +230,19 @@ def test_unknowns_of_index_3_are_put_right_as_given(method, tmp_path):
     assert output.y == pytest.approx(sol.sol(times), abs=1e-12)
 
 
+def test_what_constraints_put_right_leaves_nothing_open():
+    """u = ẋ + 8 (x − sin t): errors of x, which has none left, would be eight times those of u."""
+
+    def equations(t, y, d):
+        off = y[0] - np.sin(3 * t)
+        return [off, y[1] - d[0] - 8 * off]
+
+    system = DAE(equations, names="x u")
+    problem = system.problem(system.consistent(0.3), (0.3, 2.8), "given")
+    sol = solve(problem, method="RADAU5", rtol=TOLERANCE, atol=TOLERANCE)
+    assert np.abs(sol.y[1] - 3 * np.cos(3 * sol.t)).max() < 1e-3 * TOLERANCE
+
+
 def rod(t, y, d):
     """A pendulum with masses that are coupled, friction by the multiplier, and a gauge of it."""
     x, z, lam, w = y

@@ -68,6 +68,7 @@ def test_pendulum_against_elliptic_functions(system, start, road):
     ("road", "method", "t_end"),
     [
         ("taylor", "Taylor", 100.0),
+        ("underlying", "Taylor", 100.0),
         ("underlying", "RadauIIA7", 100.0),
         ("given", "RadauIIA5", 100.0),
         ("dummy", "RadauIIA5", 100.0),
