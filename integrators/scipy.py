@@ -79,6 +79,9 @@ class CatalogueSolver(OdeSolver):
         As SciPy hands them over. A traced function is used at full speed.
     rtol, atol, max_step, first_step, jac, jac_sparsity
         SciPy's options.
+    step
+        Length of fixed steps, which symplectic methods need; rtol and atol then say nothing of
+        their errors.
     **extraneous
         Further options are warned of, as SciPy's own solvers do.
     """
@@ -98,6 +101,7 @@ class CatalogueSolver(OdeSolver):
         first_step: float | None = None,
         jac: Any = None,
         jac_sparsity: Any = None,
+        step: float | None = None,
         **extraneous: Any,
     ) -> None:
         if extraneous:
@@ -118,6 +122,7 @@ class CatalogueSolver(OdeSolver):
                 atol=atol,
                 max_step=max_step,
                 first_step=first_step,
+                step=step,
             )
             self._count()
 

@@ -5,7 +5,17 @@ import pytest
 from scipy.integrate import OdeSolver, solve_ivp
 
 import integrators.scipy
-from integrators import IVP, Event, IntegrationError, Status, Taylor, solve, stepper, traced
+from integrators import (
+    IVP,
+    Event,
+    IntegrationError,
+    Status,
+    Taylor,
+    catalogue,
+    solve,
+    stepper,
+    traced,
+)
 from integrators.scipy import solver
 
 METHODS = [
@@ -52,6 +62,35 @@ def test_a_run_with_everything_that_solve_ivp_offers(method, span):
     np.testing.assert_allclose(run.sol(within), exact(within), rtol=3e-5, atol=1e-7)
     np.testing.assert_allclose(run.t_events[0], [crossing], rtol=1e-10)
     assert run.nfev > 0
+
+
+def test_every_family_of_the_catalogue():
+    """Symplectic ones with the step that they ask for; IMEX, which need f in two parts, say so.
+
+    Of families that share one engine two are enough: the smallest and the largest.
+    """
+
+    def swing(t, y):
+        return [y[1], -y[0]]
+
+    families: dict[str, list] = {}
+    for entry in catalogue.entries("all"):
+        families.setdefault(entry.family, []).append(entry)
+    for entry in (found[k] for found in families.values() for k in (0, -1)):
+        options = {"rtol": 1e-4, "atol": 1e-6, "dense_output": True, "method": solver(entry.name)}
+        try:
+            run = solve_ivp(swing, (0.0, 0.5), [1.0, 0.0], **options)
+        except ValueError as refused:
+            if "integrators.Split" in str(refused):
+                continue
+            if "give step=h" not in str(refused):
+                raise
+            run = solve_ivp(swing, (0.0, 0.5), [1.0, 0.0], step=0.01, **options)
+            np.testing.assert_allclose(np.diff(run.t), 0.01, rtol=1e-9)
+        assert run.success, entry.name
+        for t, y in ((run.t[-1], run.y[:, -1]), (0.2, run.sol(0.2))):
+            # Steps of 0.01 by methods of order 1, and tolerances of 1e-4.
+            np.testing.assert_allclose(y, [np.cos(t), -np.sin(t)], atol=5e-3, err_msg=entry.name)
 
 
 @pytest.mark.parametrize("method", ["DOP853", "RADAU5"])
