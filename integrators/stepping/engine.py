@@ -178,6 +178,7 @@ class Engine(Stepper):
         self.state.words[_SWITCHES] = (options.max_steps, *switches)
         at_start = options.outputs.size > 0 and options.outputs[0] == t0
         self.state.next_output = int(at_start)
+        self.state.newton_factor = 0.5  # for methods that know of no better one
 
     def _shared(self) -> dict[str, Any]:
         problem, n = self.problem, self.n
