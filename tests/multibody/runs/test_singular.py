@@ -295,10 +295,12 @@ def test_every_solution_shows_drift_energy_multipliers_and_rank():
     ],
 )
 def test_runs_of_every_form_are_reviewed(formulation, method, options):
-    """Whoever claims success through ten singular positions is on the right branch.
+    """Whoever claims success through ten singular positions is right, or tells how wrong it is.
 
-    They magnify errors, by about a hundred for index 3, in another way after each change of the
-    last digits; other branches are 0.05 and more away.
+    At a singular position a gap is of the second order in what opens it: where only g = 0 is
+    asked for, what the tolerance leaves of it lets positions be wrong by the root of that, in
+    another way after each change of the last digits (index 3: 2e-5 to 2e-4 with tolerances
+    about 1e-6). Such a run is ahead or behind, and says so; rods are 1 m long.
     """
     entry = mechanisms.entry("n_four_bar")
     model = entry.model()
@@ -307,6 +309,11 @@ def test_runs_of_every_form_are_reviewed(formulation, method, options):
     error = abs(np.cos(run.y[0, -1]) - 0.3284581115408154)
     if run.success:
         assert "passed singular positions" in run.message
-        assert error < (1e-3 if formulation == "index3" else 2e-5)
+        told = {watch.name: watch for watch in run.quality.watches}
+        if run.quality.ok:
+            assert error < 2e-5
+        else:
+            assert error < told["the place along the path"].drift < 1e-3
+            assert "the place along the path drifted" in run.message
     else:
         assert "lost rank at t = " in run.message
