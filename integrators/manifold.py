@@ -112,8 +112,8 @@ class Retraction:
 def lost(y: NDArray[Any], z: NDArray[Any]) -> NDArray[Any]:
     """Stand in for the retraction of a solution that was saved or pickled without it."""
     raise ValueError(
-        "this solution lives on a manifold, whose functions are not kept in files; before calling "
-        "`sol`, set sol.move = integrators.manifold.Retraction(problem.manifold.retract)"
+        "this solution lives on a manifold, whose functions no file keeps; give the problem "
+        "again: Solution.load(path, problem=...) or, of a pickle, solution.with_problem(...)"
     )
 
 

@@ -21,6 +21,7 @@ from .exported import WRITERS, as_dataframe, as_xarray, export, known_names, nam
 from .hybrid.modes import ModeInterval, key_of, stays, totals, written, written_key
 from .phases import Phase, named, phases_of, written_phases
 from .quality import Quality
+from .rejoined import rejoined
 from .solution_file import COUNTERS, TEXTS
 
 __all__ = ["DenseOutput", "Solution", "Status"]
@@ -145,7 +146,8 @@ class Solution:
     linear_solver : str
         How the linear systems of an implicit method were solved, and where the Jacobian came from.
     method, problem
-        What was solved, and how. A saved or pickled solution keeps only the problem's name.
+        What was solved, and how. A saved or pickled solution keeps only the problem's name, unless
+        it is given again (:meth:`load`, :meth:`with_problem`).
     dense_order : int
         Order of the dense output that the method has: values between the steps (``t_eval``,
         ``sol``, events). It is that of the method, up to 9 for explicit methods; for implicit
@@ -294,8 +296,8 @@ class Solution:
         if observe is None:
             raise ValueError(
                 f"there is nothing to observe along {self!r}: expected a solution of a mechanism "
-                "or of integrators.dae that was not loaded from a file; for other problems give "
-                "IVP(observe=...)"
+                "or of integrators.dae; one from a file needs its problem, Solution.load(path, "
+                "problem=...), and other problems need IVP(observe=...)"
             )
         return observe(self)
 
@@ -448,14 +450,19 @@ class Solution:
         return path
 
     @classmethod
-    def load(cls, path: str | Path, *, largest: int = solution_file.LARGEST) -> Solution:
-        """Read what :meth:`save` wrote; ``problem`` is then just its name.
+    def load(
+        cls, path: str | Path, *, problem: Any = None, largest: int = solution_file.LARGEST
+    ) -> Solution:
+        """Read what :meth:`save` wrote.
 
         Parameters
         ----------
         path
             The file. It is not trusted: nothing in it is executed, sizes are looked at before
             anything is expanded, and times, shapes and counters must be those of a solution.
+        problem
+            What was solved, made again; without it ``problem`` is just its name, and what only the
+            problem knows (:attr:`observed`, forces, positions in other variables) is refused.
         largest
             Bytes that it may expand to.
 
@@ -484,7 +491,7 @@ class Solution:
             header["event_names"] = [tuple(map(key_of, name)) for name in names]
         except (ValueError, RecursionError) as error:
             raise solution_file.refusal(path, str(error)) from None
-        return cls(
+        found = cls(
             arrays["t"],
             arrays["y"],
             h=arrays["h"],
@@ -493,3 +500,9 @@ class Solution:
             y_events=[arrays[f"y_events_{k}"] for k in events],
             **header,
         )
+        return found if problem is None else found.with_problem(problem)
+
+    def with_problem(self, problem: Any) -> Solution:
+        """Return a solution from a pickle with its problem, as :meth:`load` does of a file."""
+        joined: Solution = rejoined(self, problem)
+        return joined

@@ -59,7 +59,7 @@ def stays_of(model: Model, solution: Any) -> list[Stay]:
         If the run is no such one, or if states at its instants were not kept.
     """
     modes = getattr(getattr(solution, "problem", None), "contact_modes", None)
-    if modes is None or not solution.modes:
+    if modes is None or not solution.parts:
         raise ValueError(
             f"{model.name!r} has rigid contacts: the books need a solution of an event-driven run "
             "(not of MoreauJean, nor from a file), such as solve(as_ivp(model, ...)) returns"

@@ -112,6 +112,11 @@ class ContactModes:
         made = (self.model, self.free, self.tau, self.f_ext, self.law)
         return (type(self), made, {"held": self.held})
 
+    @property
+    def known(self) -> set[str]:
+        """Modes that runs have come across."""
+        return {*self.held, BEGIN, SETTLE}
+
     # ------------------------------------------------------------------ modes
 
     def __call__(self, key: str) -> Mode:

@@ -117,6 +117,11 @@ def contact_forces(
             "contact_forces: expected a solution of a model with rigid contacts, such as "
             "simulate(model, ...) returns, and not from a file"
         )
+    if modes and (unknown := {stay.mode for stay in solution.modes} - modes.known):
+        raise ValueError(
+            f"contact_forces: the problem does not know the mode {min(unknown)!r} of the solution: "
+            "files do not keep which points were held how. solve(problem) makes the run again"
+        )
     p = getattr(problem, "params", None)
     if modes is not None:
         p, given = modes.free.params if p is None else p, modes.given_forces
@@ -212,6 +217,11 @@ def impacts(model: Model, solution: Any) -> list[ImpactEvent]:
         raise ValueError(
             "impacts: MoreauJean locates none, it has impulses of whole steps; use contact_forces, "
             "or solve by any other method"
+        )
+    if not solution.parts:
+        raise ValueError(
+            "impacts: a solution from a file has lost the states before its impacts; make the run "
+            "again, solve(problem)"
         )
     nq, found = model.nq, []
     contacts = contacts_of(model)

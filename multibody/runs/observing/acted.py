@@ -51,9 +51,15 @@ def acted_along(
 ) -> tuple[Model, Any, Any]:
     """The model, and the forces that acted along a run of it; those that are given come first.
 
-    Without a problem (of states alone, or from a file) nothing but what is given is known.
+    Of states alone, without a problem, nothing but what is given acts.
     """
     problem = getattr(solution, "problem", None)
+    if isinstance(problem, str) and tau is None and f_ext is None:
+        raise ValueError(
+            "the solution has lost its problem (it comes from a file or a pickle), so that the "
+            "forces are not known; give it again, Solution.load(path, problem=...) or "
+            "solution.with_problem(...), or say tau and f_ext (zeros, if nothing acted)"
+        )
     params = getattr(problem, "params", ())
     if (modes := getattr(problem, "contact_modes", None)) is not None:
         params, problem = modes.free.params if params is None else params, modes.free

@@ -96,7 +96,8 @@ def record(model: Model, solution: Any, what: Mapping[str, Any]) -> Record:
     if problem is None or isinstance(problem, str) or not hasattr(problem, "y0"):
         raise ValueError(
             "record: the solution has lost its problem (it was loaded from a file or a pickle), so "
-            "that the forces are not known; record before saving, or solve again"
+            "that the forces are not known; give it again: Solution.load(path, problem=...), or "
+            "solution.with_problem(...)"
         )
     t, y = np.atleast_1d(solution.t), np.asarray(solution.y, dtype=float)
     seen = Seen(problem, model, run=solution)

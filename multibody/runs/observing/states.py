@@ -45,7 +45,8 @@ def states_of(model: Model, solution: Any) -> tuple[Array, Array]:
     if seen is None or len(seen.q) != model.nq or len(seen.v) != model.nv:
         raise ValueError(
             f"the solution's states have shape {y.shape}, expected nq + nv = {n} rows for this "
-            f"model and {len(t)} columns; is it a solution of another model?"
+            f"model and {len(t)} columns; is it a solution of another model? Of a run from a file, "
+            "in other variables, the problem translates them: Solution.load(path, problem=...)"
         )
     return t, np.vstack([seen.q, seen.v])
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -133,8 +135,45 @@ def test_looked_at_alike(name, tmp_path):
     if run.names()[: model.nq] == list(model.q_names):
         assert np.array_equal(mb.positions(model, kept, body), path)
     else:  # other variables, which only the problem can translate
-        with pytest.raises(ValueError, match="is it a solution of another model"):
+        with pytest.raises(ValueError, match=r"Solution\.load\(path, problem="):
             mb.positions(model, kept, body)
+    with pytest.raises(ValueError, match=r"Solution\.load\(path, problem="):
+        _ = kept.observed
+    with pytest.raises(ValueError, match=r"Solution\.load\(path, problem="):
+        mb.record(model, kept, want)
+    whole = Solution.load(tmp_path / "run.npz", problem=run.problem)
+    assert np.array_equal(mb.positions(model, whole, body), path)
+    again = mb.record(model, whole, want)
+    assert all(np.array_equal(again[key], found[key], equal_nan=True) for key in want)
+    mb.animate.save(model, whole, tmp_path / "whole.html")
+    assert (tmp_path / "whole.html").read_bytes() == (tmp_path / "run.html").read_bytes()
+    if not model.rigid_contacts:  # whose states before impacts are in no file
+        books = [mb.energy_ledger(model, x).balance for x in (run, whole)]
+        assert np.array_equal(*books)
+
+
+def test_problems_of_files_that_do_not_fit_are_refused(tmp_path):
+    model = mb.mechanisms.bouncing_ball()
+    run = solve(mb.as_ivp(model, [0.1], None, SPAN))  # it lies on the floor
+    fresh = mb.as_ivp(model, [1.0], None, SPAN)
+    kept = Solution.load(run.save(tmp_path / "run.npz"), problem=fresh)
+    with pytest.raises(ValueError, match="files do not keep which points were held"):
+        _ = kept.observed
+    for look in (mb.impacts, mb.energy_ledger):
+        with pytest.raises(ValueError, match="from a file"):
+            look(model, kept)
+    for wrong, error, match in (
+        (with_element()[1].problem, ValueError, "its name is 'bouncing ball'"),
+        (model, TypeError, "expected the IVP or Hybrid"),
+    ):
+        with pytest.raises(error, match=match):
+            Solution.load(tmp_path / "run.npz", problem=wrong)
+    model, run = sticking()
+    lost = pickle.loads(pickle.dumps(run))
+    with pytest.raises(ValueError, match="forces are not known"):
+        mb.energy_ledger(model, lost)
+    tau = lost.with_problem(run.problem).observed.tau
+    assert np.array_equal(tau, run.observed.tau)
 
 
 @pytest.mark.parametrize("law", [None, mb.SpringDamper(1e4, 1e3)])
