@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 MOST_COMPONENTS = 6  # curves in one picture
+LEGEND_ROW = 0.1  # of the height of the curves
 UNEQUAL = 30.0  # components whose sizes differ more than this are drawn relative to their size
 MOST_DOTS = 600  # more step points than this would hide the curve
 DPI = 130
@@ -223,7 +224,10 @@ def _draw_components(ax: Axes, comparison: Comparison, shown: Illustration) -> N
         ax.set_xlim(left=float(elapsed[elapsed > 0][0]))
     ax.set_xlabel("$t$" if start == 0 else f"$t - {t0:g}$")
     if len(chosen) > 1 or scaled:
-        ax.legend(fontsize=9, ncols=2 if len(chosen) > 3 else 1, **LEGEND)
+        columns = 2 if scaled else 4
+        low, high = ax.get_ylim()  # a legend above the curves covers none
+        ax.set_ylim(low, high + LEGEND_ROW * -(-len(chosen) // columns) * (high - low))
+        ax.legend(fontsize=9, ncols=columns, loc="upper right", **LEGEND)
     else:
         ax.set_ylabel("$y$")
 

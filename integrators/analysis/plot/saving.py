@@ -39,7 +39,8 @@ def save_figure(
         "paper" for a paper: the width below, type of 8 and 7 points at that width, thin lines,
         legends below the axes, fonts of Type 42. By default the figure is written as it is.
     width, height
-        "column" (3.35 inches), "page" (6.9), or inches; by default the height keeps the shape.
+        "column" (3.35 inches), "page" (6.9), or inches; by default the height keeps the shape, and
+        leaves room for the legend below.
 
     Returns
     -------
@@ -71,7 +72,7 @@ def save_figure(
     if not inches > 0 or (height is not None and not height > 0):
         raise ValueError(f"width and height must be positive, got {width!r} and {height!r}")
     before = drawn.get_size_inches()
-    tall = inches * before[1] / before[0] if height is None else height
+    tall = inches * before[1] / before[0] + _room_below(drawn) if height is None else height
     with matplotlib.rc_context(FONTS):
         _for_paper(drawn, inches, tall)
         with replacing(target) as temporary:
@@ -97,14 +98,26 @@ def _for_paper(figure: Figure, width: float, height: float) -> None:
             _legend_below(ax)
 
 
+def _labels(ax: Any) -> tuple[list[str], int]:
+    """What the legend of some axes says, and in how many columns there is room for it."""
+    legend = ax.get_legend()
+    labels = [] if legend is None else [text.get_text() for text in legend.get_texts()]
+    return labels, 1 if max(map(len, labels), default=0) > 22 else 2
+
+
+def _room_below(figure: Figure) -> float:
+    """Height of the longest legend, in inches."""
+    rows = (-(-len(labels) // columns) for labels, columns in map(_labels, figure.axes))
+    return max(rows, default=0) * 1.5 * SMALL / 72
+
+
 def _legend_below(ax: Any) -> None:
     """A column has no room beside the axes, and within them curves would be covered."""
-    legend = ax.get_legend()
-    handles, labels = legend.legend_handles, [text.get_text() for text in legend.get_texts()]
-    columns = 1 if max(map(len, labels), default=0) > 22 else 2
-    label = ax.xaxis.label
-    below = -0.26 if label.get_text() else -0.12
+    handles = ax.get_legend().legend_handles
+    labels, columns = _labels(ax)
+    # In heights of its type, not in parts of the axes, which shrink as the legend grows.
+    below = 4.4 if ax.xaxis.label.get_text() else 2.4
     ax.legend(
-        handles, labels, loc="upper center", bbox_to_anchor=(0.5, below), ncols=columns,
-        fontsize=SMALL, frameon=False, borderaxespad=0.0, handlelength=2.2, columnspacing=1.2,
+        handles, labels, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=columns,
+        fontsize=SMALL, frameon=False, borderaxespad=below, handlelength=2.2, columnspacing=1.2,
     )  # fmt: skip

@@ -17,7 +17,7 @@ from ...problem import IVP
 from ...runs.solution import Solution
 from ...solve import solve
 from ..study.reference import find_reference
-from .style import COLOURS, INK, QUIET, labelled_axes, legend_beside, line_style, plain
+from .style import COLOURS, INK, QUIET, labelled_axes, legend_beside, line_style, plain, tex
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 __all__ = ["phase_portrait", "plot_error", "slope_field", "solution"]
 
 FINE = 600  # points of a curve, where a solution is known between its steps
+FAR = 1.5  # ranges of a component that its slope may cross within a step
 ARROWS = 23  # to each side of a field
 MOST_LINES = 10  # components that are drawn if nobody chooses
+UNEQUAL = np.log(100.0)  # ratio of the sizes of components that one scale cannot show
 STARTS = 5  # of a phase portrait, to each side
 
 Array = NDArray[np.float64]
@@ -40,6 +42,9 @@ def solution(
     steps: bool = False,
 ) -> Axes:
     """Draw the components of a solution over time; events are marked.
+
+    Components of very different sizes are divided by them, and the legend says so, unless they were
+    chosen: one of them alone has its own scale.
 
     Parameters
     ----------
@@ -66,16 +71,23 @@ def solution(
     indices = [_index(c, names) for c in chosen]
     ax = labelled_axes(ax, plain(_title(run)), "t", "y")
     t, y = _curve(run)
-    for k, i in enumerate(indices):
+    sizes = np.array([np.max(np.abs(y[i]), initial=0.0) for i in indices])
+    sizes[sizes == 0.0] = 1.0
+    if components is not None or not np.isfinite(sizes).all() or np.ptp(np.log(sizes)) < UNEQUAL:
+        sizes[:] = 1.0
+    for k, (i, size) in enumerate(zip(indices, sizes)):
         style = line_style(k)
-        ax.plot(t, np.real(y[i]), label=plain(names[i]), **style)
+        label = plain(names[i]) + (f" / {tex(size)}" if size != 1.0 else "")
+        ax.plot(t, np.real(y[i]) / size, label=label, **style)
         if steps:
-            ax.plot(run.t, np.real(run.y[i]), ".", ms=4, color=style["color"])
+            ax.plot(run.t, np.real(run.y[i]) / size, ".", ms=4, color=style["color"])
         for states in run.y_events or ():
             if np.size(states):
                 at = run.t_events[_event_of(run, states)]
                 points = np.asarray(states).reshape(len(at), -1)
-                ax.plot(at, np.real(points[:, i]), "o", mfc="white", mec=style["color"], ms=5)
+                ax.plot(
+                    at, np.real(points[:, i]) / size, "o", mfc="white", mec=style["color"], ms=5
+                )
     if len(indices) > 1 or components is not None:
         legend_beside(ax)
     else:
@@ -105,12 +117,41 @@ def _title(run: Solution) -> str:
 
 
 def _curve(run: Solution) -> tuple[Array, NDArray[Any]]:
-    """Points of the curve: smooth between steps where the solution is known there."""
-    if run.sol is None or run.t.size < 2:
+    """Points of the curve: smooth between steps, by dense output or else by the slopes there."""
+    between = run.sol if run.t.size > 1 and run.sol is not None else _by_slopes(run)
+    if between is None:
         return run.t, run.y
     t = np.union1d(np.linspace(run.t[0], run.t[-1], FINE), run.t)
     t = t if run.t[-1] > run.t[0] else t[::-1]
-    return t, run.sol(t)
+    return t, between(t)
+
+
+def _by_slopes(run: Solution) -> Any:
+    """Cubics through the steps with the slopes of f; None where these are not to be trusted.
+
+    A slope that leads far out of the range of the solution within its step is that of a fast
+    component, and jumps have two slopes: there straight lines are the better picture.
+    """
+    from scipy.interpolate import CubicHermiteSpline
+
+    ivp = run.problem
+    ways = np.diff(run.t)
+    if not (isinstance(ivp, IVP) and 1 < run.t.size <= FINE and ivp.mass is None):
+        return None
+    if not (np.all(ways > 0) or np.all(ways < 0)) or any(e.reset is not None for e in ivp.events):
+        return None
+    f = ivp.bind(ivp.f)
+    try:
+        slopes = np.array([np.ravel(f(t, y)) for t, y in zip(run.t, run.y.T)]).T
+    except Exception:  # whatever f cannot do at a state that was reached
+        return None
+    if slopes.shape != run.y.shape or not np.isfinite(slopes).all():
+        return None
+    far = np.maximum(np.abs(slopes[:, 1:]), np.abs(slopes[:, :-1])) * np.abs(ways)
+    if np.any(far > FAR * np.ptp(run.y.real, axis=1, keepdims=True)):
+        return None
+    order = slice(None) if ways[0] > 0 else slice(None, None, -1)
+    return CubicHermiteSpline(run.t[order], run.y[:, order], slopes[:, order], axis=1)
 
 
 def _draw_steps(ax: Axes, run: Solution) -> None:
@@ -167,8 +208,8 @@ def phase_portrait(
         _index(k, names)
     ax = labelled_axes(ax, plain(ivp.name), plain(names[i]), plain(names[j]))
     if x is None or y is None:
-        clouds = runs or [solve(ivp, rtol=1e-6)]
-        values = [np.concatenate([np.real(run.y[k]) for run in clouds]) for k in (i, j)]
+        clouds = [np.real(run.y[[i, j]]) for run in runs] or _both_ways(ivp, i, j)
+        values = np.concatenate(clouds, axis=1)
         x, y = x or _margins(values[0]), y or _margins(values[1])
     if ivp.n == 2:
         _draw_directions(ax, ivp, t, x, y, (i, j))
@@ -180,6 +221,20 @@ def phase_portrait(
         _draw_orbits(ax, ivp, x, y, (i, j))
     ax.set(xlim=x, ylim=y)
     return ax
+
+
+def _both_ways(ivp: IVP, i: int, j: int) -> list[Array]:
+    """The solution of a problem, and where it came from if that is as near: whole orbits."""
+    t0, t1 = ivp.t_span
+    ways = []
+    for end in (t1, 2 * t0 - t1):
+        with np.errstate(all="ignore"):
+            part = ivp.with_(t_span=(t0, end), exact=None, events=())
+            ways.append(np.real(solve(part, rtol=1e-6, max_steps=5000).y[[i, j]]))
+    ahead, back = ways
+    low, high = ahead.min(axis=1, keepdims=True), ahead.max(axis=1, keepdims=True)
+    room = 1.1 * (high - low)
+    return ways if np.all((back >= low - room) & (back <= high + room)) else [ahead]
 
 
 def _runs(given: Any) -> tuple[list[Solution], IVP]:

@@ -14,13 +14,16 @@ from .style import (
     INK,
     LEGEND,
     QUIET,
+    Points,
     curve_style,
     label_counts,
     label_numbers,
+    legend_beside,
     new_axes,
     plain,
     tex,
     tidy,
+    told_apart,
     widen,
 )
 
@@ -31,7 +34,8 @@ __all__ = ["convergence", "tolerance", "work_precision"]
 
 LARGEST_ERROR = 1e2  # relative; beyond it a run has nothing to do with the solution any more
 SMALLEST_ERROR, OF_MANY_DIGITS = 1e-17, 1e-60  # an error of zero, on a logarithmic axis
-LEGEND_LINE = 0.045  # of the height: room for each line of the legend above the curves
+LEGEND_LINE = 0.055  # of the height: room for each line of the legend above the curves
+MOST_INSIDE = 8  # lines of a legend above the curves; longer ones stand beside the axes
 FAILURE_ROW = 0.04  # of the height: a row of crosses for the failed runs of a method
 MOST_FOR_FAILURES = 0.2  # of the height, for all of these rows
 LINE = 80  # characters below a picture
@@ -46,7 +50,9 @@ def convergence(study: Convergence, ax: Axes | None = None) -> Axes:
     """Draw errors against step sizes, both logarithmic, with slope triangles.
 
     Filled markers are the asymptotic range; hollow ones were set aside. Crosses at the upper edge
-    are runs that failed, a row for each method, because they have no error to be drawn at.
+    are runs that failed, a row for each method, because they have no error to be drawn at. Errors
+    that have nothing to do with the solution any more are left out. A curve that lies on another
+    one has rings around the markers of that one.
 
     Parameters
     ----------
@@ -56,25 +62,30 @@ def convergence(study: Convergence, ax: Axes | None = None) -> Axes:
         Where to draw; by default in a new figure.
     """
     ax = new_axes(ax)
+    drawn_points: list[Points] = []
+    largest = _largest_shown(study)
     for k, curve in enumerate(study.curves):
-        _draw_curve(ax, curve, k)
+        _draw_curve(ax, curve, k, largest, drawn_points)
     if ax.lines:
         ax.set_xscale("log")
         ax.set_yscale("log")
-        _leave_out_astray(ax, study)
         crosses = _draw_failures(ax, study)
         widen(ax)
         label_numbers(ax)
         low, high = ax.get_ylim()
-        lines = len(ax.get_legend_handles_labels()[0]) + 1
-        room = crosses + min(LEGEND_LINE * lines, 0.5)
+        lines = len(ax.get_legend_handles_labels()[0])
+        inside = lines <= MOST_INSIDE
+        room = crosses + LEGEND_LINE * (lines + 0.7) * inside
         ax.set_ylim(low, high * (high / low) ** (room / (1.0 - room)))
         drawn: list[tuple[float, float]] = []
         for k, curve in enumerate(study.curves):
             _draw_triangle(ax, curve, k, drawn)
         # Small steps have small errors: the upper left corner is the emptiest one.
-        below = (0.0, 1.0 - crosses)
-        ax.legend(fontsize=9.5, loc="upper left", bbox_to_anchor=below, **LEGEND)
+        if inside:
+            below = (0.0, 1.0 - crosses)
+            ax.legend(fontsize=9.5, loc="upper left", bbox_to_anchor=below, **LEGEND)
+        else:
+            legend_beside(ax, fontsize=9.5)
     else:
         ax.text(0.5, 0.5, "no run succeeded", transform=ax.transAxes, ha="center", color=QUIET)
     ax.set_xlabel("step size $h$")
@@ -84,16 +95,16 @@ def convergence(study: Convergence, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _draw_curve(ax: Axes, curve: Curve, k: int) -> None:
-    style = curve_style(k)
+def _draw_curve(ax: Axes, curve: Curve, k: int, largest: float, drawn: list[Points]) -> None:
     known = [
         (h, max(e, _smallest(curve)), mark)
         for h, e, mark in zip(curve.steps, curve.errors, curve.estimate.marks)
-        if e is not None and _known(e)
+        if e is not None and _known(e) and e <= largest
     ]
     if not known:
         return
     h, e = [x[0] for x in known], [x[1] for x in known]
+    style = told_apart(curve_style(k), dict(zip(h, e)), drawn)
     ax.plot(h, e, color=style["color"], ls=style["ls"], lw=0.9, alpha=0.6, zorder=2)
     hollow = [x for x in known if x[2] != "used"]
     filled = [x for x in known if x[2] == "used"]
@@ -101,8 +112,8 @@ def _draw_curve(ax: Axes, curve: Curve, k: int) -> None:
         [x[0] for x in hollow],
         [x[1] for x in hollow],
         style["marker"],
-        ms=5,
-        mfc="white",
+        ms=style["ms"] - 2,
+        mfc=style.get("mfc", "white"),
         mec=style["color"],
         mew=1.0,
         zorder=3,
@@ -116,13 +127,10 @@ def _draw_curve(ax: Axes, curve: Curve, k: int) -> None:
     )
 
 
-def _leave_out_astray(ax: Axes, study: Convergence) -> None:
+def _largest_shown(study: Convergence) -> float:
     """Errors that have nothing to do with the solution any more must not set the scale."""
-    errors = [
-        max(e, _smallest(curve)) for curve in study.curves for e in curve.errors if e is not None
-    ]
-    if min(errors) < LARGEST_ERROR < max(errors):
-        ax.set_ylim(min(errors) / 3, LARGEST_ERROR)
+    errors = [e for curve in study.curves for e in curve.errors if e is not None]
+    return LARGEST_ERROR if errors and min(errors) < LARGEST_ERROR else float("inf")
 
 
 def _smallest(curve: Curve) -> float:
@@ -150,8 +158,10 @@ def _draw_triangle(ax: Axes, curve: Curve, k: int, drawn: list[tuple[float, floa
     x, y = np.log10(np.array(used)).T
     width = min(TRIANGLE, float(x.max() - x.min()) / 2)
     right = float(x.max() + x.min()) / 2 + width / 2
-    top = float(np.interp(right, x[::-1], y[::-1])) - 0.35
-    if any(abs(right - a) < width and abs(top - b) < 0.7 for a, b in drawn):
+    bottom, upper = np.log10(ax.get_ylim())
+    below = max(0.35, 0.03 * float(upper - bottom))
+    top = float(np.interp(right, x[::-1], y[::-1])) - below
+    if any(abs(right - a) < width and abs(top - b) < 2 * below for a, b in drawn):
         return  # it would cover another one
     drawn.append((right, top))
     low, high, left = 10 ** (top - order * width), 10**top, 10 ** (right - width)
@@ -225,8 +235,10 @@ def work_precision(result: WorkPrecision, against: str = "nfev", ax: Axes | None
     """
     if against not in COSTS:
         raise ValueError(f"against must be {' or '.join(map(repr, COSTS))}, got {against!r}")
-    ax = new_axes(ax)
     good = [row for row in result.rows if row.ok and row.error is not None]
+    beside = ax is None
+    drawn: list[Points] = []
+    ax = new_axes(ax)
     for k, label in enumerate(result.methods):
         rows = [row for row in good if row.method == label and getattr(row, against)]
         if rows:
@@ -234,8 +246,9 @@ def work_precision(result: WorkPrecision, against: str = "nfev", ax: Axes | None
             if len(rows) == 1:
                 style["ls"] = "none"
             costs = [getattr(row, against) for row in rows]
-            ax.plot(costs, [max(row.error or 0.0, SMALLEST_ERROR) for row in rows],
-                    **style, label=plain(label))  # fmt: skip
+            errors = [max(row.error or 0.0, SMALLEST_ERROR) for row in rows]
+            style = told_apart(style, dict(zip(costs, errors)), drawn)
+            ax.plot(costs, errors, **style, label=plain(label))
     if ax.lines:
         ax.set_xscale("log")
         ax.set_yscale("log")
@@ -243,7 +256,7 @@ def work_precision(result: WorkPrecision, against: str = "nfev", ax: Axes | None
         if against == "nfev":
             label_counts(ax)
         _mark_uncertainty(ax, result)
-        ax.legend(fontsize=10, **LEGEND)
+        _legend_of_methods(ax, beside)
     else:
         reason = "no run succeeded" if result.failures else "no reference to compare with"
         ax.text(0.5, 0.5, reason, transform=ax.transAxes, ha="center", color=QUIET)
@@ -260,6 +273,7 @@ def tolerance(result: WorkPrecision, ax: Axes | None = None) -> Axes:
     """Draw the error achieved against the tolerance asked for; on the diagonal both are equal."""
     if result.fixed:
         raise ValueError("runs with fixed steps have no tolerance to draw against")
+    beside = ax is None
     ax = new_axes(ax)
     for k, label in enumerate(result.methods):
         rows = [r for r in result.rows if r.method == label and r.ok and r.error is not None]
@@ -277,12 +291,20 @@ def tolerance(result: WorkPrecision, ax: Axes | None = None) -> Axes:
         low, high = ax.get_xlim()
         ax.plot([low, high], [low, high], color=QUIET, lw=1.0, ls=":", zorder=1)
         ax.set_xlim(low, high)
-        ax.legend(fontsize=10, **LEGEND)
+        _legend_of_methods(ax, beside)
     ax.set_xlabel("tolerance asked for (rtol)")
     ax.set_ylabel(_error_label(result))
     ax.set_title("dotted: error = tolerance", loc="left", color=INK)
     tidy(ax)
     return ax
+
+
+def _legend_of_methods(ax: Axes, beside: bool) -> None:
+    """A figure of its own has room where no curve is; axes among others have an empty corner."""
+    if beside:
+        legend_beside(ax, fontsize=10)
+    else:
+        ax.legend(fontsize=10, **LEGEND)
 
 
 def _exponent(result: WorkPrecision, method: str) -> str:

@@ -19,6 +19,7 @@ __all__ = [
     "COLOURS",
     "MARKERS",
     "MORE_COLOURS",
+    "Points",
     "curve_style",
     "labelled_axes",
     "legend_beside",
@@ -27,6 +28,7 @@ __all__ = [
     "new_figure",
     "tex",
     "tidy",
+    "told_apart",
 ]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -39,6 +41,9 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 INK, QUIET, GRID = "#222222", "#6b6b6b", "#e4e4e4"
 LEGEND: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "framealpha": 0.85}
 SIZE = (6.4, 4.6)  # inches
+
+Points = dict[float, float]
+"""A curve on logarithmic axes: its values by their places."""
 
 
 def new_axes(ax: Axes | None, size: tuple[float, float] = SIZE) -> Axes:
@@ -89,6 +94,22 @@ def curve_style(k: int) -> dict[str, Any]:
     }
 
 
+def told_apart(style: dict[str, Any], points: Points, drawn: list[Points]) -> dict[str, Any]:
+    """Return the style of a curve, with rings for markers if it lies on others; it joins them."""
+    twins = sum(_coincide(points, other) for other in drawn)
+    drawn.append(points)
+    if not twins:
+        return style
+    rings = {"ms": style["ms"] + 4 * twins, "mfc": "none", "mec": style["color"], "mew": 1.2}
+    return {**style, **rings, "ls": "--"}
+
+
+def _coincide(one: Points, other: Points) -> bool:
+    """Whether most points of two curves are the same to the eye, on logarithmic axes."""
+    same = sum(abs(np.log10(other[x] / y)) < 0.02 for x, y in one.items() if x in other)
+    return 2 * same > min(len(one), len(other))
+
+
 def tidy(ax: Axes) -> None:
     """Leave out what is not needed: two of the spines, dark grid lines."""
     ax.spines[["top", "right"]].set_visible(False)
@@ -102,7 +123,7 @@ def widen(ax: Axes, x_decades: float = 1.0, y_decades: float = 2.0) -> None:
     axes = ((ax.get_xlim(), ax.set_xlim, x_decades), (ax.get_ylim(), ax.set_ylim, y_decades))
     for limits, set_limits, least in axes:
         low, high = np.log10(limits)
-        missing = max(0.0, least - (high - low)) / 2 + 0.05
+        missing = max(0.0, least - (high - low)) / 2 + max(0.05, 0.01 * (high - low))
         set_limits(10 ** (low - missing), 10 ** (high + missing))
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from integrators import problems, solve
+from integrators import IVP, Tableau, catalogue, problems, solve
 from integrators.analysis import convergence, plot
 
 
@@ -106,3 +106,83 @@ def test_a_portrait_of_a_plain_function_is_told_what_to_do():
         plot.phase_portrait(lambda t, y: [y[1], -y[0]])
     with pytest.raises(TypeError, match="expected an IVP, or one or several solutions, got list"):
         plot.phase_portrait([])
+
+
+# ---------------------------------------------------------------- what covers what
+
+
+def points_of(ax):
+    """All points of the curves, in pixels."""
+    lines = [line for line in ax.lines if line.get_transform().contains_branch(ax.transData)]
+    return np.concatenate([ax.transData.transform(line.get_xydata()) for line in lines])
+
+
+@pytest.fixture(scope="module")
+def many_methods():
+    """Seven curves, of which two pairs coincide, one does not converge, and one has failures."""
+    heun, never = catalogue.get("Heun"), Tableau([[]], ["3/2"], name="never", check=False)
+    methods = [
+        heun,
+        Tableau(heun.A, heun.b, name="mine"),
+        never,
+        "ExplicitEuler",
+        "RK4",
+        "AB3",
+        "RK38",
+    ]
+    return convergence("minus_2ty2", methods, [0.4, 0.2, 0.1, 0.05, 0.025, 0.0125])
+
+
+def test_the_legend_of_a_study_covers_no_point(many_methods):
+    ax = plot.convergence(many_methods)
+    ax.figure.draw_without_rendering()
+    box = ax.get_legend().get_window_extent()
+    inside = points_of(ax)
+    inside = inside[np.isfinite(inside).all(axis=1)]
+    assert len(inside) > 40
+    assert not any(box.contains(*point) for point in inside)
+
+
+def test_a_curve_on_another_one_has_rings_around_its_markers(many_methods):
+    ax = plot.convergence(many_methods)
+    by_label = {line.get_label().split(":")[0]: line for line in ax.lines}
+    under, over = by_label["Heun"], by_label["mine"]
+    assert over.get_markerfacecolor() == "none"
+    assert over.get_markersize() > under.get_markersize() + 2
+    assert by_label["RK4"].get_markerfacecolor() != "none"
+
+
+def test_the_legend_of_a_paper_stands_below_the_label(many_methods, tmp_path):
+    ax = plot.convergence(many_methods)
+    plot.save_figure(ax, tmp_path / "a.pdf", style="paper")
+    ax.figure.draw_without_rendering()
+    assert ax.get_legend().get_window_extent().y1 < ax.xaxis.label.get_window_extent().y0
+    assert ax.bbox.height > 0.4 * ax.bbox.width
+
+
+def test_a_portrait_shows_whole_orbits():
+    """In half a swing the velocity has one sign; the orbit on which it lies has both."""
+    ax = plot.phase_portrait(problems.get("pendulum", t_end=0.5))
+    low, high = ax.get_ylim()
+    assert -0.5 < (low + high) / (high - low) < 0.5
+    decaying = IVP(lambda t, y: [-9 * y[0], -y[1]], [1.0, 1.0], (0, 2))  # backwards it runs away
+    assert plot.phase_portrait(decaying).get_xlim()[1] < 1.2
+
+
+def test_components_of_very_different_sizes_are_divided_by_them():
+    run = solve(lambda t, y: [-y[0], 1000 * np.cos(t)], (0, 3), [1.0, 0.0])
+    ax = run.plot()
+    assert ax.lines[1].get_label().startswith("y1 / ")
+    assert abs(ax.lines[1].get_ydata()).max() == pytest.approx(1.0)
+    assert abs(run.plot([1]).lines[0].get_ydata()).max() == pytest.approx(1000, rel=0.01)
+
+
+def test_few_steps_make_no_corners_and_stiff_ones_no_waves():
+    swing = solve(problems.get("pendulum"), method="DOP853", rtol=1e-6)
+    t, y = swing.plot([0]).lines[0].get_data()
+    assert t.size > 4 * swing.t.size
+    assert np.max(np.abs(y - [problems.get("pendulum").exact(s)[0] for s in t])) < 0.02
+    fast = solve(
+        lambda t, y: -1e3 * (y - np.cos(t)), (0, 1), [0.0], method="ImplicitEuler", step=0.1
+    )
+    assert fast.plot().lines[0].get_xdata().size == fast.t.size
