@@ -17,7 +17,7 @@ from .keeping.part import OK
 from .keeping.store import FORMAT, Store, hash_of, versions
 from .keeping.trajectories import dataset
 from .plan import Plan, split_options
-from .recording.reductions import reduction_of
+from .recording.reductions import reductions_of
 from .rerun import Rerun
 from .sampling.design import Design, design_of
 from .span import is_problem, output_times, span_of
@@ -113,7 +113,7 @@ class Study:
         subject = subject_of(what, tuple(parameters))
         design = design_of(vary, n, seed, sampling)
         solving, making = split_options(options, not is_problem(subject))
-        recorded = {str(name): reduction_of(given) for name, given in (record or {}).items()}
+        recorded = reductions_of(record or {})
         for name in (*recorded, *design.names):
             if name in RESERVED or (name in recorded and name in design.names):
                 raise ValueError(f"{name!r} is the name of another column; choose another one")

@@ -18,7 +18,7 @@ from integrators.files import refuse_long_keys
 
 from .keeping.store import Store
 from .plan import Plan, option_names
-from .recording.reductions import reduction_of
+from .recording.reductions import reductions_of
 from .sampling.design import Design
 from .sampling.distributions import Distribution, distribution_of
 from .starts import start_of
@@ -140,7 +140,7 @@ def plan_from(store: Store, what: Any, allow_code: bool) -> Plan | None:
         plain["fixed"],
         {key: _value(value) for key, value in plain["options"].items()},
         {key: _value(value) for key, value in plain["model_options"].items()},
-        {name: reduction_of(given) for name, given in plain["record"].items()},
+        reductions_of(plain["record"]),
         np.array(plain["times"], dtype=np.float64),
     )
     return plan

@@ -9,7 +9,7 @@ jump of the state both sides count.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -33,6 +33,7 @@ __all__ = [
     "Reduction",
     "Span",
     "reduction_of",
+    "reductions_of",
 ]
 
 Array = NDArray[np.float64]
@@ -358,6 +359,17 @@ KINDS: dict[str, type[Reduction]] = {
 }
 
 
+def reductions_of(record: Mapping[str, Any]) -> dict[str, Reduction]:
+    """Reductions by their names."""
+    found = {}
+    for name, given in record.items():
+        try:
+            found[str(name)] = reduction_of(given)
+        except ValueError as error:
+            raise ValueError(f"record.{name}: {error}") from error
+    return found
+
+
 def reduction_of(given: Any) -> Reduction:
     """Reduction from what users and files give; a mere quantity stands for its final value.
 
@@ -381,6 +393,11 @@ def reduction_of(given: Any) -> Reduction:
         )
     (kind,) = kinds
     options = {key: value for key, value in given.items() if key != kind}
+    known = [part.name for part in fields(KINDS[kind]) if part.name != "quantity"]
+    for key in options:
+        if key not in known:
+            takes = f"it takes {', '.join(known)}" if known else "it takes none"
+            raise ValueError(f"{kind} has no option {key!r}{suggest(key, known)}; {takes}")
     try:
         return KINDS[kind](given[kind], **options)
     except TypeError as error:

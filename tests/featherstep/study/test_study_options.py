@@ -40,6 +40,8 @@ def study_of(ivp=DECAY, **options):
         ({"sensitivities": ["p[0]"]}, "solve_many"),
         ({"rtoll": 1e-3}, "did you mean rtol"),
         ({"record": {"end": Final("x")}}, "record.end: there is no state 'x'"),
+        ({"record": {"end": {"mx": 0}}}, "record.end: .*did you mean max"),
+        ({"record": {"end": {"event_time": 0, "valeu": 4.5}}}, "'valeu'; did you mean value"),
     ],
 )
 def test_what_no_run_could_do_is_refused_at_once(options, message):
