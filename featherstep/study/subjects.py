@@ -30,7 +30,7 @@ __all__ = ["Subject", "subject_of"]
 
 Array = NDArray[np.float64]
 
-MODEL_FILES = (".toml", ".json")
+MODEL_FILES = (".toml", ".json", ".urdf", ".sdf", ".xml")
 
 
 _ENTRY = re.compile(r"(.+)\[(\d+)\]")
@@ -205,8 +205,8 @@ class ModelFile(Subject):
 
     @cached_property
     def accepted(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Names of all numbers in the file."""
-        return tuple(_numbers_in(self.data))
+        """Names of all numbers in the file but those of its start, which the study gives."""
+        return tuple(_numbers_in({k: part for k, part in self.data.items() if k != "start"}))
 
     def build(self, parameters: Mapping[str, Any]) -> Model:
         """Model with some numbers replaced."""
@@ -223,11 +223,17 @@ class ModelFile(Subject):
         return model_of(source)
 
     def usual_state(self, model: Model) -> Array:
-        """Neutral and at rest, loops closed."""
-        from multibody import assemble
+        """The start that the file names; else neutral and at rest. Loops are closed."""
+        from multibody import assemble, consistent_velocity
+        from multibody.io import named_values
 
-        q = assemble(model).q if model.bonds else model.neutral()
-        return np.concatenate([q, np.zeros(model.nv)])
+        start = self.data.get("start", {})
+        q = named_values(model, "q", start.get("q", {}))
+        v = named_values(model, "v", start.get("v", {}))
+        if model.bonds:
+            q = assemble(model, q).q
+            v = consistent_velocity(model, q, v)
+        return np.concatenate([q, v])
 
     def plain(self) -> dict[str, Any]:
         """Its name and text."""
@@ -351,11 +357,7 @@ def subject_of(given: Any, parameters: tuple[str, ...] = (), allow_code: bool = 
     if parameters:
         raise ValueError("parameters: expected names only for the params of an IVP")
     if isinstance(given, Path) or (isinstance(given, str) and given.endswith(MODEL_FILES)):
-        from multibody.io.shared.source import read_text
-
-        file = ModelFile(str(given), read_text(Path(given)))
-        file.build({})  # what is wrong with it is said now
-        return file
+        return model_file(Path(given))
     if isinstance(given, str) and re.fullmatch(r"[\w.]+:[\w.]+", given):
         return Factory(_imported(given, allow_code))
     if isinstance(given, str):
@@ -366,6 +368,26 @@ def subject_of(given: Any, parameters: tuple[str, ...] = (), allow_code: bool = 
         "expected a mechanism's name, a model file, a function that returns a Model or an IVP, a "
         f"Model or an IVP; received {given!r:.80}"
     )
+
+
+def model_file(path: Path) -> ModelFile:
+    """A model file as a subject; that of a robot as the same model in a file of our own."""
+    from multibody.io import dumps, load_events, load_model, load_start
+    from multibody.io.shared.source import read_text
+
+    if path.suffix.lower() in (".toml", ".json"):
+        file = ModelFile(str(path), read_text(path))
+        file.usual_state(file.build({}))  # what is wrong with it is said now
+        acting = [e.name for e in load_events(path) if e.terminal or e.scale or e.set]
+        if acting:
+            raise ValueError(
+                f"{path.name}: event {acting[0]!r} changes the state or ends the run, which "
+                "runs of a study do not follow; take it out of the file, and record an EventTime"
+            )
+        return file
+    model, start = load_model(path), load_start(path)
+    given = None if start.q is None else (start.q, np.zeros(model.nv))
+    return ModelFile(str(path.with_suffix(".toml")), dumps(model, start=given))
 
 
 def _imported(path: str, allowed: bool) -> Callable[..., Any]:

@@ -428,6 +428,36 @@ def test_model_files_have_their_numbers_as_parameters(tmp_path):
         Study(study.plan.subject, {"bodies.bob.mas": [1.0]}, t_span=(0, 0.1))
 
 
+def test_model_files_start_where_they_say_and_events_are_refused(tmp_path):
+    from multibody import mechanisms, save_model
+
+    file = tmp_path / "p.toml"
+    save_model(mechanisms.pendulum(), file, start=([0.7], [0.2]))
+    study = Study(str(file), {"gravity.2": [-9.0, -10.0]}, t_span=(0, 0.1), traced=False)
+    assert study.rerun(1).solution.y[:, 0].tolist() == [0.7, 0.2]
+    with pytest.raises(ValueError, match=r"no parameter 'start.q"):
+        Study(str(file), {"start.q.0": [1.0]}, t_span=(0, 0.1))
+    file.write_text(
+        f'{file.read_text()}\n[[events]]\nname = "low"\nquantity = "bob"\nterminal = 1\n'
+    )
+    with pytest.raises(ValueError, match=r"event 'low' .* EventTime"):
+        Study(str(file), {"gravity.2": [-9.0]}, t_span=(0, 0.1))
+
+
+def test_files_of_robots_have_their_numbers_as_parameters(tmp_path):
+    file = tmp_path / "box.xml"
+    file.write_text(
+        "<mujoco><worldbody><body name='box' pos='0 0 2'><freejoint/><geom size='0.1'/></body>"
+        "</worldbody></mujoco>"
+    )
+    study = Study(
+        str(file), {"gravity.2": [-9.0, -10.0]}, t_span=(0, 0.1), record={"z": Final("box.p_z")},
+        traced=False,
+    )  # fmt: skip
+    study.run(tmp_path / "a.study", workers=1)
+    np.testing.assert_allclose(study.columns()["z"], 2.0 - 0.005 * np.array([9.0, 10.0]))
+
+
 def test_forces_take_the_parameters():
     def torque(t, q, v, p):
         return np.array([p[0] - p[1] * v[0]])
