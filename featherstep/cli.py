@@ -49,6 +49,12 @@ METHOD_KINDS = [
 ]
 
 
+def _quoted(word: str) -> str:
+    """A word as it is typed; y'' in double quotes is easier to read than in single ones."""
+    double = "'" in word and not any(c in word for c in '"$`\\!')
+    return f'"{word}"' if double else shlex.quote(word)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
@@ -59,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     given = sys.argv[1:] if argv is None else list(argv)
     debug = "--debug" in given
-    command_line.set(shlex.join(["featherstep", *given]))
+    command_line.set(" ".join(map(_quoted, ["featherstep", *given])))
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal without Greek letters gets "?"
             stream.reconfigure(errors="replace")

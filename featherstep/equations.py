@@ -81,7 +81,7 @@ def read_problem(
     t_end
         End of the interval, in place of the one that is stated.
     parameters
-        Values for parameters, in place of those stated.
+        Values for parameters, in place of those stated or left open.
 
     Examples
     --------
@@ -99,8 +99,9 @@ def read_problem(
         name, text = path.stem, path.read_text(encoding="utf-8")
     if len(text) > LONGEST:
         raise ValueError(f"equations of more than {LONGEST} characters are not read")
-    system = _System(text)
-    values = {**system.values, **_known(parameters or {}, system)}
+    given = parameters or {}
+    system = _System(text, given)
+    values = {**system.values, **_known(given, system)}
     starts = _starts(system, y0)
     first, last = system.span or UNIT
     names = list(values)
@@ -124,7 +125,7 @@ def read_problem(
 class _System:
     """Statements, sorted by what they say."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, given: Mapping[str, float]) -> None:
         self.orders: dict[str, int] = {}
         self.sides: dict[str, ast.expr] = {}
         self.starts: dict[str, tuple[float, float]] = {}
@@ -140,11 +141,13 @@ class _System:
         for unknown, side in self.sides.items():
             for node in ast.walk(side):
                 if isinstance(node, ast.Name) and (name := _plain(node.id)) not in known:
-                    if name not in FUNCTIONS:
+                    if name in given and "'" not in name:
+                        self.values[name] = float(given[name])
+                    elif name not in FUNCTIONS:
                         raise ValueError(
                             f"{name} in the equation of {unknown} is not known"
-                            f"{suggest(name, sorted(known | set(FUNCTIONS)))}; give parameters a "
-                            f"value: {name} = 1"
+                            f"{suggest(name, sorted(known | set(FUNCTIONS)))}; a parameter needs a "
+                            f"value among the equations, separated by a semicolon: {name} = 1"
                         )
 
     def _read(self, line: str) -> None:
@@ -181,8 +184,7 @@ def _known(parameters: Mapping[str, float], system: _System) -> dict[str, float]
     for name in parameters:
         if name not in system.values:
             raise ValueError(
-                f"the equations have no parameter {name!r}{suggest(name, list(system.values))}; "
-                f"state it among them: {name} = 1"
+                f"the equations have no parameter {name!r}{suggest(name, list(system.values))}"
             )
     return {name: float(value) for name, value in parameters.items()}
 

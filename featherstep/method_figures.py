@@ -57,12 +57,13 @@ def _stability(arguments: argparse.Namespace) -> int:
     _check_picture(arguments.plot)
     for label, method in methods:
         if isinstance(method, Multistep):
-            lines = [analysis.zero_stability(method), analysis.a_alpha(method)]
+            first, last = analysis.zero_stability(method), analysis.a_alpha(method)
         else:
-            R = analysis.stability_function(method)
-            lines = [f"R(z) = {R}", analysis.stability_interval(method),
-                     analysis.stability_interval(method, "imaginary"),
-                     analysis.a_stability(method), analysis.l_stability(method)]  # fmt: skip
+            first = f"R(z) = {analysis.stability_function(method)}"
+            last = analysis.l_stability(method)
+        lines = [first, analysis.stability_interval(method),
+                 analysis.stability_interval(method, "imaginary"),
+                 analysis.a_stability(method), last]  # fmt: skip
         sys.stdout.write("\n  ".join([label, *map(str, lines)]) + "\n")
     if arguments.plot is not None:
         _save(plot.stability_region([method for _, method in methods]).figure, arguments.plot)

@@ -190,7 +190,11 @@ def entry(name: str) -> Entry:
     key = _fold(name)
     if key not in _KEYS:
         close = dict.fromkeys(_KEYS[k] for k in difflib.get_close_matches(key, _KEYS, n=3))
-        hint = f"did you mean {' or '.join(close)}?" if close else f"choose one of {names()}"
+        hint = (
+            f"did you mean {' or '.join(close)}?"
+            if close
+            else f"choose one of {', '.join(names())}"
+        )
         raise ValueError(f"unknown problem {name!r}; {hint}")
     return _ENTRIES[_KEYS[key]]
 

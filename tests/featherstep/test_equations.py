@@ -1,5 +1,7 @@
 """Equations as text: what they mean, what is refused, and that nothing is executed."""
 
+import html
+
 import numpy as np
 import pytest
 
@@ -79,8 +81,13 @@ def test_on_the_command_line(tmp_path, capsys):
     assert main(["compare", str(file), *options]) == 0
     assert "DOPRI5" in capsys.readouterr().out
     assert "<svg" in page.read_text(encoding="utf-8")
+    options[-1] = str(tmp_path / "other.html")
+    assert main(["compare", "y'' = -y", "--y0", "1,0", *options]) == 0
+    other = html.unescape((tmp_path / "other.html").read_text(encoding="utf-8"))
+    assert """featherstep compare "y'' = -y" --y0 1,0""" in other
     steps = ["--methods", "RK4", "--steps", "0.1,0.05,0.025"]
     assert main(["converge", str(file), "--param", "w=1", *steps]) == 0
+    assert main(["converge", "y'' = -w^2*y", "--y0", "1,0", "--param", "w=1", *steps]) == 0
     assert main(["compare", "y' = 2y", "--y0", "1"]) == 2
     assert "write a * b" in capsys.readouterr().err
 
@@ -91,6 +98,7 @@ def test_methods_on_the_command_line(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "R(z) = 1 + z + 1/2 z²" in said
     assert "zero-stable: yes" in said
+    assert said.count("real stability interval") == 2
     assert picture.read_bytes()[:4] == b"\x89PNG"
     assert main(["report", "Heun"]) == 0
     assert "order 2" in capsys.readouterr().out

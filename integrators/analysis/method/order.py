@@ -24,6 +24,8 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from ...tableau import MAX_ORDER, OrderCondition, Tableau
 from ...tableau.exact import DIGITS, Number
 from ...tableau.tableau import _vector
@@ -226,7 +228,11 @@ def figures_of_merit(method: Any) -> FiguresOfMerit:
     p = tableau.order
     numbers = [*(a for row in tableau.A for a in row), *tableau.b, *tableau.c]
     D = max(abs(float(x)) for x in (*numbers, *(tableau.b_hat or ())))
-    if p >= MAX_TREE_ORDER:
+    rows, _, nodes = tableau.arrays
+    consistent = np.all(
+        np.abs(rows.sum(axis=1) - nodes) <= 1e-12 * (1.0 + np.abs(rows).sum(axis=1))
+    )
+    if p >= MAX_TREE_ORDER or not consistent:  # of such rows trees do not tell the whole error
         return FiguresOfMerit(p, None, None, D)
     principal = [float(x.value) for x in error_coefficients(tableau)]
     A, largest = math.hypot(*principal), max(map(abs, principal))

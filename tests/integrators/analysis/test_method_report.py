@@ -47,6 +47,7 @@ def test_report_of_the_misprinted_rule():
     assert [formula for _, formula in page.failing] == ["Σ bᵢ aᵢⱼ = 1/2"]
     text = str(page)
     assert "row 3 of A adds up to -4/3, but c[3] = 2/3" in text
+    assert "principal error: D = " in text  # no A: trees take the rows for nodes
     assert "Σ bᵢ aᵢⱼ = 1/2, but it is -1/4" in text
     assert not report("RK38").remarks
 
