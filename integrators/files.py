@@ -21,7 +21,7 @@ __all__ = ["refuse_long_keys", "replacing", "write_bytes", "write_text"]
 #: Parts of a TOML key with dots; the parser's time grows with the square of their number.
 MOST_PARTS = 100
 
-_PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
+_PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+"""
 _LONG_KEY = re.compile(
     rf"(?:^|[\[{{,])[ \t]*+{_PART}(?:\.[ \t]*+{_PART}){{{MOST_PARTS}}}", re.MULTILINE
 )

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from integrators.errors import suggest
+from integrators.files import refuse_long_keys
 
 __all__ = ["Cell", "Lab", "Task", "labs", "load_lab"]
 
@@ -157,8 +158,9 @@ def load_lab(name: str | Path) -> Lab:
         raise ValueError(f"there is no file {path} with a lab")
     text = path.read_text(encoding="utf-8")
     try:
+        refuse_long_keys(text)
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise ValueError(f"{path} is not TOML: {error}") from None
     return _lab(data, text, path)
 

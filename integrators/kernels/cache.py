@@ -69,21 +69,39 @@ _added = 0  # entries that this process stored
 def cache_directory() -> Path:
     """Where compiled code is kept: ``$FEATHERSTEP_CACHE``, else the user's cache folder.
 
-    An empty variable counts as none. Where the user has no home (some containers), it is a folder
-    among the temporary files.
+    An empty variable counts as none, and so does a relative one of the system's. Where the user has
+    no home (some containers), it is a folder among the temporary files.
     """
     try:
         if chosen := os.environ.get("FEATHERSTEP_CACHE"):
-            return Path(chosen).expanduser().absolute()
-        if sys.platform == "win32":
-            base = Path(os.environ.get("LOCALAPPDATA") or "~\\AppData\\Local")
-        else:
-            base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
-        base = base.expanduser()
+            return _expanded(chosen).absolute()
+        windows = sys.platform == "win32"
+        base = Path(os.environ.get("LOCALAPPDATA" if windows else "XDG_CACHE_HOME", ""))
         # XDG's rule: a relative path is no path. A cache in the current folder could be anyone's.
-        return (base if base.is_absolute() else Path("~/.cache").expanduser()) / "featherstep"
+        if not str(base).startswith("~") and not base.is_absolute():
+            base = Path("~", "AppData", "Local") if windows else Path("~", ".cache")
+        return _expanded(str(base)) / "featherstep"
     except RuntimeError:  # neither $HOME nor an entry of this user
         return _temporary_directory()
+
+
+def _expanded(path: str) -> Path:
+    """The path with the user's home for ``~``, which is not looked for in the current folder."""
+    if (
+        path[:2] in ("~", "~/")
+        and os.name != "nt"
+        and not os.environ.get("HOME", "").startswith("/")
+    ):
+        import pwd
+
+        try:
+            path = pwd.getpwuid(os.getuid()).pw_dir + path[1:]
+        except KeyError:
+            raise RuntimeError("no entry of this user") from None
+    expanded = Path(path).expanduser()
+    if path.startswith("~") and not expanded.is_absolute():
+        raise RuntimeError("a home in the current folder")
+    return expanded
 
 
 def _temporary_directory() -> Path:

@@ -1,9 +1,9 @@
 """Solutions in ``.npz`` files: what is written, and what is believed when it is read.
 
 A file comes from a disk, a colleague, or a stranger. So nothing is expanded before its size is
-known to be bearable, nothing is unpickled, and what comes out is held to what a solution is: times
-in order, shapes that agree, counters that count. Whatever is wrong is a :class:`FileError` with
-the file's name.
+known to be bearable, nor beyond that size, nothing is unpickled, and what comes out is held to what
+a solution is: times in order, shapes that agree, counters that count, states that are numbers where
+the run is a success. Whatever is wrong is a :class:`FileError` with the file's name.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ FORMAT = 1
 
 #: Bytes that a file may expand to, unless the reader is told otherwise.
 LARGEST = 2**30
+
+#: Bytes that are expanded at a time: an archive may hold more than it claims.
+_PIECE = 2**20
 
 COUNTERS: Sequence[str] = ("nfev", "njev", "nlu", "nnewton", "nsteps", "nrejected")
 TEXTS: Sequence[str] = ("message", "error_estimate", "method")
@@ -135,12 +138,20 @@ def _expand(stream: Any, largest: int, path: str | PathLike[str]) -> dict[str, N
                 name = member.filename.removesuffix(".npy")
                 if name in arrays:
                     raise refusal(path, f"an archive with {name!r} twice")
-                arrays[name] = _array(archive.read(member), name)
+                arrays[name] = _array(_content(archive, member), name)
     except FileError:
         raise
     except (EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
         raise refusal(path, f"a damaged archive ({error})") from None
     return arrays
+
+
+def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """What a member holds, up to the size that it claims; more fails the archive's checksum."""
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise NotImplementedError("compressed in a way that Solution.save does not use")
+    with archive.open(member) as file:
+        return b"".join(iter(lambda: file.read(_PIECE), b""))
 
 
 def _array(data: bytes, name: str) -> NDArray[Any]:
@@ -207,8 +218,10 @@ def _check_arrays(arrays: dict[str, Any], header: dict[str, Any]) -> None:
     t, y = _times(arrays["t"], "t"), arrays["y"]
     if y.ndim != 2 or y.shape[1] != len(t) or y.dtype not in (np.float64, np.complex128):
         raise ValueError(f"y of shape {y.shape} and kind {y.dtype} at {len(t)} times")
-    if arrays["h"].ndim != 1 or arrays["h"].dtype != np.float64:
-        raise ValueError(f"step lengths of shape {arrays['h'].shape}")
+    h = arrays["h"]
+    if h.ndim != 1 or h.dtype != np.float64 or not np.all(np.isfinite(h)):
+        raise ValueError(f"step lengths of shape {h.shape} and kind {h.dtype}, or not finite")
+    _check_states(y.T, "y", header)
     names = {"t", "y", "h"}
     lengths = range(1, len(y) + 1) if header["modes"] else [len(y)]  # modes may have fewer
     for single in ("reached", "zeno"):
@@ -216,6 +229,7 @@ def _check_arrays(arrays: dict[str, Any], header: dict[str, Any]) -> None:
             time, state = arrays[f"{single}_t"], arrays[f"{single}_y"]
             if time.shape != () or state.ndim != 1 or state.size not in lengths:
                 raise ValueError(f"a run that {single} no single state")
+            _check_states(state[None, :], f"{single}_y", header)
             names |= {f"{single}_t", f"{single}_y"}
     if header["modes"]:
         if "modes_t" not in arrays:
@@ -226,9 +240,10 @@ def _check_arrays(arrays: dict[str, Any], header: dict[str, Any]) -> None:
         shapes = [(0,), *((len(times), n) for n in lengths)]
         if len(states) != len(times) or states.shape not in shapes:
             raise ValueError(f"{len(times)} occurrences of event {k}, states {states.shape}")
+        _check_states(states, f"y_events_{k}", header)
         names |= {f"t_events_{k}", f"y_events_{k}"}
     if "sol_t" in arrays:
-        _check_dense(arrays, len(y), header["manifold"])
+        _check_dense(arrays, len(y), header)
         names |= {f"sol_{name}" for name in ("t", "h", "y", "Q", "end")}
     if surplus := sorted(set(arrays) - names):
         raise ValueError(f"an archive with {surplus[0]!r}, which belongs to nothing")
@@ -244,14 +259,37 @@ def _times(t: NDArray[Any], name: str) -> NDArray[np.float64]:
     return t
 
 
-def _check_dense(arrays: dict[str, Any], n: int, manifold: bool) -> None:
+def _check_states(states: NDArray[Any], name: str, header: dict[str, Any]) -> None:
+    """States in rows are finite where the run is a success; modes leave out the last components."""
+    left_out = np.isnan(states) & bool(header["modes"])
+    left_out[..., :1] = False
+    ended = left_out[..., :-1] & ~left_out[..., 1:]  # a number after what was left out
+    if header["status"] >= 0 and (ended.any() or not np.all(np.isfinite(states) | left_out)):
+        raise ValueError(f"{name} that is not finite, of a run that calls itself a success")
+
+
+def _check_dense(arrays: dict[str, Any], n: int, header: dict[str, Any]) -> None:
     t, h, y, Q, end = (arrays[f"sol_{name}"] for name in ("t", "h", "y", "Q", "end"))
     steps = len(_times(t, "sol_t"))
-    directed = h.dtype == np.float64 and (np.all(h > 0) or np.all(h < 0))
+    directed = h.dtype == np.float64 and (np.all(h > 0) or np.all(h < 0)) and np.isfinite(h).all()
     if steps == 0 or h.shape != (steps,) or not directed:
         raise ValueError("dense output without steps, or with steps of no length")
-    fits = Q.ndim == 3 and Q.shape[0] == steps and (manifold or Q.shape[2] == n)
+    fits = Q.ndim == 3 and Q.shape[0] == steps and (header["manifold"] or Q.shape[2] == n)
     if y.shape != (steps, n) or not fits or Q.dtype.kind not in "fc" or y.dtype.kind not in "fc":
         raise ValueError(f"dense output of shapes {y.shape} and {Q.shape} for {steps} steps")
     if end.shape != () or end.dtype != np.float64 or not np.isfinite(end):
         raise ValueError("dense output without an end")
+    _check_states(y, "sol_y", header)
+    if header["status"] >= 0 and not np.all(np.isfinite(Q)):
+        raise ValueError("sol_Q that is not finite, of a run that calls itself a success")
+    # One step after the other, without holes, and every state of the solution on one of them.
+    direction = np.sign(h[0])
+    slack = 1e-12 * max(abs(t[0]), abs(t[-1]), abs(end))
+    ahead = direction * np.append(np.diff(t), end - t[-1])
+    if np.any(ahead < 0) or np.any(ahead > np.abs(h) + slack):
+        raise ValueError("dense output whose steps do not follow one another")
+    for name in ("t", *(name for name in arrays if name.startswith("t_events"))):
+        times = direction * arrays[name]
+        outside = (times < direction * t[0] - slack) | (times > direction * end + slack)
+        if np.any(outside) or np.any(np.diff(times) < 0):
+            raise ValueError(f"{name} that contradicts the dense output from {t[0]:g} to {end:g}")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .exact import DIGITS, Number, parse, to_decimal
+from .exact import DIGITS, Number, is_finite, parse, to_decimal
 
 __all__: list[str] = []  # private to tableau.py and to the analysis of tableaux
 
@@ -48,9 +48,8 @@ def _matrix(A: Any, s: int) -> tuple[tuple[Number, ...], ...]:
 
 
 def _finite(x: Number, label: str) -> Number:
-    finite = x.is_finite() if isinstance(x, Decimal) else np.isfinite(float(x))
-    if not finite:
-        raise ValueError(f"{label} is {x}; coefficients must be finite")
+    if not is_finite(x):
+        raise ValueError(f"{label} is {x!s:.30}; coefficients must be finite doubles")
     return x
 
 

@@ -17,7 +17,8 @@ from fractions import Fraction
 from numbers import Rational
 from typing import Any
 
-__all__ = ["DIGITS", "Number", "as_float", "cosine", "parse", "pi", "to_decimal", "uncertainty"]
+__all__ = ["DIGITS", "Number", "as_float", "cosine", "is_finite", "parse", "pi", "to_decimal"]
+__all__ += ["uncertainty"]
 
 Number = Fraction | Decimal | float
 
@@ -87,6 +88,18 @@ def as_float(x: Number) -> float:
     return float(x)
 
 
+def is_finite(x: Number) -> bool:
+    """Whether the nearest double is a number, neither infinite nor NaN.
+
+    >>> is_finite(Fraction(1, 3)), is_finite(Decimal("1e400")), is_finite(Fraction(10**400))
+    (True, False, False)
+    """
+    try:
+        return math.isfinite(float(x))
+    except (OverflowError, ValueError):  # a large fraction; a signalling NaN
+        return False
+
+
 def uncertainty(x: Number) -> float:
     """Relative uncertainty of a number: 0 for a fraction, half a unit of the last digit else."""
     if isinstance(x, Fraction) or x == 0:
@@ -136,7 +149,10 @@ def _parse_text(text: str) -> Number:
             raise SyntaxError(f"expected at most {LONGEST_TEXT} characters, received {len(text)}")
         tree = ast.parse(text.strip(), mode="eval").body
         with localcontext(_CONTEXT):
-            return _evaluate(tree, text.strip())
+            number = _evaluate(tree, text.strip())
+        if not is_finite(number):
+            raise OverflowError("its value is beyond the largest double, 1.8e308")
+        return number
     except (SyntaxError, ArithmeticError, ValueError) as error:
         reason = str(error)
     except (RecursionError, MemoryError):

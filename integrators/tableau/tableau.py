@@ -26,6 +26,7 @@ from ..notebook_html import tableau_table
 from . import text as tableau_text
 from .coefficients import (
     _difference,
+    _finite,
     _floats,
     _matrix,
     _power,
@@ -151,7 +152,7 @@ class Tableau:
         self.b_hat = None if b_hat is None else _vector(b_hat, "b_hat", s)
         self.b_low = None if b_low is None else _vector(b_low, "b_low", s)
         if c is None:
-            self.c = tuple(_sum(row) for row in self.A)
+            self.c = tuple(_finite(_sum(row), f"c[{i}]") for i, row in enumerate(self.A, 1))
         else:
             self.c = _vector(c, "c", s)
             if check:

@@ -61,6 +61,27 @@ def test_the_tilde_is_the_users_home(monkeypatch, tmp_path):
     assert cache.cache_directory() == tmp_path / "mine"
 
 
+@posix
+@pytest.mark.parametrize("home", ["", "here", "./here"])
+@pytest.mark.parametrize("chosen", ["", "~/mine"])
+def test_a_home_in_the_current_folder_is_none(home, chosen, monkeypatch):
+    import pwd
+
+    monkeypatch.setenv("FEATHERSTEP_CACHE", chosen)
+    monkeypatch.setenv("HOME", home)
+    for cache_home in ("", "here", "~/.cache"):
+        monkeypatch.setenv("XDG_CACHE_HOME", cache_home)
+        expected = Path(pwd.getpwuid(os.getuid()).pw_dir)
+        expected /= "mine" if chosen else ".cache/featherstep"
+        assert cache.cache_directory() == expected
+
+    def nobody(number):
+        raise KeyError(number)
+
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    assert cache.cache_directory() == cache._temporary_directory()
+
+
 def test_a_user_without_a_home(monkeypatch):
     def none(self):
         raise RuntimeError("Could not determine home directory.")

@@ -4,12 +4,24 @@ import io
 import json
 import tracemalloc
 import zipfile
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import multibody
-from integrators import FileError, Solution, Tableau, catalogue, solve
+from integrators import (
+    FileError,
+    Hybrid,
+    Mode,
+    Solution,
+    Status,
+    Tableau,
+    Transition,
+    catalogue,
+    solve,
+)
 from integrators.tableau.exact import parse
 from multibody import ModelBuilder, ModelFileError, load_model, mechanisms, save_model
 
@@ -62,6 +74,11 @@ ARRAYS = {
     "dense without length": (dict(sol_h=np.zeros(3)), "dense output without steps"),
     "dense without end": (dict(sol_end=np.array(np.inf)), "without an end"),
     "dense half": (dict(sol_Q=None), "sol_Q"),
+    "times beyond the dense output": (dict(t=np.array([1.0, 4.0])), "t that contradicts"),
+    "times against the dense output": (dict(t=np.array([2.0, 1.0])), "t that contradicts"),
+    "an event beyond the end": (dict(t_events_0=np.array([7.0])), "t_events_0 that contradicts"),
+    "an end beyond the last step": (dict(sol_end=np.array(4.0)), "do not follow"),
+    "ended nowhere": (dict(reached_y=np.array([np.nan, 0.0])), "reached_y that is not finite"),
 }
 
 
@@ -74,6 +91,42 @@ def test_solutions_with_wrong_arrays(case, saved):
         Solution.load(changed(saved, **arrays))
     assert refused.value.file == str(saved)
     assert str(refused.value).startswith(str(saved))
+
+
+@pytest.mark.parametrize("name", ["y", "h", "y_events_0", "sol_t", "sol_h", "sol_y", "sol_Q"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_success_is_finite(name, value, saved):
+    array = members(saved)[name]
+    array.flat[array.size // 2] = value
+    with pytest.raises(FileError, match=rf"{name[:5]}|step"):
+        Solution.load(changed(saved, **{name: array}))
+
+
+def test_dense_output_with_a_hole(saved):
+    with pytest.raises(FileError, match="do not follow one another"):
+        Solution.load(changed(saved, sol_h=0.5 * members(saved)["sol_h"]))
+
+
+def test_states_that_only_a_failure_has(saved):
+    """A method of another package may end at a NaN; the run says so itself."""
+    y = members(saved)["y"]
+    y[:, -1] = np.nan
+    changed(saved, y=y)
+    assert np.isnan(Solution.load(with_header(saved, status=int(Status.NONFINITE))).y[0, -1])
+
+
+@pytest.mark.parametrize("state", [[np.nan, 1.0], [1.0, np.inf], [np.nan, np.nan]])
+def test_modes_leave_out_the_last_components(state, tmp_path):
+    grow = Mode(
+        lambda t, y: [1.0], Transition(lambda t, y: y[0] - 1, to="two", map=lambda t, y: [0, 0])
+    )
+    run = solve(Hybrid({"one": grow, "two": lambda t, y: [1.0, 2.0]}, "one", [0.0], (0, 2)))
+    path = run.save(tmp_path / "run")
+    assert np.isnan(Solution.load(path).y[:, 0]).tolist() == [False, True]
+    y = run.y.copy()
+    y[:, -1] = state
+    with pytest.raises(FileError, match="y that is not finite"):
+        Solution.load(changed(path, y=y))
 
 
 HEADERS = {
@@ -112,6 +165,23 @@ def test_a_solution_is_not_expanded_before_its_size_is_known(saved):
     try:
         with pytest.raises(FileError, match=r"would expand to 240 MB.*largest=240"):
             Solution.load(saved, largest=10**8)
+        assert tracemalloc.get_traced_memory()[1] < 10**7
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_an_archive_that_holds_more_than_it_claims(method, saved):
+    """100 kB that claim to be a thousand bytes and hold 100 MB; the checksum comes after them."""
+    with zipfile.ZipFile(saved, "a", method) as archive:
+        with archive.open("t_events_1.npy", "w") as member:
+            for _ in range(100):
+                member.write(bytes(10**6))
+        archive.getinfo("t_events_1.npy").file_size = 1000  # in the directory at the end
+    tracemalloc.start()
+    try:
+        with pytest.raises(FileError, match="damaged archive"):
+            Solution.load(saved)
         assert tracemalloc.get_traced_memory()[1] < 10**7
     finally:
         tracemalloc.stop()
@@ -200,6 +270,8 @@ ENDLESS = [
     "(" * 250 + "1" + ")" * 250,
     "+".join(["1"] * 20_000),
     "*".join(["1e999"] * 500),
+    "(sqrt(2)+sqrt(3))**1000",  # infinite as a double
+    "-1e309",
 ]
 
 
@@ -210,6 +282,15 @@ def test_numbers_that_would_take_for_ever(text):
     assert len(str(refused.value)) < 300
 
 
+@pytest.mark.parametrize("number", [Decimal("1e400"), Fraction(10**400), 10**400, float("inf")])
+def test_coefficients_that_no_double_holds(number):
+    with pytest.raises(ValueError, match=r"A\[2, 1\] is .*must be finite doubles") as refused:
+        Tableau([[], [number]], [1, 0])
+    assert len(str(refused.value)) < 100
+    with pytest.raises(ValueError, match=r"c\[3\] is"):
+        Tableau([[], ["1e308"], ["1e308", "1e308"]], [1, 0, 0])
+
+
 def test_numbers_of_use_are_read():
     assert parse("1e-1000") * 10**1000 == 1
     assert parse("2**100") == 2**100
@@ -218,9 +299,10 @@ def test_numbers_of_use_are_read():
 
 LONG = [".".join("a" * 10_000) + " = 1", "[" + ".".join("a" * 10_000) + "]"]
 LONG += ["x = {a = 1, " + " . ".join(['"a"'] * 5000) + " = 1}"]
+LONG += [".".join([r'"\""'] * 5000) + " = 1", ".".join([r'"\\"', "'\\'"] * 2500) + " = 1"]
 
 
-@pytest.mark.parametrize("text", LONG, ids=["key", "table", "inline"])
+@pytest.mark.parametrize("text", LONG, ids=["key", "table", "inline", "quotes", "backslashes"])
 def test_keys_of_ten_thousand_parts(text, tmp_path):
     model, tableau = tmp_path / "model.toml", tmp_path / "tableau.toml"
     for path, load in ((model, load_model), (tableau, Tableau.load)):

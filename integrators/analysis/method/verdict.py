@@ -15,7 +15,7 @@ from ...methods.multistep.names import find_multistep
 from ...methods.user.plain_function import is_step_function, tableau_of
 from ...tableau import Tableau
 from ...tableau.additive import Additive
-from ...tableau.exact import Number
+from ...tableau.exact import is_finite
 from ...tableau.partitioned import Nystrom, Partitioned, Splitting
 from ...tableau.rosenbrock import Rosenbrock
 
@@ -215,14 +215,10 @@ def as_tableau(method: Any) -> Tableau:
         )
     for label, numbers in (("A", sum(method.A, ())), ("b", method.b), ("c", method.c)):
         for x in numbers:
-            if not _is_finite(x):
+            if not is_finite(x):
                 raise ValueError(f"{label} contains {x}; coefficients must be finite numbers")
     return method
 
 
 def _names_multistep(name: str) -> bool:
     return name.strip().lower() != "bdf1" and find_multistep(name) is not None
-
-
-def _is_finite(x: Number) -> bool:
-    return x.is_finite() if isinstance(x, Decimal) else math.isfinite(x)
