@@ -218,6 +218,10 @@ class IVP:
         Names of the components, for plots; y[0], y[1], … if not given.
     units
         Units of components by name, for tables.
+    admit
+        ``admit(y0) -> y0`` looks at every state that a run is to start with, here, in
+        :meth:`with_`, ``solve`` and ``solve_many``: it brings it to its proper form (unit
+        quaternions), or raises ValueError.
     manifold
         A :class:`Manifold`, if the solution lives on one; :class:`MuntheKaas` methods solve the
         problem there. All other methods use f.
@@ -274,6 +278,7 @@ class IVP:
     recipe: Recipe | None = None
     schedule: Schedule | None = None
     units: Mapping[str, str] = field(default_factory=dict)
+    admit: Callable[[NDArray[Any]], Any] | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.f):
@@ -295,6 +300,8 @@ class IVP:
                 raise TypeError(f"{name} must be a function {name}({arguments}), got {function!r}")
         t_span, given = in_order(self.t_span, self.y0)
         y0 = state_array(given)
+        if self.admit is not None:
+            y0 = state_array(self.admit(y0))
         span = time_span(t_span)
         params = np.atleast_1d(np.asarray(self.params, dtype=np.float64))
         if params.ndim != 1:

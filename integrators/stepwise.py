@@ -20,7 +20,7 @@ from .options import USUAL_ATOL, USUAL_RTOL, Settings, bound_engine
 from .problem import IVP
 from .runs.consistency import check_consistent
 from .runs.endings import ending
-from .runs.mistakes import first_slope
+from .runs.mistakes import explained
 from .runs.solution import DenseOutput
 from .stepping.state import Status
 
@@ -126,7 +126,8 @@ class Stepwise:
         if ivp.t_span[0] == ivp.t_span[1]:
             self._end(Status.FINISHED)
             return
-        slope = first_slope(engine, ivp)
+        with explained(ivp):
+            slope = engine.slope(ivp.t_span[0], ivp.y0)
         if not np.isfinite(slope).all():
             raise ValueError(f"f(t0, y0) is not finite at t0 = {self.t:g}: {slope}")
         if ivp.mass is not None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..errors import pass_on
 from ..methods.names import bound, chosen_method, method_name
 from ..problem import IVP
+from ..runs.mistakes import explained
 from ..solve import solve
 from ..stepping.engine import Options, Stepper, checked_slope
 from ..stepping.state import Status
@@ -97,7 +98,7 @@ def probe(
 
 def _first_slope(run: IVP) -> Any:
     """f(t0, y0), as f returns it."""
-    with np.errstate(all="ignore"):  # NaN is told by the status of the run
+    with explained(run), np.errstate(all="ignore"):  # NaN is told by the status of the run
         return run.bind(run.f)(run.t_span[0], run.y0.copy())
 
 

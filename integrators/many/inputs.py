@@ -114,6 +114,8 @@ def runs_of(
         begins = np.broadcast_to(spans[..., 0], m)
         every = zip(states, parameters, begins)
         states = np.array([find(None if y0 is None else row, p, t) for row, p, t in every])
+    if (admit := getattr(problem, "admit", None)) is not None:
+        states = np.array([admit(row) for row in states])
     if isinstance(problem, IVP | Hybrid):
         changes: dict[str, Any] = {"y0": states[0], "params": parameters[0], **fields}
         if t_span is not None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..problem import IVP
-from ..stepping.stepper import Stepper
 
-__all__ = ["first_slope", "relative_tolerance", "warn_of_swapped"]
+__all__ = ["explained", "relative_tolerance", "warn_of_swapped"]
 
 TIME_NAMES = ("t", "time")
 SWAPPED = (
@@ -30,11 +30,11 @@ KNOWN = {
 }
 
 
-def first_slope(engine: Stepper, ivp: IVP) -> NDArray[Any]:
-    """f(t0, y0); if that fails for a reason that is known, the error says so."""
-    t0 = ivp.t_span[0]
+@contextlib.contextmanager
+def explained(ivp: IVP) -> Iterator[None]:
+    """Around the first call of f: if that fails for a reason that is known, the error says so."""
     try:
-        return engine.slope(t0, ivp.y0)
+        yield
     except RecursionError as error:
         raise RecursionError(
             f"f calls itself without end ({error}); a right-hand side returns the derivative, it "

@@ -27,7 +27,7 @@ from .instants.events import Tracker
 from .instants.instant import Instant, Motion
 from .instants.zeno import limit
 from .interrupts import Interrupts, quiet_interrupts
-from .mistakes import first_slope
+from .mistakes import explained
 from .refined import projections, refined
 from .solution import DenseOutput, Solution, polynomials
 
@@ -166,7 +166,8 @@ class Run:
         """Evaluate f once, so that a faulty f is told at once and as itself; choose h."""
         engine, ivp = self.engine, self.ivp
         t0 = ivp.t_span[0]
-        self.first_slope = slope = first_slope(engine, ivp)
+        with explained(ivp):
+            self.first_slope = slope = engine.slope(t0, ivp.y0)
         if not math.isfinite(abs(slope.dot(slope))) and not np.isfinite(slope).all():
             bad = int(np.flatnonzero(~np.isfinite(slope))[0])
             raise ValueError(

@@ -13,6 +13,7 @@ __all__ = ["RESOLVED", "attempts", "step_limits", "step_size"]
 
 MAX_STEPS = 1_000_000
 MOST_FIXED_STEPS = 1_000_000_000
+UNLIMITED = 2**62  # what counters of 64 bits hold; no run gets there
 
 Span = tuple[float, float]
 
@@ -75,4 +76,4 @@ def attempts(max_steps: Any, fixed: bool) -> int:
             f"max_steps must be at least 1, got {max_steps!r}; expected a whole number of "
             "attempts, or None for the default"
         )
-    return count
+    return min(count, UNLIMITED)

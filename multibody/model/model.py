@@ -386,14 +386,18 @@ class Model:
                 f"{name}: expected {len(names)} numbers ({listed}), received shape "
                 f"{np.shape(value)}"
             )
-        if name == "q" and unit:
-            for at in self.quaternion_places:
-                if not unit_quaternion(array[at : at + 4]):
-                    raise ValueError(
-                        f"q: the quaternion of {names[at].rsplit('.', 1)[0]!r} (q[{at}:{at + 4}]) "
-                        f"has norm {np.linalg.norm(array[at : at + 4]):.9g}, expected 1 within "
-                        f"{QUATERNION_TOLERANCE:g}; use model.normalise(q)"
-                    )
+        return self.unit(array) if name == "q" and unit else array
+
+    def unit(self, x: ArrayLike) -> Array:
+        """Return a position or a state [q; v] with unit quaternions, by the rule of `check`."""
+        array = np.array(x, dtype=float)
+        for at in self.quaternion_places:
+            if not unit_quaternion(array[at : at + 4]):
+                raise ValueError(
+                    f"q: the quaternion of {self.q_names[at].rsplit('.', 1)[0]!r} "
+                    f"(q[{at}:{at + 4}]) has norm {np.linalg.norm(array[at : at + 4]):.9g}, "
+                    f"expected 1 within {QUATERNION_TOLERANCE:g}; use model.normalise(q)"
+                )
         return array
 
     # ------------------------------------------------------------------ numbers for kernels

@@ -284,7 +284,10 @@ def as_dae(
         return mechanism_watch(model, *forces, split_states)(problem, t, y)
 
     review = problem.review if motion is None else motion.review(problem.review)
-    more = {"units": units_of(model), "distance": mechanism_distance(model, split_states)}
+    more: dict[str, Any] = {"units": units_of(model)}
+    more["distance"] = mechanism_distance(model, split_states)
+    if model.quaternion_places and problem.to_qv is None:  # its states begin with q
+        more["admit"] = model.unit
     return scheduled(problem.with_(watch=watch, review=review, **more), model)
 
 

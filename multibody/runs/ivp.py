@@ -274,6 +274,7 @@ def as_ivp(
         watch=watch,
         units=units_of(model),
         distance=mechanism_distance(model),
+        admit=model.unit if model.quaternion_places else None,
     )
     if model.contacts:
         from .contact.problem import one_way

@@ -159,6 +159,7 @@ def stick_slip(
         state_names=smooth.state_names,
         observe=replace(observe, as_it_was=as_it_was),
         schedule=smooth.schedule,
+        admit=smooth.admit,
     )
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ...problem import IVP
 from ...runs.solution import Solution
+from ...stepping.limits import attempts
 from ...stepping.state import Status
 from ...tableau import Tableau
 from ...tableau.exact import to_decimal
@@ -177,7 +178,7 @@ class _Run:
         watch: Watch,
     ) -> None:
         self.system, self.callback, self.watch = system, callback, watch
-        self.most = 1_000_000 if max_steps is None else int(max_steps)
+        self.most = attempts(max_steps, fixed=False)
         self.fixed = None if step is None else abs(_exact(step))
         if self.fixed is not None and not self.fixed > 0:
             raise ValueError(f"step must be positive, got {step!r}")

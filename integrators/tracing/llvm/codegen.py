@@ -68,6 +68,10 @@ CODE_GENERATION = 1
 #: Constant results that are stored one by one; more are copied from a table.
 MOST_CONSTANTS = 500
 
+#: Calls of vector functions that are inlined. More gain nothing by it, and LLVM's time grows with
+#: the square of their number: ten seconds for 800.
+MOST_INLINED = 50
+
 _lock = threading.Lock()
 
 
@@ -140,7 +144,9 @@ def program_ir(program: Program, n: int, lanes: int, name: str) -> str:
     for k, o in enumerate(program.outputs):
         if not (filled and constant[k]):
             e.store(values[o], "%out", k)
-    return e.module(name)
+    calls = sum(" @vector_" in line for line in e.lines)
+    text = e.module(name)
+    return text if calls <= MOST_INLINED else text.replace(" alwaysinline ", " noinline ")
 
 
 # --- the compiler ---------------------------------------------------------------------------------

@@ -1,10 +1,13 @@
 """Instants: events at one time, resets that meet, starts on a surface, states that are held."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse
 
 from integrators import IVP, Event, Status, solve, traced
+from integrators.runs.instants.instant import Motion
 
 METHODS = [
     *("DOPRI5", "DOP853", "RADAU5", "RadauVariable", "BDF", "Adams", "scipy:RK45", "scipy:LSODA"),
@@ -362,3 +365,25 @@ def test_a_landing_that_holds_is_recorded_once():
     assert run.status == Status.HELD
     np.testing.assert_allclose(run.t_events[0], [np.sqrt(2 / 9.81)], rtol=1e-9)
     assert run.y_events[0][0][1] < -4.0  # as it lands, not as it lies
+
+
+@pytest.mark.parametrize("forward", [1.0, -1.0])
+def test_looking_ahead_follows_the_motion(forward):
+    """Classical Runge–Kutta steps that double: y' = y (1 + t), seen by the event."""
+    exact = lambda t: np.exp(t + t * t / 2)  # noqa: E731
+    seen = []
+
+    def value(k, t, y):
+        seen.append((t, y[0]))
+        return y[0] - 1.0
+
+    motion = SimpleNamespace(
+        forward=forward, length=100.0, tracker=SimpleNamespace(value=value),
+        slope=lambda t, y: forward * y * (1 + t), _difference=lambda y, slope: 0.016,
+    )  # fmt: skip
+    sign, t = Motion.ahead(motion, 0, 0.0, np.array([1.0]), beyond=0.1)
+    assert (sign, t) == (forward, seen[-1][0])
+    np.testing.assert_allclose([t for t, _ in seen], forward * 1e-3 * (2.0 ** np.arange(1, 8) - 1))
+    np.testing.assert_allclose(
+        [y for _, y in seen], [exact(t) for t, _ in seen], rtol=1e-7
+    )  # h⁵ = 1e-9

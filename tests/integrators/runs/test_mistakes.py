@@ -63,6 +63,8 @@ def test_an_f_that_calls_itself_is_told_as_such(method):
 
     with pytest.raises(RecursionError, match="f calls itself without end"):
         solve(at_once, (0, 1), [1.0], method=method)
+    with pytest.raises(RecursionError, match="f calls itself without end"):
+        solve_many(at_once, (0, 1), [[1.0], [2.0]], method=method)
     run = solve(later, (0, 1), [1.0], method=method)
     assert run.status == Status.FUNCTION_RAISED
     assert isinstance(run.exception, RecursionError)

@@ -119,6 +119,31 @@ def test_most_attempts_are_a_whole_number(wrong):
     for call, y0 in ((solve, [0.0]), (solve_many, [[0.0]])):
         with pytest.raises(ValueError, match="max_steps must be at least 1, got"):
             call(ramp, (0, 1), y0, max_steps=wrong)
+    with pytest.raises(ValueError, match="max_steps must be at least 1, got"):
+        solve(ramp, (0, 1), [0.0], max_steps=wrong, precision=20)
+
+
+@pytest.mark.parametrize("most", [2**63, 10**30, 1e300])
+def test_more_attempts_than_counters_hold(most):
+    assert solve(ramp, (0, 1), [0.0], max_steps=most).success
+    assert solve(ramp, (0, 1), [0.0], method="RK4", step=0.1, max_steps=most).success
+    assert solve_many(ramp, (0, 1), [[0.0]], max_steps=most).success.all()
+    assert solve(ramp, (0, 1), [0.0], max_steps=most, precision=20).success
+
+
+def test_rejected_attempts_count():
+    """The first step of van der Pol's oscillator is far too long."""
+    f = lambda t, y: [y[1], 50 * (1 - y[0] ** 2) * y[1] - y[0]]  # noqa: E731
+    options = dict(method="DOPRI5", first_step=0.5, rtol=1e-8)
+    whole = solve(f, (0, 1), [2.0, 0.0], **options)
+    assert whole.success
+    assert whole.nrejected > 1
+    attempts = whole.nsteps + whole.nrejected
+    assert solve(f, (0, 1), [2.0, 0.0], **options, max_steps=attempts).success
+    for fewer in (attempts - 1, whole.nsteps):
+        cut = solve(f, (0, 1), [2.0, 0.0], **options, max_steps=fewer)
+        assert cut.status == Status.TOO_MANY_STEPS
+        assert cut.nsteps + cut.nrejected == fewer
 
 
 def test_a_million_may_be_written_with_an_exponent():

@@ -57,3 +57,29 @@ def test_sine_and_cosine_are_computed_together():
     text = llvm.program_ir(trace(lambda t, y: [np.sin(y[0]), np.cos(y[0])], (), 1), 1, 4, "f")
     body = text[text.index("@f(") :]
     assert body.count("@vector_sincos") == 1
+
+
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_many_calls_are_not_inlined(lanes, monkeypatch):
+    """LLVM would take minutes for some thousand of them; the values are the same to the bit."""
+
+    def sums(t, y):
+        return [sum(np.sin((k + 1) * y[0]) * np.exp(-k * y[0]) for k in range(5))]
+
+    program = trace(sums, (), 1)
+    y = np.linspace(0.1, 1.0, lanes)[None, :] if lanes > 1 else [0.3]
+    found = []
+    for most in (4, 50):
+        monkeypatch.setattr(llvm, "MOST_INLINED", most if lanes == 8 else most // 4)
+        text = llvm.program_ir(program, 1, lanes, "f")
+        assert ("alwaysinline" in text) == (most == 50)
+        code = llvm.compile_ir(
+            lambda name: llvm.program_ir(program, 1, lanes, name),
+            f"inlined {most}",
+            lanes,
+            1,
+            speed_level=1,
+        )
+        found.append(code(0.0, y))
+    np.testing.assert_array_equal(*found)
+    np.testing.assert_allclose(np.ravel(found[0])[-1], sums(0.0, [np.ravel(y)[-1]])[0], rtol=1e-14)

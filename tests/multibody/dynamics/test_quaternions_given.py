@@ -6,11 +6,13 @@ one what it gives for the unit one.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
 import multibody as mb
-from integrators import solve
+from integrators import solve, solve_many
 from multibody.checks import QUATERNION_TOLERANCE
 from multibody.dynamics.book.floating import (
     floating_equation,
@@ -44,6 +46,15 @@ def closed():
 TREE, CLOSED = tree(), closed()
 A = np.arange(1.0, 11.0) / 10.0
 
+
+@cache
+def problem_of(model, algebraic=False):
+    """A problem from another start."""
+    if not algebraic:
+        return mb.as_ivp(model, *state(model), traced=False)
+    return mb.as_dae(model, *state(model), formulation="index3", traced=False)
+
+
 #: Every way to give a position of a tree …
 OF_TREES = {
     "FD": lambda m, q, v: mb.FD(m, q, v),
@@ -72,6 +83,9 @@ OF_TREES = {
     "sparse": lambda m, q, v: mb.SparseDynamics(m)(q, v).accelerations,
     "derivatives": lambda m, q, v: mb.FD_derivatives(m, q, v)[0],
     "as_ivp": lambda m, q, v: mb.as_ivp(m, q, v, traced=False).y0,
+    "solve": lambda m, q, v: solve(problem_of(m), (0, 1e-3), np.r_[q, v]).y[:, 0],
+    "solve_many": lambda m, q, v: solve_many(problem_of(m), (0, 1e-3), [np.r_[q, v]] * 2).y[1],
+    "with_": lambda m, q, v: problem_of(m).with_(y0=np.r_[q, v]).y0,
     "integrate": lambda m, q, v: m.integrate(q, v, 0.1),
     "difference": lambda m, q, v: m.difference(q, m.neutral()),
     "handle": lambda m, q, v: handle_dynamics(m, q, "hook", v).b,
@@ -103,6 +117,8 @@ OF_LOOPS = {
     "floating": lambda m, q, v: floating_forward_dynamics(m, q, v).array,
     "maximal": lambda m, q, v: forward_dynamics_maximal(m, q, v).joint_accelerations,
     "sparse": lambda m, q, v: mb.SparseDynamics(m)(q, v).accelerations,
+    "solve": lambda m, q, v: solve(problem_of(m), (0, 1e-3), np.r_[q, v]).y[:, 0],
+    "as_dae": lambda m, q, v: problem_of(m, True).with_(y0=np.r_[q, v, np.zeros(3)]).y0,
 }
 CASES = [("tree", TREE, name, f) for name, f in OF_TREES.items()]
 CASES += [("closed", CLOSED, name, f) for name, f in OF_LOOPS.items()]
@@ -149,6 +165,17 @@ def test_a_falling_body_with_twice_a_quaternion_is_refused_and_not_accelerated()
     for times in (2.0, 0.0):
         with pytest.raises(ValueError, match=r"'brick' \(q\[0:4\]\) has norm .*model.normalise"):
             mb.FD(model, times * q, np.zeros(6))
+
+
+def test_contacts_take_the_same_starts():
+    entry = mb.mechanisms.entry("block_on_incline")
+    problem = mb.as_ivp(entry.model(), *entry.start(entry.model()), (0, 1e-3))
+    x = problem.y0.copy()
+    x[:4] *= 1.001
+    np.testing.assert_allclose(solve(problem, y0=x).y[:4, 0], problem.y0[:4], rtol=1e-15)
+    x[:4] *= 2.0
+    with pytest.raises(ValueError, match=r"has norm 2\.002"):
+        solve(problem, y0=x)
 
 
 def test_quaternions_that_are_unit_but_for_rounding_keep_their_digits():
