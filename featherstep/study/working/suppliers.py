@@ -290,10 +290,10 @@ class OfFamily:
         return np.sign(np.linalg.det(K[:, rows][:, :, columns]))
 
     def _constraint_rows(self, y0: Array, p: Array) -> Array:
-        from multibody.runs.families.starts import _closure_program
+        from multibody.runs.families.starts import closure_program
 
         count, nv = len(self.family.tree.acting_rows), self.family.base.nv
-        program = _closure_program(self.family)
+        program = closure_program(self.family)
         inputs = [np.full(len(y0), self.plan.t_span[0]), *y0.T, *p[:, : self.family.size].T]
         values = program.graph.evaluate(inputs)
         flat = np.array([np.broadcast_to(x, (len(y0),)) for x in values]).T

@@ -45,6 +45,8 @@ __all__ = ["FamilyProblem", "family_problem"]
 #: Largest difference, in parts of the largest slope, between the traced function and the kernels:
 #: both are exact but for rounding, which closed loops near singular positions enlarge.
 AGREEMENT = 1e-7
+#: How fast gaps of loops may grow with a parameter by rounding errors.
+OPENED = 1e-7
 
 #: Velocities of the nominal start are moved by this much for the comparison.
 MOVED = 1e-3
@@ -158,7 +160,29 @@ class FamilyProblem(IVP):
             dy0 = family.gradient(
                 values, name, lambda rows: family.starts(rows, *arguments, **options).y0
             )
+        elif family.base.bonds:
+            gaps = family.gradient(values, name, self._gaps_at_start)
+            if np.abs(gaps).max(initial=0.0) > OPENED:
+                raise ValueError(
+                    f"sensitivities: with {name} the start of {family.name} has to change, or its "
+                    "loops open, and how is not known; let problem.at(values, …) find it, as "
+                    "family.starts does for many runs: solve_many(problem.at(…), y0=…, params=…)"
+                )
         return dp, dy0
+
+    def _gaps_at_start(self, rows: Array) -> Array:
+        """Gaps of the loops at the start and their rates, of models with these parameters."""
+        from .starts import binds_positions, closure_program
+
+        family = self.family
+        assert family is not None
+        closure, p = closure_program(family), family.parameters(rows).p
+        count, nv = len(family.tree.acting_rows), family.base.nv
+        found = np.array([closure(self.t_span[0], self.y0, row) for row in p])
+        K = found[:, 2 * count : (2 + nv) * count].reshape(-1, count, nv)
+        rates = K @ self.y0[family.base.nq :] - found[:, count : 2 * count]
+        gaps = found[:, :count][:, binds_positions(family.base)[family.tree.acting_rows]]
+        return np.hstack([gaps, rates])
 
 
 def family_problem(

@@ -37,7 +37,7 @@ from .family import FamilyRows
 if TYPE_CHECKING:
     from .family import ModelFamily
 
-__all__ = ["Starts", "starts"]
+__all__ = ["Starts", "closure_program", "starts"]
 
 #: Steps shorter than this part of a Gauss–Newton step are not tried, as in ``assemble``.
 SHORTEST = 1e-4
@@ -177,7 +177,7 @@ class _Closing:
         self.movable = _movable(model, self.fixed)
         self.free = _movable(model, self.driven)
         self.by_numbers = all(b.joint.rate_is_velocity for b in model.bodies)
-        self.closure = _closure_program(family)
+        self.closure = closure_program(family)
 
     def _evaluate(self, q: Array, at: Array, v: Array | None = None) -> dict[str, Array]:
         """Gaps, K, ν, H and sides of some rows."""
@@ -317,7 +317,7 @@ def _smallest_changes(H: Array, K: Array, target: Array, movable: Array) -> Arra
     return u
 
 
-def _closure_program(family: ModelFamily) -> Any:
+def closure_program(family: ModelFamily) -> Any:
     """δ, ν, K of the acting constraints, H, and the sides of the loops, of (t, [q; v], p)."""
     model, tree = family.base, family.tree
     kept = tree.traced.get("family closure")

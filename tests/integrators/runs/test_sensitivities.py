@@ -123,6 +123,28 @@ def test_closed_loops_with_a_start_that_moves_with_the_lengths(stabilise):
     assert np.abs(run.final_sensitivities["density"] - by_density).max() < CLOSE * size
 
 
+def test_loops_that_would_open_with_a_parameter_are_told():
+    """With the start as it is, a longer crank does not fit; derivatives were those of nothing."""
+    family = ModelFamily("four_bar", ["crank", "density"])
+    problem = family.problem(*mechanisms.entry("four_bar").start(family.base), (0.0, 0.1))
+    with pytest.raises(ValueError, match=r"with crank the start .* problem\.at\("):
+        solve(problem, sensitivities=["crank"], **TIGHT)
+    assert solve(problem, sensitivities=["density"], **TIGHT).success  # the start fits as it is
+    rows = np.array([[1.0, 1.0], [1.05, 1.2]])
+    given = [0.9, -0.7, 0.8], {"positions": {"crank": 0.9}, "speeds": {"crank": 4.0}}
+    found = family.starts(rows, given[0], **given[1])
+    runs = {"y0": found.y0, "params": found.p, "sensitivities": ["crank"], **TIGHT}
+    with pytest.raises(ValueError, match="solve_many"):
+        solve_many(problem, **runs)
+    many = solve_many(problem.at({}, given[0], **given[1]), **runs)
+    for k, row in enumerate(rows):
+        alone = solve(problem.at(row, given[0], **given[1]), sensitivities=["crank"], **TIGHT)
+        assert (
+            np.abs(many.sensitivities["crank"][k] - alone.final_sensitivities["crank"]).max()
+            < CLOSE
+        )
+
+
 def test_forces_of_a_mechanism_by_their_parameters():
     model = mechanisms.pendulum()
     problem = as_ivp(
@@ -284,3 +306,12 @@ def test_a_failure_that_is_thrown_has_the_solution_itself():
         solve(RING, sensitivities=["p[0]"], max_steps=3, throw=True)
     assert caught.value.solution.y.shape[0] == 2
     assert set(caught.value.solution.sensitivities) == {"p[0]"}
+
+
+def test_the_review_of_a_run_sees_its_own_parameters():
+    """It saw those of the first of many runs."""
+    watched = PROBLEM.with_(review=lambda run, t, y, rtol: (None, f"p[0] is {run.params[0]:g}"))
+    rows = np.array([[4.0, 0.2], [3.0, 0.1]])
+    many = solve_many(watched, params=rows, method="DOP853", sensitivities=["p[0]"])
+    assert [text.split("; ")[-1] for text in many.message] == ["p[0] is 4", "p[0] is 3"]
+    assert solve(watched, sensitivities=["p[0]"]).message.endswith("p[0] is 4")
