@@ -157,7 +157,7 @@ def nand_gate() -> Case:
         (0.0, 80.0),
         0,
         14,
-        TEST_SET + "NAND gate; M. Günther & P. Rentrop, Appl. Numer. Math. 18 (1995) 179-193",
+        TEST_SET + "NAND gate; M. Günther & P. Rentrop",
         fixed=dict(zip(names, start)),
         reference=(80.0, dict(zip(names, end))),
         provenance="the test set's, by PSIDE at a tolerance of 1e-16",

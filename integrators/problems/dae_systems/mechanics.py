@@ -118,7 +118,7 @@ def car_axis() -> Case:
         (0.0, 3.0),
         3,
         4,
-        TEST_SET + "car axis problem; S. Schneider, INSA Lyon (1994)",
+        TEST_SET + "car axis problem; S. Schneider, thesis (1994)",
         fixed={"yl": 0.5, "yr": 0.5, "yl'": 0.0, "yr'": 0.0},
         guess={"xl": 0.0, "xr": 1.0, "xl'": -0.5, "xr'": -0.5},
         reference=(3.0, dict(zip(names, end))),
@@ -151,7 +151,8 @@ def slider_crank() -> Case:
         (0.0, 1.0),
         3,
         2,
-        TEST_SET + "slider crank, with a rigid rod; B. Simeon, Computers & Structures 60 (1996)",
+        TEST_SET
+        + "slider crank, with a rigid rod; B. Simeon, Math. Modelling of Systems 2 (1996) 1-18",
         fixed={"crank": 0.0, "crank'": 5.0},
         guess={"rod": 0.0, "x": 0.45},
         reference=(

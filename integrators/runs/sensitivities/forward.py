@@ -125,6 +125,12 @@ def with_sensitivities(ivp: IVP, wanted: Any) -> Sensitivities:
     """Return the augmented problem for the sensitivities that are wanted; see ``solve``."""
     from ...tracing import traced
 
+    if hasattr(ivp, "consistent_start"):
+        raise ValueError(
+            "sensitivities: how a consistent start, and the constraints, of a differential-"
+            "algebraic system move with parameters is not traced; take differences of two runs by "
+            "solve(problem, params=...), which find their starts again"
+        )
     if ivp.y0.dtype.kind == "c" or ivp.mass is not None:
         what = "a mass matrix" if ivp.mass is not None else "a complex state"
         raise ValueError(

@@ -259,6 +259,15 @@ def test_order_of_components_of_index_three():
 
 
 @pytest.mark.parametrize("road", ROADS)
+def test_sensitivities_are_refused_with_a_way_to_them(system, start, road):
+    """Without projection, too: the start moves with parameters, which would be left out."""
+    problem = system.problem(start, (0.0, 1.0), road)
+    for one in (problem, problem.with_(project=None)):
+        with pytest.raises(ValueError, match="differences of two runs"):
+            solve(one, method=METHODS[road], sensitivities=["p[0]"])
+
+
+@pytest.mark.parametrize("road", ROADS)
 def test_other_parameters_and_starts_at_solve(system, start, road):
     """With other parameters the start is made consistent again; a wrong start is refused."""
     problem = system.problem(start, (0.0, 1.0), road)
