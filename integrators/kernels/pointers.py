@@ -71,7 +71,7 @@ class SingularMatrixError(ArithmeticError):
 class Trampoline:
     """A Python function made callable from compiled code.
 
-    Whatever the function raises is kept in :attr:`error` (KeyboardInterrupt included) and
+    Whatever the function raises is kept for :meth:`take_error` (KeyboardInterrupt included) and
     reported to the loop through ``flag``, because an exception cannot cross compiled code.
 
     Parameters
@@ -84,8 +84,9 @@ class Trampoline:
     """
 
     def __init__(self, action: Callable[[float], None], flag: NDArray[np.int64]) -> None:
-        self.error: BaseException | None = None
         raised = flag.data  # faster to write to than an array
+        errors: list[BaseException] = []  # in place of self, which would be a cycle
+        self._errors = errors
 
         def run(t: float) -> None:
             try:
@@ -94,14 +95,19 @@ class Trampoline:
             except SingularMatrixError:
                 raised[0] = 2
             except BaseException as error:
-                self.error = error
+                errors[:] = [error]
                 raised[0] = 0  # another trampoline that the action went through may have set it
 
         self._install(run)
 
+    def take_error(self) -> BaseException | None:
+        """What the function raised since this was asked last."""
+        return self._errors.pop() if self._errors else None
+
     def _install(self, run: Callable[[float], None]) -> None:
         self._callback = _CALLBACK(run)  # must outlive every use of the address
-        self.address = int(ctypes.cast(self._callback, ctypes.c_void_p).value or 0)
+        # Not by ctypes.cast, which lets an object hold itself.
+        self.address = int(ctypes.c_void_p.from_buffer(self._callback).value or 0)
 
 
 class SlopeTrampoline(Trampoline):
@@ -119,7 +125,8 @@ class SlopeTrampoline(Trampoline):
         check: Callable[[Any, NDArray[Any]], NDArray[Any]],
         flag: NDArray[np.int64],
     ) -> None:
-        self.error = None
+        errors: list[BaseException] = []
+        self._errors = errors
         raised, copy, kind, shape = flag.data, x.copy, x.dtype, x.shape
 
         def run(t: float) -> None:
@@ -130,6 +137,6 @@ class SlopeTrampoline(Trampoline):
                 dx[...] = value
                 raised[0] = 1
             except BaseException as error:
-                self.error = error
+                errors[:] = [error]
 
         self._install(run)

@@ -404,8 +404,7 @@ class Engine(Stepper):
     def error(self) -> BaseException | None:
         """Return what a Python function raised, once."""
         for trampoline in self.trampolines:
-            if trampoline.error is not None:
-                error, trampoline.error = trampoline.error, None
+            if (error := trampoline.take_error()) is not None:
                 return error
         return None
 

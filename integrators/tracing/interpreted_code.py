@@ -63,7 +63,7 @@ class InterpretedCode:
 
         pointers = [ctypes.c_void_p] * 3
         self.function = ctypes.CFUNCTYPE(None, ctypes.c_double, *pointers)(run)
-        self.address = int(ctypes.cast(self.function, ctypes.c_void_p).value or 0)
+        self.address = int(ctypes.c_void_p.from_buffer(self.function).value or 0)
 
     def __call__(self, t: Any, y: Any, p: Any = (), out: np.ndarray | None = None) -> np.ndarray:
         """Evaluate (t, y[n], p[k])."""

@@ -1,9 +1,13 @@
 """Runs leave nothing behind: a few of each family, in a process of its own."""
 
+import gc
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+
+from integrators import Split, solve
 
 from .memory_families import FAMILIES, allocated
 
@@ -35,3 +39,31 @@ def test_runs_leave_nothing_behind(name, measured):
     size, objects = measured[name]
     assert size < (NEW_FUNCTION if name.startswith("new") else BYTES)
     assert objects < OBJECTS
+
+
+def decay(t, y):
+    return -np.arange(1.0, 61.0) * y
+
+
+CHOICES = {
+    "explicit": dict(),
+    **{name: dict(method=name) for name in ("RADAU5", "SDIRK4", "BDF", "RadauVariable", "Rodas5P")},
+    **{name: dict(method=name, step=0.01) for name in ("Gauss2", "AB3", "BDF2", "AM3")},
+    "IMEX": dict(method="ARK436IMEX"),
+}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_workspaces_do_not_wait_for_the_garbage_collector(name):
+    """It counts objects and not bytes: gigabytes of matrices waited in studies of many runs."""
+    f = Split(lambda t, y: -y, decay) if name == "IMEX" else decay
+    found = []
+    for _ in range(3):  # what the first one keeps on purpose is there then
+        gc.collect()
+        gc.disable()
+        try:
+            assert solve(f, (0, 0.1), np.ones(60), **CHOICES[name]).success
+            found.append(gc.collect())
+        finally:
+            gc.enable()
+    assert min(found) < 20

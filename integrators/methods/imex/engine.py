@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -151,7 +152,9 @@ class AdditiveEngine(Engine):
         addresses = [self._part_address(f) for f in (split.explicit, split.implicit)]
         self.implicit_address = addresses[1]
         self.part_arguments = tuple(a.ctypes.data for a in (self.x, shared["p"], self.dx))
-        part: Any = _ImplicitPart(self, self.problem.with_(f=split.implicit, jac=split.jac))
+        part: Any = _ImplicitPart(
+            weakref.proxy(self), self.problem.with_(f=split.implicit, jac=split.jac)
+        )
         part.jacobian = source = JacobianSource(part)
         external = n > LARGEST_OWN_LU or source.is_sparse
         self.state.external_algebra = int(external)

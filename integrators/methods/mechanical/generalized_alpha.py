@@ -22,6 +22,7 @@ machine code where the system can be traced; steps are kernels of the time loop 
 
 from __future__ import annotations
 
+import weakref
 from types import SimpleNamespace
 from typing import Any
 
@@ -189,7 +190,9 @@ class GeneralizedAlphaEngine(ConstrainedEngine):
                 arrays["codes"][place] = self._functions[-1].address
             else:
                 arrays["codes"][place] = self._python(function, arrays[given], arrays[found])
-        part: Any = _Equations(self, equations, arrays["point"], arrays["native"][EQUATIONS])
+        part: Any = _Equations(
+            weakref.proxy(self), equations, arrays["point"], arrays["native"][EQUATIONS]
+        )
         self._source = JacobianSource(part)
         arrays["codes"][SLOPES] = self._source.address(arrays["J"], None)
         arrays["native"][SLOPES] = part.state.jacobian_native

@@ -12,6 +12,7 @@ its errors.
 from __future__ import annotations
 
 import copy
+import weakref
 from math import comb
 from typing import TYPE_CHECKING, Any
 
@@ -138,8 +139,9 @@ class MultistepEngine(Engine):
         self.Q = shared["Q"]
         if not self.method.is_explicit:
             kind = Newton if self.method.iteration == "newton" else FixedPoint
-            self.iterates = kind(self, self.beta)
-        return Custom(**shared, stepper=self.trampoline(self._take_step))
+            self.iterates = kind(weakref.proxy(self), self.beta)
+        engine = weakref.proxy(self)  # a bound method of its own would make a cycle
+        return Custom(**shared, stepper=self.trampoline(lambda t: engine._take_step(t)))
 
     # ------------------------------------------------------------ a step
 

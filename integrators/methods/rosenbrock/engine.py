@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -127,7 +128,7 @@ class RosenbrockEngine(Engine):
 
     def _workspace(self, shared: dict[str, Any]) -> LinearlyImplicit:
         n, table = self.n, self.method.computed
-        self.jacobian = JacobianSource(self)  # type: ignore[arg-type]
+        self.jacobian = JacobianSource(weakref.proxy(self))
         external = n > LARGEST_OWN_LU or self.jacobian.is_sparse
         self.state.external_algebra = int(external)
         own = 0 if external else n
@@ -159,7 +160,7 @@ class RosenbrockEngine(Engine):
             arrays.update(extra_c=found.nodes, extra_A=found.points, extra_start=found.slopes)
         if self.problem.mass is not None and not external:
             arrays["M"] = self.jacobian.dense_mass()
-        self.algebra = LinearAlgebra(self, arrays) if external else None  # type: ignore[arg-type]
+        self.algebra = LinearAlgebra(self.jacobian.engine, arrays) if external else None
         arrays["jac"] = self.jacobian.address(arrays["J"], self.algebra)
         arrays["algebra"] = self.algebra.address() if self.algebra else arrays["jac"]
         arrays["solve_stages"] = arrays["jac"]  # there are no equations to iterate on

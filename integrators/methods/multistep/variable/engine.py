@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -126,7 +127,7 @@ class BDFEngine(VariableEngine):
 
     def _workspace(self, shared: dict[str, Any]) -> Multivalue:
         n = self.n
-        self.jacobian = JacobianSource(self)  # type: ignore[arg-type]
+        self.jacobian = JacobianSource(weakref.proxy(self))
         external = n > LARGEST_OWN_LU or self.jacobian.is_sparse
         self.state.external_algebra = int(external)
         factorises = external and self.jacobian.kind != "gmres"  # which keeps its own
@@ -146,7 +147,7 @@ class BDFEngine(VariableEngine):
         )
         if self.problem.mass is not None and not external:
             arrays["M"] = self.jacobian.dense_mass()
-        self.algebra = LinearAlgebra(self, arrays) if external else None  # type: ignore[arg-type]
+        self.algebra = LinearAlgebra(self.jacobian.engine, arrays) if external else None
         arrays["jac"] = self.jacobian.address(arrays["J"], self.algebra)
         arrays["algebra"] = self.algebra.address() if self.algebra else arrays["jac"]
         arrays["solve_stages"] = arrays["jac"]  # there are no stages

@@ -31,6 +31,12 @@ SEEN = 0.02  # relative difference of J·v from one of f that a wrong pattern ma
 class JacobianSource:
     """∂f/∂y of a problem: the user's function or constant, tracing, or finite differences.
 
+    Parameters
+    ----------
+    engine
+        Whose it is, by a weak reference: workspaces in cycles would wait for the garbage collector,
+        which knows of objects but not of their size, and a study makes thousands.
+
     Attributes
     ----------
     pattern

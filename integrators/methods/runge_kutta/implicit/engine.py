@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -341,7 +342,7 @@ class ImplicitEngine(Engine):
         tableau, n, s = self.tableau, self.n, self.tableau.stages
         A, b, c = tableau.arrays
         shared["atol"] = self.to_real_weights(self.options.atol).copy()
-        self.jacobian = JacobianSource(self)
+        self.jacobian = JacobianSource(weakref.proxy(self))
         external = n > LARGEST_OWN_LU or self.jacobian.is_sparse
         full = self.is_fully_coupled
         external = external and not full
@@ -384,7 +385,7 @@ class ImplicitEngine(Engine):
         )
         if self.problem.mass is not None and not external:
             arrays["M"] = self.jacobian.dense_mass()
-        self.algebra = LinearAlgebra(self, arrays) if external else None
+        self.algebra = LinearAlgebra(self.jacobian.engine, arrays) if external else None
         diagonal = self.state.coupling == at.COUPLING_DIAGONAL
         solver = newton_diagonal if diagonal else newton_coupled
         arrays["solve_stages"] = solver
