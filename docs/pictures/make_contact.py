@@ -6,11 +6,9 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
-import numpy as np
 
 from multibody import mechanisms, simulate
-from multibody.pictures import animate, plot
-from multibody.pictures.skeleton import axes_of_view
+from multibody.pictures import plot
 
 SHOWN = {
     "rocking_block": 0.25,
@@ -23,10 +21,6 @@ figure, axes = plt.subplots(1, len(SHOWN), figsize=(12, 3.2), layout="constraine
 for (name, t), ax in zip(SHOWN.items(), axes):
     entry = mechanisms.entry(name)
     model = entry.model()
-    solution = simulate(model, *entry.start(model), T=t, fps=60)
-    bones, shown, places, _, view = animate._scene(model, solution, 60.0, 1.0, "auto", None)
-    plot._space(ax, view)
-    plot.Artists(ax, model, bones, view).move(places[-1])
-    plot._equal(ax, np.moveaxis(places[-1:, :, list(axes_of_view(view))], 2, 0), view)
+    plot.still(model, simulate(model, *entry.start(model), T=t, fps=60), ax=ax)
     ax.set_title(f"{model.name}, t = {t:g} s", loc="left", fontsize="medium")
 figure.savefig(Path(__file__).with_name("contact.png"), dpi=80)

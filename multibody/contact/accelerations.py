@@ -15,9 +15,10 @@ import numpy as np
 
 from ..checks import Array, ArrayLike
 from ..dynamics.storage.loading import ForcesLike
-from .cones import APART, SLIDING, STICKING, coulomb, shared_evenly
+from .cones import APART, SLIDING, STICKING, shared_evenly
 from .kinematics import ContactKinematics, kinematics_at, need_contacts
 from .lcp import LCPError, solve_lcp
+from .paradox import another_motion, any_motion
 from .response import Mechanism, mechanism_at
 from .workspace import contacts_of
 
@@ -211,11 +212,12 @@ def _forces(W: Array, b: Array, mu: Array, slip: Array, names: list[str]) -> tup
     if not mu.any():
         found = solve_lcp(np.ascontiguousarray(W[::3, ::3]), b[::3].copy(), smallest=True)
         return np.column_stack([found.z, np.zeros((n, 2))]), bool(found.unique)
-    _look_for_paradox(W, b, mu, slip, names)
     try:
-        answer = coulomb(W, b, mu, slip=slip)
+        answer = any_motion(W, b, mu, slip)
     except LCPError as error:
-        raise PainleveError(str(error)) from error
+        raise _paradox(W, mu, slip, names, "no motion") from error
+    if another_motion(W, b, mu, slip, answer) is not None:
+        raise _paradox(W, mu, slip, names, "several motions")
     held = answer.r[:, 0] > 0.0
     rows = (3 * np.flatnonzero(held)[:, None] + np.arange(3)).ravel()
     moves = np.diag(W)[rows] > 1e-12 * np.abs(np.diag(W)).max(initial=0.0)
@@ -227,19 +229,19 @@ def _forces(W: Array, b: Array, mu: Array, slip: Array, names: list[str]) -> tup
     return answer.r, unique
 
 
-def _look_for_paradox(W: Array, b: Array, mu: Array, slip: Array, names: list[str]) -> None:
-    """Raise where a sliding point presses itself the harder into the surface, the more it does."""
-    for i in np.flatnonzero(slip.any(axis=1)):
-        at = 3 * i
-        slope = W[at, at] - mu[i] * (slip[i] @ W[at, at + 1 : at + 3])
-        if slope <= 0.0:
-            several = b[at] > 0.0
-            raise PainleveError(
-                f"contact {names[i]!r} slides where friction μ = {mu[i]:g} "
-                f"{'allows several motions' if several else 'allows no motion'} of rigid bodies "
-                f"(Painlevé: {slope:.3g} ≤ 0 in place of its inverse mass); use less friction, or "
-                "a compliant law"
-            )
+def _paradox(W: Array, mu: Array, slip: Array, names: list[str], motions: str) -> PainleveError:
+    """What to raise; it names the point that friction presses most into the surface."""
+    blocks = [W[3 * i, 3 * i : 3 * i + 3] for i in range(len(mu))]
+    most = [m * (s @ w[1:] if s.any() else np.hypot(*w[1:])) for m, s, w in zip(mu, slip, blocks)]
+    slopes = [w[0] - x for w, x in zip(blocks, most)]
+    i = int(np.argmin([slope / w[0] if w[0] > 0.0 else np.inf for slope, w in zip(slopes, blocks)]))
+    others = f" and {len(mu) - 1} more" if len(mu) > 1 else ""
+    does = ("slide" if slip[i].any() else "stand") + ("" if others else "s")
+    jams = f": {slopes[i]:.3g} ≤ 0 in place of its inverse mass" if slopes[i] <= 0.0 else ""
+    return PainleveError(
+        f"contact {names[i]!r}{others} {does} where friction μ = {mu[i]:g} allows {motions} of "
+        f"rigid bodies (Painlevé{jams}); use less friction, or a compliant law"
+    )
 
 
 def _by_gauss(

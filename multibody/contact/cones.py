@@ -35,9 +35,12 @@ __all__ = [
     "SLIDING",
     "STICKING",
     "ConeSolution",
+    "answer_for",
     "coulomb",
     "friction_lcp",
+    "judged",
     "shared_evenly",
+    "swept",
 ]
 
 #: So many times the sweeps of the kernel, each followed by an attempt to solve for the states that
@@ -48,6 +51,8 @@ NEWTON_STEPS = 12
 RESIDUAL = 1e-9
 #: Forces so near to the edge of a cone, in parts of the largest, may be at it.
 EDGE = 1e-3
+#: Forces that sweeps have lost.
+DIVERGED = 1e100
 #: Sliding slower than this part of the largest |b| may be sticking.
 HARDLY = 1e-2
 
@@ -118,12 +123,14 @@ def coulomb(
             return stuck
     for _ in range(ROUNDS if n else 0):
         status = _sweeps(w)
+        if not np.abs(w.r).max() < DIVERGED:
+            status = -1.0
         if status < 0.0:
             break
-        found = _judged(W, b, mu, w.r.copy(), given)
+        found = judged(W, b, mu, w.r.copy(), given)
         for state in _candidates(w):
             for r in _starts(w.r, state):
-                better = _as_equations(W, b, mu, r, state, given)
+                better = answer_for(W, b, mu, r, state, given)
                 if better.residual < found.residual:
                     found = better
         if found.residual <= RESIDUAL:
@@ -131,7 +138,7 @@ def coulomb(
         if status == 0.0:
             break
     if not n:
-        return _judged(W, b, mu, np.zeros(0), given)
+        return judged(W, b, mu, np.zeros(0), given)
     guesses = [] if status < 0.0 else [(w.r.copy(), w.state.copy())]
     refused: LCPError | None = None
     try:
@@ -139,12 +146,12 @@ def coulomb(
         guesses.append((pyramids.r.ravel(), _states(pyramids, mu)))
     except LCPError as error:
         refused = error
-    best = _judged(W, b, mu, w.r.copy(), given)
+    best = judged(W, b, mu, w.r.copy(), given)
     for guess, first in guesses:
         for state in _near(np.where(first == GIVEN, SLIDING, first)):
             for r in _starts(guess, state):
                 for hardly in (1e-13, HARDLY):
-                    found = _as_equations(W, b, mu, r, state, given, hardly)
+                    found = answer_for(W, b, mu, r, state, given, hardly)
                     if found.residual <= RESIDUAL:
                         return found
                     best = found if found.residual < best.residual else best
@@ -157,6 +164,11 @@ def coulomb(
     )
 
 
+def swept(w: ConeWorkspace) -> bool:
+    """Sweep from the forces in a workspace; whether that came to an end."""
+    return float(_sweeps(w)) == 0.0
+
+
 def _at_rest(W: Array, b: Array, mu: Array, given: Array) -> ConeSolution | None:
     """Forces with which nothing moves, or with which points that just cannot stick slide.
 
@@ -165,7 +177,7 @@ def _at_rest(W: Array, b: Array, mu: Array, given: Array) -> ConeSolution | None
     points give way, and against which friction.
     """
     r = np.linalg.lstsq(W, -b, rcond=1e-11)[0]
-    stuck = _judged(W, b, mu, r, given)
+    stuck = judged(W, b, mu, r, given)
     if stuck.residual <= RESIDUAL:
         return stuck
     if np.abs(stuck.u).max() > RESIDUAL * np.abs(b).max():
@@ -175,7 +187,7 @@ def _at_rest(W: Array, b: Array, mu: Array, given: Array) -> ConeSolution | None
     held = share(stuck.r, B, mu, sticks, -EDGE)
     if held.margin < -EDGE * np.abs(held.forces).max():
         return None
-    stuck = _judged(W, b, mu, held.forces.ravel(), given)
+    stuck = judged(W, b, mu, held.forces.ravel(), given)
     if stuck.residual <= RESIDUAL:
         return stuck
     slope = np.hypot(held.forces[:, 1], held.forces[:, 2])
@@ -185,7 +197,7 @@ def _at_rest(W: Array, b: Array, mu: Array, given: Array) -> ConeSolution | None
     for lifted in (gone, np.zeros_like(gone)):
         state = np.where(lifted, APART, np.where(edge, SLIDING, STICKING))
         for start in _starts(held.forces.ravel(), state):
-            found = _as_equations(W, b, mu, start, state, given, HARDLY)
+            found = answer_for(W, b, mu, start, state, given, HARDLY)
             if found.residual <= RESIDUAL:
                 return found
     return None
@@ -202,8 +214,8 @@ def shared_evenly(W: Array, b: Array, mu: Array, found: ConeSolution, slip: Arra
     slides = (state == SLIDING) & (mu > 0.0) & (speed > 0.0) & ~slip.any(axis=1)
     way = slip.copy()
     way[slides] = found.u[slides, 1:] / speed[slides, None]
-    even = _as_equations(W, b, mu, np.zeros_like(b), state, way)
-    even = _judged(W, b, mu, even.r.ravel(), slip)
+    even = answer_for(W, b, mu, np.zeros_like(b), state, way)
+    even = judged(W, b, mu, even.r.ravel(), slip)
     if even.residual <= RESIDUAL:
         return even
     sticks = closed & (state == STICKING) & ~slip.any(axis=1)
@@ -212,7 +224,7 @@ def shared_evenly(W: Array, b: Array, mu: Array, found: ConeSolution, slip: Arra
     B = changes_of_forces(W, force_columns(against, mu, closed, sticks))[np.repeat(closed, 3)]
     r = found.r.copy()
     r[closed] = share(found.r[closed], B, mu[closed], sticks[closed]).forces
-    better = _judged(W, b, mu, r.ravel(), slip)
+    better = judged(W, b, mu, r.ravel(), slip)
     return better if better.residual <= max(RESIDUAL, found.residual) else found
 
 
@@ -262,7 +274,7 @@ def _candidates(w: Any) -> list[Array]:
     return found
 
 
-def _as_equations(
+def answer_for(
     W: Array,
     b: Array,
     mu: Array,
@@ -278,13 +290,13 @@ def _as_equations(
     where slip is slower than `hardly`, in parts of the largest |b|.
     """
     n = len(mu)
-    found = _judged(W, b, mu, r, given)
+    found = judged(W, b, mu, r, given)
     known = np.asarray(given.any(axis=1))
     sliding = np.flatnonzero((state == SLIDING) | ((state != APART) & known))
     state = np.where(known & (state != APART), SLIDING, state)
     sticking = np.flatnonzero(state == STICKING)
     if not len(sliding) + len(sticking):
-        return _judged(W, b, mu, np.zeros(3 * n), given)
+        return judged(W, b, mu, np.zeros(3 * n), given)
     held = (3 * sticking[:, None] + np.arange(3)).ravel()
     slip = found.u[:, 1:].copy()
     still = np.linalg.norm(slip, axis=1) <= hardly * np.abs(b).max(initial=0.0)
@@ -302,7 +314,7 @@ def _as_equations(
             -mu[sliding] * normal * c,
             -mu[sliding] * normal * s,
         )
-        better = _judged(W, b, mu, forces, given)
+        better = judged(W, b, mu, forces, given)
         if better.residual < found.residual:
             found = better
         if better.residual <= 1e-15 or not np.isfinite(better.residual):
@@ -331,7 +343,7 @@ def _as_equations(
     return found
 
 
-def _judged(W: Array, b: Array, mu: Array, r: Array, given: Array) -> ConeSolution:
+def judged(W: Array, b: Array, mu: Array, r: Array, given: Array) -> ConeSolution:
     """u, and how far r and u are from Coulomb's law."""
     forces, motion = r.reshape(-1, 3), (W @ r + b).reshape(-1, 3)
     size = float(np.abs(b).max(initial=0.0)) or 1.0
@@ -395,4 +407,4 @@ def friction_lcp(
     )
     found = solve_lcp(M, np.concatenate([N.T @ b, D.T @ b, np.zeros(n)]), method="lemke")
     r = F @ found.z[:n] + D @ found.z[n : n + n * facets]
-    return _judged(W, b, mu, r, given)
+    return judged(W, b, mu, r, given)

@@ -9,9 +9,7 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,11 +18,11 @@ from integrators.analysis.plot.style import QUIET
 from integrators.files import replacing, write_text
 
 from ..checks import Array, ArrayLike, real_array, real_scalar
-from ..runs.observing.states import states_of
+from ..runs.observing.states import states_at, states_of
 from .page_in_space import page_of
 from .scene import named_runs, scene
 from .skeleton import axes_of_view, skeleton, view_of
-from .surfaces import LONGEST_ARROW, arrows, contact_loads, largest
+from .surfaces import with_forces
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -60,7 +58,7 @@ def frames(model: Model, solution: Any, fps: float = 30.0, speed: float = 1.0) -
     >>> frames(model, simulate(model, [1.0], T=2.0), fps=10).y.shape
     (2, 21)
     """
-    times, states = states_of(model, solution)
+    times = states_of(model, solution)[0]
     for name, value in (("fps", fps), ("speed", speed)):
         if real_scalar(value, name) <= 0.0:
             raise ValueError(f"{name}: expected a positive number, received {value!r}")
@@ -77,16 +75,7 @@ def frames(model: Model, solution: Any, fps: float = 30.0, speed: float = 1.0) -
             f"frames a second and speed {speed:g}); lower fps or raise speed"
         )
     t = np.linspace(times[0], times[-1], max(count, 1))
-    if getattr(solution, "sol", None) is not None:
-        kept = {name: getattr(solution, name, None) for name in ("problem", "kept_names")}
-        between = SimpleNamespace(t=t, y=np.asarray(solution.sol(t), dtype=float), **kept)
-        y = np.array(states_of(model, between)[1])
-    else:
-        order = np.argsort(times)
-        y = np.array([np.interp(t, times[order], row[order]) for row in states])
-    for column in y.T:
-        column[: model.nq] = model.normalise(column[: model.nq])
-    return SimpleNamespace(t=t, y=y)
+    return states_at(model, solution, t)
 
 
 def save(
@@ -216,14 +205,7 @@ def _scene(
         body, point = trace
         trail = positions(model, shown, body, real_array(point, "trace", (3,))).T
     places = bones.places(model, shown)
-    loads = contact_loads(model, solution, shown) if model.contacts else None
-    if loads is not None and loads[1].any():
-        size = float(np.max(np.ptp(places.reshape(-1, 3), axis=0))) or 1.0
-        drawn = arrows(*loads, LONGEST_ARROW * size / largest(loads[1]))
-        first, count = places.shape[1], drawn.shape[1] // 2
-        pairs = tuple((first + 2 * k, first + 2 * k + 1) for k in range(count))
-        bones = replace(bones, forces=pairs)
-        places = np.concatenate([places, drawn], axis=1)
+    bones, places, _ = with_forces(model, solution, shown, bones, places)
     return bones, shown, places, trail, view_of(model, view)
 
 

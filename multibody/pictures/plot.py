@@ -31,18 +31,19 @@ from integrators.analysis.plot.style import (
     tidy,
 )
 
-from ..checks import Array, ArrayLike, one_of
-from ..runs.observing.states import states_of
+from ..checks import Array, ArrayLike, one_of, real_scalar
+from ..runs.observing.states import states_at, states_of
 from ..runs.simulate import energies, positions
 from ..runs.units import kinds_of_positions, kinds_of_velocities
 from .skeleton import Skeleton, axes_of_view, skeleton, view_of
+from .surfaces import with_forces
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ..model import Model
 
-__all__ = ["coordinates", "energy", "energy_drift", "path", "stick_figure"]
+__all__ = ["coordinates", "energy", "energy_drift", "path", "stick_figure", "still"]
 
 MOST_IN_LEGEND = 8  # more names than this would hide the curves
 LOOP = "#F0E442"  # joints that close loops: Okabe and Ito's yellow, which no body has
@@ -261,6 +262,58 @@ def stick_figure(
     artists.move(places)
     _equal(ax, places[:, list(axes_of_view(view))].T, view)
     ax.set_title(plain(model.name), loc="left", fontsize="medium")
+    return ax
+
+
+def still(
+    model: Model,
+    solution: Any,
+    t: float | None = None,
+    *,
+    view: str = "auto",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a mechanism at one time of a run, with the surfaces that touch and the forces there.
+
+    It is the :func:`stick_figure` of that time, and a picture of an animation: contact forces are
+    arrows from where they act on the second body of a contact, the longest for the largest force,
+    which the title names. Those of one time, so the scale is that of the picture.
+
+    Parameters
+    ----------
+    model, solution
+        A model, and a solution of it.
+    t
+        Time, the last one if not given. Between the times of the solution its dense output is
+        used, else states are interpolated linearly.
+    view
+        As in :func:`path`.
+
+    Examples
+    --------
+    >>> from multibody import mechanisms, simulate
+    >>> model = mechanisms.rocking_block()
+    >>> start = mechanisms.entry("rocking_block").start(model)
+    >>> still(model, simulate(model, *start, T=0.2), 0.1).get_title(loc="left")
+    'rocking block, t = 0.1 s; largest contact force 29.1 N'
+    """
+    times = states_of(model, solution)[0]
+    if not len(times):
+        raise ValueError("solution: expected at least one time to show, received none")
+    at = float(times[-1]) if t is None else real_scalar(t, "t")
+    if not times.min() <= at <= times.max():
+        raise ValueError(
+            f"t: expected a time of the run, {times.min():g} to {times.max():g}, received {t!r}"
+        )
+    shown = states_at(model, solution, np.array([at]))
+    bones = skeleton(model)
+    bones, places, largest = with_forces(model, solution, shown, bones, bones.places(model, shown))
+    view = view_of(model, view)
+    ax = _space(ax, view)
+    Artists(ax, model, bones, view).move(places[0])
+    _equal(ax, places[0][:, list(axes_of_view(view))].T, view)
+    said = f"; largest contact force {largest:.3g} N" if largest > 0.0 else ""
+    ax.set_title(plain(f"{model.name}, t = {at:g} s{said}"), loc="left", fontsize="medium")
     return ax
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,17 @@ from ..model.surfaces import Ball, Bowl, BoxCorners, Capsule, Disc, HalfSpace, S
 
 if TYPE_CHECKING:
     from ..model import Model
+    from .skeleton import Skeleton
 
-__all__ = ["LONGEST_ARROW", "add_outlines", "arrows", "contact_loads", "largest", "reaction_loads"]
+__all__ = [
+    "LONGEST_ARROW",
+    "add_outlines",
+    "arrows",
+    "contact_loads",
+    "largest",
+    "reaction_loads",
+    "with_forces",
+]
 
 #: Sides of the polygon that stands for a circle.
 SIDES = 24
@@ -129,3 +139,20 @@ def arrows(places: Array, forces: Array, scale: float) -> Array:
 def largest(forces: Array) -> float:
     """Largest of forces (…, 3), in newtons."""
     return float(np.linalg.norm(forces, axis=-1).max(initial=0.0))
+
+
+def with_forces(
+    model: Model, solution: Any, shown: Any, bones: Skeleton, places: Array
+) -> tuple[Skeleton, Array, float]:
+    """Skeleton and places of its points (m, n, 3) with arrows of contact forces; the largest (N).
+
+    Zero where there are none, or they are not known.
+    """
+    loads = contact_loads(model, solution, shown) if model.contacts else None
+    if loads is None or not loads[1].any():
+        return bones, places, 0.0
+    most, size = largest(loads[1]), float(np.max(np.ptp(places.reshape(-1, 3), axis=0))) or 1.0
+    drawn = arrows(*loads, LONGEST_ARROW * size / most)
+    first, count = places.shape[1], drawn.shape[1] // 2
+    pairs = tuple((first + 2 * k, first + 2 * k + 1) for k in range(count))
+    return replace(bones, forces=pairs), np.concatenate([places, drawn], axis=1), most

@@ -26,6 +26,7 @@ class Method(Protocol):
     ``step(f, t, y, h)`` returns the new state, or a pair (new state, error estimate).
     An attribute ``estimate_order`` gives the order of the estimate, if it is not ``order - 1``.
     What needs more than f has ``bound(problem)``, which returns the method for that problem.
+    An attribute ``caution`` that is not empty goes into the message of the run.
 
     Examples
     --------
@@ -116,6 +117,11 @@ class CustomEngine(Engine):
             y_new[:] = checked_slope(value, y, name, "the new value of each component")
 
         return Custom(**shared, stepper=self.trampoline(take_step))
+
+    @property
+    def caution(self) -> str:
+        """What the method has to say of the run."""
+        return str(getattr(self.method, "caution", ""))
 
     def slope(self, t: float, y: NDArray[Any]) -> NDArray[Any]:
         """f(t, y), counted."""

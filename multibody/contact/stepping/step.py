@@ -17,7 +17,7 @@ from ...dynamics.loops.multipliers import ALPHA, BETA, EPSILON
 from ...dynamics.storage.loading import load, load_forces
 from ..accelerations import CLOSED_SPEED
 from ..cones import coulomb
-from ..impacts import exchange
+from ..impacts import ENERGY_ROUNDING, exchange
 from ..lcp import LCPError, solve_lcp
 from ..workspace import contacts_of
 from .motion import begin, carry, half_way, moved, next_velocity
@@ -54,11 +54,12 @@ PATIENCE, ENOUGH = 20, 3e-3
 
 
 class Stepped(NamedTuple):
-    """What a step has found."""
+    """What a step has found; `approach` are the rates of the gaps of the contacts before it."""
 
     q: Array
     v: Array
     contacts: Array
+    approach: Array
     impulses: Array
     sweeps: int
 
@@ -116,6 +117,7 @@ class TimeStepper:
             w.q.copy(),
             w.v_end.copy(),
             w.active[:n].copy(),
+            w.before[: 3 * n : 3].copy(),
             w.impulse[: 3 * n].reshape(n, 3).copy(),
             int(w.counts[1]),
         )
@@ -177,7 +179,8 @@ class TimeStepper:
         Y, mu = dense_rows(w), contacts.friction[taking]
         names = [contacts.names[c] for c in taking]
         quickly = (lambda some, b: _some_impulses(w, n, some, b)) if mu.any() else None
-        r, after, _ = exchange(Y, Y.T, u, mu, e, self.law, limit, names, quickly)
+        rounding = ENERGY_ROUNDING if n <= FEW else ENOUGH  # of the law that sweeps leave
+        r, after, _ = exchange(Y, Y.T, u, mu, e, self.law, limit, names, quickly, rounding)
         free += after - u
         free[::3] -= np.where(r[::3] > 0.0, np.maximum(after[::3], 0.0), 0.0)
         return r

@@ -41,6 +41,7 @@ from ...dynamics.trees.kinematics import position_rates
 from ..closed import TRACED_CONSTRAINTS
 from ..slopes import TracedJacobian
 from ..traced import set_forces
+from .bounces import last_bounces
 from .watching import Watch
 
 if TYPE_CHECKING:
@@ -53,10 +54,6 @@ __all__ = ["BEGIN", "FREE", "SETTLE", "ContactModes"]
 #: Keys of the mode without contact, and of instants: a start that is yet to be judged, and what
 #: follows infinitely many impacts.
 FREE, BEGIN, SETTLE = "free", "(begins)", "(comes to rest)"
-
-#: Bounces lower than this part of the mechanism's length are summed to their limit: their times are
-#: a geometric series.
-LOWEST_BOUNCE = 1e-10
 
 #: Gaps and speeds that count as none where impacts have accumulated: those of the lowest bounces
 #: that are seen, √(2 · 9.81 · 10⁻¹⁰), in parts of the mechanism's length and speed.
@@ -282,42 +279,13 @@ class ContactModes:
         if (closed & (k.gap_rate < -self.none)).any():
             system = mechanism_at(model, q, v, None, None, t)
             v = collide(model, system, k, (q, v, t), closed, self.law).velocities
-            still, end = self._last_bounces(t, q, v, p, closed)
+            given = self.given_forces(t, q, v, p)
+            still, end = last_bounces(model, t, q, v, closed, given, self.law)
             if still.points:
                 v = onto_contacts(model, still, t, q, v)[1]
                 self.watch.now.rest = end
                 return self._decided(t, q, v, p, closed, held, point, hint, True)
         return self._decided(t, q, v, p, closed, held, point, hint)
-
-    def _last_bounces(
-        self, t: float, q: Array, v: Array, p: Any, closed: Array
-    ) -> tuple[Held, float]:
-        """Points that leave so slowly that all bounces to come are one, and when they are over.
-
-        A gap that leaves with ζ and accelerates by −a is back after 2ζ/a, with eζ, and so on: for
-        Σ 2ζeⁿ/a = 2ζ/(a(1 − e)). The height ζ²/2a is so small that a does not change meanwhile.
-        """
-        model = self.model
-        k = kinematics_at(model, q, v, t)
-        leaving = closed & (k.gap_rate > self.none) & (self.contacts.restitution < 1.0)
-        if not leaving.any():
-            return Held(), 0.0
-        system = mechanism_at(model, q, v, *self.given_forces(t, q, v, p), t)
-        resting = closed & (k.gap_rate <= self.none)
-        a = system.acceleration
-        if resting.any():
-            a = settle(model, system, k, resting).accelerations
-        fall = -(k.T[:, 0] @ a + k.bias[:, 0])
-        small = (
-            leaving
-            & (fall > 0.0)
-            & (k.gap_rate**2 < 2.0 * fall * LOWEST_BOUNCE * self.contacts.length)
-        )
-        points = tuple(int(i) for i in np.flatnonzero(small))
-        last = 2.0 * k.gap_rate / (np.where(fall > 0.0, fall, 1.0))
-        last = last / (1.0 - np.where(leaving, self.contacts.restitution, 0.0))
-        end = t + float(last[small].max(initial=0.0))
-        return Held(points, ("rests",) * len(points), (0.0,) * len(points)), end
 
     def _settle(self, t: float, y: Array, p: Any = ()) -> tuple[str, Array]:
         """After infinitely many impacts: what is nearly closed and nearly at rest, rests."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from ...checks import Array
 if TYPE_CHECKING:
     from ...model import Model
 
-__all__ = ["is_plain", "states_of"]
+__all__ = ["is_plain", "states_at", "states_of"]
 
 
 def states_of(model: Model, solution: Any) -> tuple[Array, Array]:
@@ -49,6 +50,25 @@ def states_of(model: Model, solution: Any) -> tuple[Array, Array]:
             "in other variables, the problem translates them: Solution.load(path, problem=...)"
         )
     return t, np.vstack([seen.q, seen.v])
+
+
+def states_at(model: Model, solution: Any, t: Array) -> SimpleNamespace:
+    """Times t and states [q; v] then, as fields t and y.
+
+    Between the times of the solution its dense output is used, else states are interpolated
+    linearly.
+    """
+    if getattr(solution, "sol", None) is not None:
+        kept = {name: getattr(solution, name, None) for name in ("problem", "kept_names")}
+        between = SimpleNamespace(t=t, y=np.asarray(solution.sol(t), dtype=float), **kept)
+        y = np.array(states_of(model, between)[1])
+    else:
+        times, states = states_of(model, solution)
+        order = np.argsort(times)
+        y = np.array([np.interp(t, times[order], row[order]) for row in states])
+    for column in y.T:
+        column[: model.nq] = model.normalise(column[: model.nq])
+    return SimpleNamespace(t=t, y=y)
 
 
 def is_plain(model: Model, solution: Any) -> bool:

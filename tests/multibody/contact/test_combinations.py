@@ -196,6 +196,18 @@ def test_both_roads_lead_to_one_place(seed, law):
         assert np.abs(run.y[: model.nq, -1] - right).max() < 4.0 * step
 
 
+def test_steps_that_cannot_tell_one_instant_from_two_say_so():
+    """A box falls from an edge onto its face: both corners at once, had the edge not been stopped
+    at two depths. Runs by ever shorter steps stay 2 cm away from the one by modes.
+    """
+    model, q, tau, f_ext, _ = drawn(5000)
+    problem = mb.as_ivp(model, q, None, (0.0, 0.34), tau, f_ext)
+    run = solve(problem, method="MoreauJean", step=2.5e-4)
+    assert "'ground[0]' and 'ground[4]' landed within 3 steps at t = 0.32" in run.message
+    ball = solve(mb.mechanisms.entry("bouncing_ball").problem(), method="MoreauJean", step=2e-3)
+    assert ball.message == "reached the end of the interval"
+
+
 def thrown(params):
     """A ball on a rough lane that a force pushes; parameters are its size and frequency."""
     entry = mb.mechanisms.entry("bowling_ball")

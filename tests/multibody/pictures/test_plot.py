@@ -19,6 +19,7 @@ from multibody import (
     as_ivp_minimal,
     assemble,
     box,
+    contact_forces,
     energies,
     mechanisms,
     point_position,
@@ -29,6 +30,7 @@ from multibody import (
 )
 from multibody.pictures import animate, plot
 from multibody.pictures.skeleton import skeleton, view_of
+from multibody.runs.observing.states import states_at
 from multibody.runs.units import kinds_of_positions, kinds_of_velocities
 from tests.multibody.joint_samples import SAMPLES
 
@@ -339,3 +341,26 @@ def test_frames_of_other_variables_than_positions():
         for options in ({"dense_output": True}, {"t_eval": t})
     )
     np.testing.assert_allclose(dense.y, kept.y, atol=1e-6)
+
+
+def test_a_still_shows_contacts_and_their_forces():
+    """A ladder: arrows begin where it touches, as long as the forces there are large."""
+    entry = mechanisms.entry("sliding_ladder")
+    model = entry.model()
+    solution = simulate(model, *entry.start(model), T=0.4, fps=20)
+    ax = plot.still(model, solution, 0.35)
+    seen = contact_forces(model, solution, states_at(model, solution, np.array([0.35])))
+    arrows = [line for line in ax.lines if line.get_color() == plot.FORCE]
+    assert len(arrows) == seen.force.shape[1] == 2
+    shown = np.array([line.get_xydata() for line in arrows])
+    np.testing.assert_allclose(shown[:, 0], seen.point[0][:, [0, 2]], atol=1e-12)
+    along, force = shown[:, 1] - shown[:, 0], seen.force[0][:, [0, 2]]
+    largest, longest = (np.linalg.norm(x, axis=1).max() for x in (force, along))
+    np.testing.assert_allclose(along * largest, force * longest, atol=1e-9)
+    assert longest > 0.1
+    assert ax.get_title(loc="left").endswith(f"t = 0.35 s; largest contact force {largest:.3g} N")
+    with pytest.raises(ValueError, match=r"a time of the run, 0 to 0\.4, received 0\.5"):
+        plot.still(model, solution, 0.5)
+    pendulum = mechanisms.pendulum()
+    bare = plot.still(pendulum, simulate(pendulum, [1.0], T=0.2))
+    assert bare.get_title(loc="left") == "pendulum, t = 0.2 s"
