@@ -234,6 +234,9 @@ class Slope(float):
     def __contains__(self, order: float) -> bool:
         return self.low <= order <= self.high
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         return f"{float(self):.2f} ± {self.half:.2f}"
 

@@ -10,7 +10,7 @@ evidence, so that it can be doubted.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -140,13 +140,15 @@ def diagnose_coefficients(case: Case) -> tuple[Finding, ...]:
     >>> print(curve.estimate, curve.findings[0].evidence)
     1.01 ± 0.05 RK4 of the catalogue, of order 4, differs only in this: a32 is 1/2 there, 1/3 here
     """
-    read = (
-        case.method if isinstance(case.method, Tableau) else getattr(case.method, "tableau", None)
-    )
-    if not isinstance(read, Tableau):
-        return ()
-    found = (question(replace(case, method=read)) for question in (_misprint, _row_sums))
+    found = (question(case) for question in (_misprint, _row_sums))
     return tuple(finding for finding in found if finding is not None)
+
+
+def _tableau(case: Case) -> Tableau | None:
+    """The tableau that the method is, or that was read from a student's function."""
+    method = case.method
+    read = method if isinstance(method, Tableau) else getattr(method, "tableau", None)
+    return read if isinstance(read, Tableau) else None
 
 
 # -------------------------------------------------------------------- is it the method?
@@ -154,8 +156,8 @@ def diagnose_coefficients(case: Case) -> tuple[Finding, ...]:
 
 def _misprint(case: Case) -> Finding | None:
     """Compare a tableau with the catalogue: the same but for a coefficient or two?"""
-    tableau = case.method
-    if not isinstance(tableau, Tableau):
+    tableau = _tableau(case)
+    if tableau is None:
         return None
     ours = _coefficients(tableau)
     best: tuple[int, str, list[str]] | None = None
@@ -199,16 +201,17 @@ def _exact(x: Any) -> str:
 
 def _row_sums(case: Case) -> Finding | None:
     """Do the nodes of a tableau belong to its stages?"""
-    if not isinstance(case.method, Tableau):
+    tableau = _tableau(case)
+    if tableau is None:
         return None
-    A, _, c = case.method.arrays
+    A, _, c = tableau.arrays
     for i, (total, node) in enumerate(zip(A.sum(axis=1), c)):
         if abs(total - node) > 1e-9:
-            exact = sum(case.method.A[i])
+            exact = sum(tableau.A[i])
             return Finding(
                 "a row of A does not add up to its node",
                 f"row {i + 1} adds up to {_exact(exact)}, but c{i + 1} is "
-                f"{_exact(case.method.c[i])}: the stage belongs to another time",
+                f"{_exact(tableau.c[i])}: the stage belongs to another time",
                 "one of its coefficients, or the node, is wrong",
             )
     return None

@@ -127,6 +127,17 @@ def test_wrong_arguments_are_still_refused():
         solve(lambda t, y: -y, (0, 1), [1.0], method=lambda y: y, step=0.1)
 
 
+def test_the_diagnosis_is_the_same_whether_an_order_is_expected_or_not():
+    def midpoint(f, t, y, h):
+        return y + h * f(t + h / 2, y + h * f(t, y))
+
+    for order in (None, 2):
+        (curve,) = convergence("order_trigonometric", midpoint, order=order).curves
+        causes = [finding.cause for finding in curve.findings]
+        assert causes[:2] == ["a misprinted coefficient", "a row of A does not add up to its node"]
+        assert "a21 is 1/2 there, 1 here" in curve.findings[0].evidence
+
+
 def test_arguments_in_another_order_are_told():
     def mine(t, y, h, f):
         return y + h * f(t, y)
