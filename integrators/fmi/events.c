@@ -169,8 +169,8 @@ static const char *happen(Model *m, bool *changed, bool *ended)
             }
             look(m, after);
             m->slack[k] = 4 * fmax(fabs(after[k].g), jumps && !same ? 0.0 : fabs(seen[k].g));
-            double near = fmax(4 * fabs(seen[k].g), fabs(after[k].rate) * m->window);
-            near = fmax(near, after[k].rounding);
+            double near = now.before[k] ? 4 * fabs(seen[k].g) : 0.0;  /* others may come from anywhere */
+            near = fmax(fmax(near, fabs(after[k].rate) * m->window), after[k].rounding);
             m->away[k] = fabs(after[k].g) > near;
             if (m->away[k]) {
                 m->side[k] = sign_of(after[k].g);

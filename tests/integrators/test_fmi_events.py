@@ -78,6 +78,13 @@ CASES = {
         lambda t, y: [-y[0]], [1.0], (0.0, 3.0),
         events=[Event(lambda t, y: np.sin(7 * t), 1, reset=lambda t, y: [y[0] + 1.0])],
     ),
+    "thrown across": IVP(
+        lambda t, y: [1.0, 1.0], [0.0, -0.3], (0.0, 3.5),
+        events=[
+            Event(lambda t, y: 1.0 - y[0], -1, reset=lambda t, y: [y[0] - 1.0, -1.5]),
+            Event(lambda t, y: y[1], -1, reset=lambda t, y: [y[0], 0.9 * y[1]]),
+        ],
+    ),
     "carried across without a direction": IVP(
         lambda t, y: [1.0], [0.0], (0.0, 3.5),
         events=[

@@ -257,8 +257,11 @@ class Instant:
         self.slope = self.motion.slope(self.t, self.y) if self._has_resets() else None
         self.y_before, self.slope_before = self.y, self.slope
         self.start = np.array([self._value(k) for k in range(len(self.events))])
-        self.slack = 4 * np.abs(self.start)  # what counts as zero, but for the present rates
+        # What counts as zero, but for the present rates, of events that were found here; others may
+        # be carried here from anywhere by a reset.
+        self.slack = np.zeros(len(self.events))
         for k in self.came_from:
+            self.slack[k] = 4 * abs(self.start[k])
             if self.slope is not None:
                 rate, _ = self.motion.rate(k, self.t, self.y, self.slope)
                 self.slack[k] += self.window * abs(rate)

@@ -387,3 +387,14 @@ def test_looking_ahead_follows_the_motion(forward):
     np.testing.assert_allclose(
         [y for _, y in seen], [exact(t) for t, _ in seen], rtol=1e-7
     )  # h⁵ = 1e-9
+
+
+def test_what_a_reset_carries_across_happens_once():
+    """Thrown far beyond its surface, and left there by its own reset, it is not on the surface."""
+    throw = Event(lambda t, y: 1.0 - y[0], -1, reset=lambda t, y: [y[0] - 1.0, -1.5])
+    shrink = Event(lambda t, y: y[1], -1, reset=lambda t, y: [y[0], 0.9 * y[1]])
+    problem = IVP(lambda t, y: [1.0, 1.0], [0.0, -0.3], (0.0, 1.7), events=[throw, shrink])
+    run = solve(problem, method="DOPRI5")
+    assert run.success
+    assert [times.tolist() for times in run.t_events] == [[pytest.approx(1.0)]] * 2
+    np.testing.assert_allclose(run.y[:, -1], [0.7, 0.9 * -1.5 + 0.7], atol=1e-12)
