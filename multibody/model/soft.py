@@ -78,14 +78,18 @@ class SoftContact(Element):
 
     def points(self, here: Any) -> Iterator[SoftPoint]:
         """What happens at each point."""
-        a, b = (here.frame(body) for body in self._pair)  # type: ignore[attr-defined]
+        first, second = self._pair  # type: ignore[attr-defined]
+        a, b = here.frame(first), here.frame(second)
+        # Seen from a: how far away from the base's origin both are must not matter to gaps.
+        origin, way = a.position, here.between(first, np.zeros(3), second, np.zeros(3))
+        a, b = a._replace(position=0.0 * way), b._replace(position=way)
         count = len(self.states) // len(self._parts)  # type: ignore[attr-defined]
         for k, (kind, numbers) in enumerate(self._parts):  # type: ignore[attr-defined]
             gap, n, p = touching(kind, np.array(numbers), a, b)
             u = b.velocity + _cross(b.omega, p - b.position)
             u = u - a.velocity - _cross(a.omega, p - a.position)
             force, rates = self._law(gap, n @ u, n, u, here.z[count * k : count * (k + 1)])
-            yield SoftPoint(gap, p, n, force, rates)
+            yield SoftPoint(gap, origin + p, n, force, rates)
 
     def _law(self, gap: Any, rate: Any, n: Any, u: Any, z: Any) -> tuple[Any, tuple[Any, ...]]:
         """Force on body b, and rates of the states z; u is its velocity at the point."""

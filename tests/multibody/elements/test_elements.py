@@ -549,6 +549,24 @@ def test_a_stiff_bushing_far_away_feels_the_same_small_stretch():
     np.testing.assert_allclose(other, one, rtol=0, atol=1e-8 * np.abs(one).max())
 
 
+@pytest.mark.parametrize("law", [mb.SpringDamper(1e4, 20.0), mb.HuntCrossley(1e5, 1.5, 0.1)])
+def test_a_soft_contact_far_away_has_the_same_force(law):
+    """Its gap is measured along the tree; between places 1,000 km away it was off by 1e-10 m."""
+    b = mb.ModelBuilder(gravity=(0, 0, 0))
+    b.add_body("a", 0, mb.Free(), inertia=mb.sphere(mass=1.0, radius=0.1))
+    b.add_body("b", "a", mb.Free(), inertia=mb.sphere(mass=2.0, radius=0.1))
+    b.add_contact("touch", "a", mb.Ball(0.1), "b", mb.Ball(0.1), law=law, friction=0.3)
+    model = b.build()
+    v = 0.1 * np.random.default_rng(1).standard_normal(model.nv)
+    near = model.neutral()
+    near[11:14] = 0.11, 0.1, 0.12
+    far = near.copy()
+    far[4:7] = 1e6, -2e6, 3e6
+    one, other = (mb.element_forces(model, q, v)[1][:, 3:] for q in (near, far))
+    assert np.abs(one).max() > 1.0
+    np.testing.assert_allclose(other, one, rtol=1e-14)
+
+
 @pytest.mark.parametrize("formulation", ["index2", "index3", "ggl"])
 def test_a_sampled_controller_acts_in_every_formulation(formulation):
     """Its first sample is due at the start, where multipliers leave y' open."""
