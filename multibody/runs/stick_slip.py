@@ -21,6 +21,7 @@ from integrators import traced as trace
 from integrators.problem import from_recipe
 
 from ..checks import ArrayLike
+from ..dynamics.functions import crba
 from ..elements import Element, Friction, NamedElement
 from .ivp import as_ivp
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from ..model import Model
 
 __all__ = ["stick_slip"]
+
+#: Part of its acceleration without loops that is left of a joint's that they hold: rounding.
+HELD = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +122,7 @@ def stick_slip(
         raise ValueError("stick_slip: sampled elements have instants of their own; use as_ivp")
     f0, n, p = smooth.f, smooth.n, smooth.params
     f: Any = f0
-    places = []
+    places, slips = [], []
     for named in dry:
         friction: Any = named.element
         bodies = [body.name for body in model.bodies]
@@ -128,7 +132,6 @@ def stick_slip(
                 "elsewhere, so that its joint belongs to the tree"
             )
         place = model.nq + model.v_index[bodies.index(friction.joint)].start
-        places.append(place)
         sides = [
             as_ivp(
                 replace(base, elements=(*wet, NamedElement("side", _Side(friction, sign)))),
@@ -137,14 +140,24 @@ def stick_slip(
             ).f
             for sign in (1.0, -1.0)
         ]
-        f = f + Switch(_speed(place, n, len(p)), *(_less(side, f0, n, len(p)) for side in sides))
+        added = [_less(side, f0, n, len(p)) for side in sides]
+        if model.bonds and _holds_still(model, smooth, friction, added, place):
+            continue  # by its loops: friction there moves nothing
+        places.append(place)
+        slips.append(named)
+        f = f + Switch(_speed(place, n, len(p)), *added)
+    if not slips:
+        raise ValueError(
+            f"stick_slip: the loops of {model.name!r} hold all joints with dry friction still, so "
+            "that nothing can slip; use as_ivp"
+        )
     observe: Any = smooth.observe
 
     def as_it_was(solution: Any, before: bool) -> Model:
         parts = _parts_along(solution, places, before)
         acted = {
             named.name: _AsItWas(named.element, partial(_part, parts, k))
-            for k, named in enumerate(dry)
+            for k, named in enumerate(slips)
         }
         elements = [NamedElement(e.name, acted.get(e.name, e.element)) for e in model.elements]
         return replace(model, elements=tuple(elements))
@@ -161,6 +174,18 @@ def stick_slip(
         schedule=smooth.schedule,
         admit=smooth.admit,
     )
+
+
+def _holds_still(
+    model: Model, problem: IVP, friction: Friction, added: Sequence[Any], place: int
+) -> bool:
+    """Whether loops hold a joint at the start: friction there does not accelerate it."""
+    t, y, k = problem.t_span[0], problem.y0, place - model.nq
+    p = (problem.params,) if len(problem.params) else ()
+    plus, minus = (float(np.asarray(side(t, y, *p))[place]) for side in added)
+    # A joint that is free gains at least this acceleration by the two forces.
+    inertia = crba(model, model.normalise(y[: model.nq]), t=t)[k, k]
+    return abs(plus - minus) <= HELD * 2.0 * float(friction.size(y[place])) / inertia
 
 
 def _parts_along(solution: Any, places: Sequence[int], before: bool) -> Callable[..., Any]:

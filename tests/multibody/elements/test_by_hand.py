@@ -195,6 +195,22 @@ def test_the_force_that_holds_is_what_is_recorded():
     assert np.abs(ledger.balance).max() < 1e-8 < ledger.work["drives"][-1]
 
 
+def test_friction_in_a_joint_that_loops_hold_still():
+    """A slide that a second one across it holds: its friction moves nothing, the hinge's does."""
+    b = mb.ModelBuilder(name="held", gravity=(0, 0, 0))
+    b.add_body("slide", 0, mb.Prismatic("x"), inertia=mb.point_mass(1.0))
+    b.add_loop("across", 0, "slide", mb.Prismatic("y"))
+    b.add_body("wheel", "slide", mb.Revolute("y"), inertia=mb.Inertia(1.0, I_com=0.5))
+    b.add_element("guide", mb.Friction("slide", 2.0))
+    only = b.build()
+    with pytest.raises(ValueError, match="hold all joints with dry friction still"):
+        mb.stick_slip(only)
+    b.add_element("hinge", mb.Friction("wheel", 0.25))
+    run = solve(mb.stick_slip(b.build(), None, [0.0, 1.0], (0.0, 3.0)), rtol=1e-9)
+    assert [stay.mode for stay in run.modes] == ["plus", "sliding"]
+    assert run.modes[1].start == pytest.approx(2.0, abs=1e-8)
+
+
 def test_two_joints_that_stick_hold_the_weight_of_both():
     b = mb.ModelBuilder(name="arms")
     for name, parent, place in (("upper", 0, (0, 0, 0)), ("lower", "upper", (0, 0, -1))):
