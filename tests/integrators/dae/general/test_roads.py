@@ -103,6 +103,19 @@ def test_taylor_of_order_twenty(system, start):
     assert np.log2(errors[0] / errors[1]) == pytest.approx(20, abs=1.0)
 
 
+def test_taylor_of_order_twenty_with_many_digits(system, start):
+    """Doubles leave a factor of two between too long a step and rounding; fifty digits do not."""
+    problem = system.problem(start, (0.0, 0.5), "taylor").with_(project=None)
+    true = solve(problem, method="Taylor(30)", precision=50, step=1 / 128).y[:, -1]
+    ends = [
+        solve(problem, method="Taylor(20)", precision=50, step=1 / k).y[:, -1]
+        for k in (32, 64, 128)
+    ]
+    errors = [float(sum((x - y) ** 2 for x, y in zip(end, true))) ** 0.5 for end in ends]
+    assert errors[-1] > 1e-40
+    assert np.log2(errors[:-1]) - np.log2(errors[1:]) == pytest.approx([20, 20], abs=0.4)
+
+
 def test_series_by_stages_are_those_of_the_underlying_ode(system, start):
     order = 8
     staged = system.problem(start, (0, 1), "taylor")
