@@ -44,6 +44,13 @@ def test_it_solves_with_fixed_steps_as_its_tableau_does():
     np.testing.assert_allclose(mine.y, twin.y, rtol=0, atol=1e-14)
 
 
+def test_it_costs_what_its_tableau_costs():
+    runs = [
+        solve(lambda t, y: -y, (0, 1), [1.0], method=method, step=0.1) for method in (my_rk4, "RK4")
+    ]
+    assert [run.nfev for run in runs] == [40, 40]
+
+
 def test_it_solves_with_a_tolerance_too():
     sol = solve(lambda t, y: -y, (0, 1), [1.0], method=my_rk4, rtol=1e-8, atol=1e-10)
     assert abs(sol.y[0, -1] - np.exp(-1.0)) < 1e-7
