@@ -309,9 +309,9 @@ class Plan:
 
     def _solve_nothing(self, **changes: Any) -> None:
         """Solve the problem of the run in the middle on an empty interval."""
-        ivp, _ = self.problem(self.middle_parameters, **changes)
+        ivp, seen = self.problem(self.middle_parameters, **changes)
         at = self.t_span[0]
-        solve(ivp.with_(t_span=(at, at)), method=self.method, **self.options)
+        self.solve(ivp.with_(t_span=(at, at)), seen, t_eval=None)
 
     def plain(self) -> dict[str, Any]:
         """The plan as it is kept in a store: two plans with the same form give the same runs."""

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from integrators import IVP, Event, Solution, solve_many, traced
 from integrators.many import reductions
+from integrators.many.by_solve import why_not_lanes
 from integrators.problem import accepts_params
 from multibody.runs.observing.quantities import Seen
 
@@ -147,6 +148,8 @@ class Shared:
         strange = [key for key in plan.options if key not in _MANY_OPTIONS]
         if strange:
             return f"solve_many has no option {strange[0]}"
+        if because := why_not_lanes(self.supplier.problem, plan.options.get("kinks")):
+            return because
         for name, reduction in plan.record.items():
             if not reduction.dense or isinstance(reduction, At):
                 continue

@@ -5,9 +5,9 @@ import time
 import numpy as np
 import pytest
 
-from featherstep import Assembled, Final, Study, Uniform
+from featherstep import Assembled, Final, Max, Min, Study, Uniform
 from featherstep.study.starts import STRIDE
-from integrators import IVP
+from integrators import IVP, Switch, traced
 from multibody import mechanisms
 
 DECAY = IVP(lambda t, y, p: -p[0] * y, [1.0], (0.0, 1.0), params=[1.0])
@@ -38,6 +38,7 @@ def study_of(ivp=DECAY, **options):
         ({"time_limit": -1}, "time_limit must be a positive number"),
         ({"linear_solver": "dense", "method": "DOPRI5"}, "solves no linear systems"),
         ({"sensitivities": ["p[0]"]}, "solve_many"),
+        ({"precision": 20, "record": {"most": Max(0)}}, "many digits take no dense_output"),
         ({"rtoll": 1e-3}, "did you mean rtol"),
         ({"record": {"end": Final("x")}}, "record.end: there is no state 'x'"),
         ({"record": {"end": {"mx": 0}}}, "record.end: .*did you mean max"),
@@ -56,6 +57,30 @@ def test_a_method_that_needs_the_trace_is_not_refused(tmp_path):
         record={"end": Final(0)},
     )  # fmt: skip
     assert (study.run(tmp_path / "taylor.study", workers=1).columns()["status"] == "ok").all()
+
+
+@pytest.mark.parametrize("way", ["kinks", "switch"])
+def test_kinks_and_switches_are_followed_between_steps(way, tmp_path):
+    """Coulomb friction: y is mu + (1 − mu) cos t up to π, then −mu + (1 − 3 mu) cos t."""
+    if way == "kinks":
+        f = traced(lambda t, y, p: [y[1], -y[0] - p[0] * np.sign(y[1])], n=2, params=1)
+    else:
+        f = Switch(
+            lambda t, y, p: y[1],
+            lambda t, y, p: [y[1], -y[0] - p[0]],
+            lambda t, y, p: [y[1], -y[0] + p[0]],
+        )
+    study = Study(
+        IVP(f, [1.0, 0.0], (0.0, 4.0), params=[0.1]), {"mu": [0.1, 0.2]}, parameters=["mu"],
+        record={"least": Min(0), "end": Final(0)}, rtol=1e-9,
+        kinks="locate" if way == "kinks" else None,
+    )  # fmt: skip
+    columns = study.run(tmp_path / f"{way}.study", executor="threads", workers=1).columns()
+    assert (columns["status"] == "ok").all(), columns["message"]
+    mu = columns["mu"]
+    assert columns["least"] == pytest.approx(2 * mu - 1, abs=1e-7)
+    assert columns["end"] == pytest.approx(-mu + (1 - 3 * mu) * np.cos(4.0), abs=1e-7)
+    assert "one by one: " in study.engine
 
 
 def test_each_run_has_the_time_limit(tmp_path):
