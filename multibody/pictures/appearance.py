@@ -111,6 +111,9 @@ def appearance(model: Model, bones: Skeleton, size: float) -> Appearance:
         look.parts.append(Part(solid.body, solid.shape, solid.size, X.E.T, X.r, colour, solid))
     rolling = _rolling(model, look, described)
     shaped = described | _touching(model, look, described) | rolling
+    mounted = {i for i, body in enumerate(model.bodies, 1) if body.parent == 0}
+    if mounted <= described:  # a pole from the origin to a robot is no part of it
+        described = described | {0}
     for (a, b), i in zip(bones.links, bones.bodies):
         if i not in described | rolling:
             start, end = bones.points[a][1], bones.points[b][1]

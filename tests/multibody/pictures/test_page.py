@@ -167,6 +167,17 @@ def test_reactions_are_the_weight_of_what_hangs():
         animate.html(model, SimpleNamespace(t=solution.t, y=solution.y), reactions=True)
 
 
+@pytest.mark.parametrize("drawn", [True, False])
+def test_no_pole_holds_what_has_looks_of_its_own(drawn):
+    b = ModelBuilder(name="high")
+    b.add_body("box", 0, Revolute("y"), (0, 0, 5), sphere(0.1, mass=1.0))
+    if drawn:
+        b.add_solid("box", "box", (1, 1, 1))
+    model = b.build()
+    parts = appearance(model, skeleton(model), 1.0).parts
+    assert any(part.body == 0 for part in parts) != drawn
+
+
 def test_forces_of_several_runs_have_one_scale():
     model = mechanisms.pendulum()
     runs = {"low": simulate(model, [0.1], T=2.0), "high": simulate(model, [3.0], T=2.0)}
