@@ -256,7 +256,8 @@ def solve(
 
     asked = None if step is not None else relative_tolerance(rtol)
     looked = check is not None and solution.success and solution.t.size > 0
-    solution.judge(asked, global_error(solution, again, asked) if looked else None, again)
+    error = global_error(solution, again, asked) if looked else None
+    solution.judge(asked, error, again, atol)
     return _delivered(solution, pressed, throw, on_interrupt)
 
 

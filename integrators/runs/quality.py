@@ -195,8 +195,10 @@ class Quality:
         rtol: float | None,
         error: GlobalError | None = None,
         again: Callable[..., Solution] | None = None,
+        atol: Any = 0.0,
     ) -> None:
         self.rtol, self.global_error, self._again = rtol, error, again
+        self._least = np.asarray(atol, dtype=float) / rtol if rtol else 0.0
         self._evaluations, self._has_modes = solution.nfev, bool(solution.modes)
         self._watched_again: tuple[Watch, ...] = ()
         self._problem, self._t, self._y = solution.problem, solution.t, solution.y
@@ -307,7 +309,8 @@ class Quality:
         for fixed steps, after jumps, and for output at other times than the steps.
         """
         try:
-            return _sensitivity(self._problem, self._t, self._y, self._steps, self._jumps)
+            run = self._t, self._y, self._steps, self._jumps
+            return _sensitivity(self._problem, *run, self._least)
         except (ValueError, ArithmeticError, np.linalg.LinAlgError):
             return None
 
@@ -453,7 +456,9 @@ def _reach(g: Callable[..., Any], t: float, y: NDArray[Any]) -> float:
 # ---------------------------------------------------------------------- how errors grow
 
 
-def _sensitivity(problem: Any, t: Array, y: Array, steps: int, jumps: bool) -> float | None:
+def _sensitivity(
+    problem: Any, t: Array, y: Array, steps: int, jumps: bool, least: Any
+) -> float | None:
     every_step = len(t) == steps + 1 and not jumps
     if not every_step or len(t) < 2 or np.iscomplexobj(y) or not np.isfinite(y).all():
         return None
@@ -471,6 +476,9 @@ def _sensitivity(problem: Any, t: Array, y: Array, steps: int, jumps: bool) -> f
         some = np.append(np.arange(0, len(t) - 1, together), len(t) - 1)
         t, y = t[some], y[:, some]
     scale, n = _sizes(y), len(y)
+    # A tolerance allows what atol does, where components are small: forces of stiff contacts live
+    # on that. (States that a problem grows by may be others than those that it asks for.)
+    small = np.maximum(1e-3 * scale, np.minimum(least, scale) if np.size(least) in (1, n) else 0.0)
     jacobian = problem.bind(jac)
     ends = np.array([_dense(jacobian(float(s), x)) for s, x in zip(t, y.T)])
     size = np.abs(ends * scale / scale[:, None]).sum(axis=2).max(axis=1)  # in relative errors
@@ -493,7 +501,7 @@ def _sensitivity(problem: Any, t: Array, y: Array, steps: int, jumps: bool) -> f
             if step % every == 0:
                 x = y[:, step]
                 share = np.sqrt(together * every / n)
-                error = share * (np.abs(x) + 1e-3 * scale)[:, None] * rng.normal(size=(n, ERRORS))
+                error = share * (np.abs(x) + small)[:, None] * rng.normal(size=(n, ERRORS))
                 delta += error if stay is None else _stayed(problem, stay, t[step], x, error)
     return float(np.median(np.sqrt(np.mean((delta / scale[:, None]) ** 2, axis=0))))
 

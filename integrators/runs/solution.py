@@ -215,7 +215,7 @@ class Solution:
         self.t_events, self.y_events = t_events or [], y_events or []
         self.status = Status(status)
         self._message = message
-        self._asked: tuple[float | None, Any, Any] | None = None  # of `judge`
+        self._asked: tuple[float | None, Any, Any, Any] | None = None  # of `judge`
         self.nfev, self.njev, self.nlu, self.nnewton = nfev, njev, nlu, nnewton
         self.nsteps, self.nrejected = nsteps, nrejected
         self.h = np.zeros(0) if h is None else h
@@ -266,9 +266,11 @@ class Solution:
         """The message without what was found by looking at the run's quality."""
         return self._message
 
-    def judge(self, rtol: float | None, error: Any = None, again: Any = None) -> None:
+    def judge(
+        self, rtol: float | None, error: Any = None, again: Any = None, atol: Any = 0.0
+    ) -> None:
         """Say what was asked for, so that the run can be judged, and how to repeat it."""
-        self._asked = rtol, error, again
+        self._asked = rtol, error, again, atol
         self.__dict__.pop("quality", None)
 
     @functools.cached_property

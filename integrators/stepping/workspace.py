@@ -91,6 +91,7 @@ class Explicit(Workspace, begins_as=Steps):
         **SHARED,
         **TABLEAU,
         "e_low": "f1",  # weights of the second estimate
+        "end_weights": "f1",  # of the stages in the extrapolated slope at the end
         "stage_state": "f1",  # the last stage of the last step, see stepping.stiffness …
         "stage_slope": "f1",  # … and its slope
         "fused": "a",  # a whole step as machine code, see integrators.methods.runge_kutta.fused …
@@ -187,6 +188,7 @@ class TwoHalves(Workspace, begins_as=Steps):
         "b_second": "f1",  # … and so on
         "e_second": "f1",
         "slope": "f1",  # the last f that a kick or a stage has used
+        "end_weights": "f1",  # of the stages in the extrapolated slope at the end
     }
 
 

@@ -14,6 +14,7 @@ from ...methods.runge_kutta.fused import (
 )
 from ...problem import IVP
 from ...stepping.control import Controller
+from ...stepping.state import ESTIMATE_DOUBLING
 from ...stepping.workspace import Common, Lanes
 from ...tableau import Tableau
 from ...tableau.rosenbrock import Rosenbrock
@@ -266,8 +267,10 @@ def lane_code(
     else:
         if controller is not None and controller.predictive:
             return "a predictive controller looks at Newton's iterations"
-        if method.b_hat is None and not fixed:
+        if engine.state.estimate_kind == ESTIMATE_DOUBLING:
             return f"{method.name} has no embedded error estimate"
+        if engine.state.inside_weight > 0.0:
+            return f"f is looked at where steps of {method.name} end"
         if inside and method.simplifying_assumptions()[1] < 1:
             return f"stages of {method.name} stand at times that are not theirs"
         f = traced(ivp.f, n=n, params=k or None)

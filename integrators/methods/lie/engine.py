@@ -26,7 +26,7 @@ from ...stepping.engine import Options
 from ...stepping.workspace import Explicit
 from ...tableau import Tableau
 from ..runge_kutta.engine import ExplicitEngine
-from ..user.step import nothing
+from ..runge_kutta.explicit import explicit_refine
 from .step import MOVED, lie_accept, lie_dense, lie_step
 
 __all__ = ["LieEngine", "MuntheKaas"]
@@ -203,7 +203,7 @@ class LieEngine(ExplicitEngine):
 
     def _kernels(self) -> tuple[Any, ...]:
         self.fused = None
-        return Chart, lie_step, lie_accept, lie_dense, nothing
+        return Chart, lie_step, lie_accept, lie_dense, explicit_refine
 
     def _rhs_address(self) -> int:
         if self.state.f_native == 1:

@@ -13,9 +13,11 @@ from ...stepping.workspace import TwoHalves, empty_fields
 from ...tableau.coefficients import _floats, _weight_difference
 from ...tableau.partitioned import Nystrom, Partitioned, Splitting
 from ..runge_kutta.divided import divided_by_mass, is_regular
+from ..runge_kutta.implicit.predictor import extrapolation_weights
 from ..user.step import nothing
 from .halves import halves_of
 from .step import (
+    nystrom_refine,
     nystrom_step,
     partitioned_accept,
     partitioned_dense,
@@ -106,6 +108,7 @@ class PartitionedEngine(Engine):
             state.estimate_kind = at.ESTIMATE_EMBEDDED
             self.estimate_order = min(method.order, method.embedded_order)
             self.estimate = "embedded method"
+            state.inside_weight = 1.0
         if isinstance(method, Splitting):
             state.fsal = int(self.second_order and method.ends_with_kick)
         elif isinstance(method, Nystrom):
@@ -115,7 +118,8 @@ class PartitionedEngine(Engine):
     def _kernels(self) -> tuple[Any, ...]:
         steps = {Splitting: splitting_step, Nystrom: nystrom_step, Partitioned: partitioned_step}
         step = steps[type(self.method)]
-        return TwoHalves, step, partitioned_accept, partitioned_dense, nothing
+        refine = nystrom_refine if isinstance(self.method, Nystrom) else nothing
+        return TwoHalves, step, partitioned_accept, partitioned_dense, refine
 
     def _workspace(self, shared: dict[str, Any]) -> TwoHalves:
         method = self.method
@@ -128,6 +132,9 @@ class PartitionedEngine(Engine):
         elif isinstance(method, Nystrom):
             for key, numbers in (("A", method.A), ("b", method.b), ("c", method.c)):
                 arrays[key] = np.array(_floats(numbers))
+            arrays["end_weights"] = extrapolation_weights(
+                arrays["c"][:-1], 1.0, most=10.0, apart=0.05
+            )
             arrays["b_second"] = np.array(_floats(method.b_rate))
             if method.b_hat is not None and method.b_rate_hat is not None:
                 arrays["e"] = np.array(_weight_difference(method.b, method.b_hat))

@@ -9,10 +9,12 @@ from ...kernels import kernel
 from ...stepping.dense import combine, copy, evaluate, hermite_dense, slope_at_start
 from ...stepping.norms import largest
 from ...stepping.state import ESTIMATE_EMBEDDED, FUNCTION_RAISED, NEWTON_FAILED, OK
+from ..runge_kutta.explicit import unannounced
 
 MOST_ITERATIONS = 200
 ROUND_OFF = 4 * 2.220446049250313e-16  # relative change of stages that counts as none …
 STAGNATION = 1e-11  # … and one that no longer shrinks, if it is below this
+ANNOUNCED = 0.5  # of what slopes differ by; one at the end may be so far from where they point
 HOPELESS = 1e12  # a change that is so much larger than the state will not become small
 
 
@@ -61,6 +63,7 @@ def splitting_step(w, t, h):
 @kernel
 def nystrom_step(w, t, h):
     """Q = q + chv + h² Σ a g(Q) for q'' = g(t, q); y_new and the error estimate."""
+    w.norm_known = 0
     if slope_at_start(w, t) != OK:
         return FUNCTION_RAISED
     n = w.y.shape[0]
@@ -88,6 +91,15 @@ def nystrom_step(w, t, h):
     if w.fsal == 1:
         copy(w.K[w.stages - 1], w.slope)
     return OK
+
+
+@kernel
+def nystrom_refine(w, t, h):
+    """Have a look at g where the step ends, as ``explicit_refine``; 1 if the step is refused."""
+    if w.norm >= 1.0 or w.fsal == 0:
+        return 0
+    copy(w.slope, w.f1)
+    return unannounced(w, w.f1, w.stages - 1, h, ANNOUNCED)
 
 
 @kernel

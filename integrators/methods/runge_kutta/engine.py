@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,11 @@ from ...tableau.extension import (
     doubled_extension,
     in_powers,
 )
-from ..user.step import nothing
 from .divided import check_damping, divided_by_mass, has_explicit_stage, is_regular
-from .explicit import explicit_accept, explicit_dense, explicit_step
+from .explicit import explicit_accept, explicit_dense, explicit_refine, explicit_step
 from .fused import LARGEST_AROUND, fused_step, fused_step_function, inputs_size
 from .implicit.engine import ImplicitEngine
+from .implicit.predictor import extrapolation_weights
 from .stability_limit import end_stage, real_boundary
 
 __all__ = ["ExplicitEngine", "engine_for"]
@@ -92,7 +93,7 @@ class ExplicitEngine(Engine):
             self.estimate_order = self.order
             self.estimate = "none (fixed step)"
             state.estimate_kind = at.ESTIMATE_NONE
-        elif tableau.b_hat is not None:
+        elif tableau.b_hat is not None and sees_time(tableau):
             assert tableau.embedded_order is not None
             self.estimate_order = min(tableau.order, tableau.embedded_order)
             self.estimate = "embedded method"
@@ -103,9 +104,17 @@ class ExplicitEngine(Engine):
                 self.estimate = "two embedded methods, combined as in DOP853"
         else:
             self._use_doubling()
+        state.inside_weight = float(self._is_blind_at_the_end())
         state.stiff_stage, state.stability_boundary = end_stage(tableau), real_boundary(tableau)
         state.watch_stiffness = int(state.estimate_kind in (at.ESTIMATE_EMBEDDED, at.ESTIMATE_TWO))
         self._choose_dense()
+
+    def _is_blind_at_the_end(self) -> bool:
+        """Whether f at the end of a step is looked at because the estimate hardly knows it."""
+        tableau = self.tableau
+        if self.options.fixed or tableau.simplifying_assumptions()[1] < 1:
+            return False
+        return self.state.estimate_kind == at.ESTIMATE_DOUBLING or is_blind(tableau)
 
     def _choose_dense(self) -> None:
         """A cubic for low orders, else a continuous extension of the method's order."""
@@ -130,8 +139,8 @@ class ExplicitEngine(Engine):
     def _kernels(self) -> tuple[Any, ...]:
         self._fuse()
         if self.fused is None:
-            return Explicit, explicit_step, explicit_accept, explicit_dense, nothing
-        return Explicit, fused_step, explicit_accept, explicit_dense, nothing
+            return Explicit, explicit_step, explicit_accept, explicit_dense, explicit_refine
+        return Explicit, fused_step, explicit_accept, explicit_dense, explicit_refine
 
     def _fuse(self) -> None:
         """With a traced f, make machine code of the whole step, with f inside or called."""
@@ -173,6 +182,7 @@ class ExplicitEngine(Engine):
             c=nodes,
             e=_own(tableau.error_weights, zeros),
             e_low=_own(tableau.low_error_weights, zeros),
+            end_weights=extrapolation_weights(c[: s - tableau.fsal], 1.0),
             stage_state=np.zeros(self.n),
             stage_slope=np.zeros(self.n),
             fused=shared["f"] if self.fused is None else int(self.fused.address),
@@ -206,6 +216,24 @@ class ExplicitEngine(Engine):
         if self.fused is not None:
             k = self.problem.params.size
             self.w.fused_in[k + 1 : k + 2].view(np.int64)[0] = address
+
+
+@cache
+def sees_time(tableau: Tableau) -> bool:
+    """Whether the estimate of y' = f(t) is more than zero: not with Fehlberg56 and Fehlberg78.
+
+    Steps would grow without bounds wherever slopes depend on time alone, or not at all.
+    """
+    weights, c = tableau.error_weights, tableau.arrays[2]
+    if weights is None:
+        return False
+    at_nodes = [weights[np.isclose(c, node)].sum() for node in c]
+    return bool(np.max(np.abs(at_nodes)) > 1e-12 * np.max(np.abs(weights)))
+
+
+def is_blind(tableau: Tableau) -> bool:
+    """Whether stages at the end of a step are too crude to tell where it ends."""
+    return not tableau.fsal and tableau.order < 4
 
 
 def _own(weights: Array | None, default: Array) -> Array:

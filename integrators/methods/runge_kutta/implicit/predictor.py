@@ -33,22 +33,24 @@ def stage_predictor(c: Array) -> Array:
     return weights
 
 
-def extrapolation_weights(nodes: Array, x: float) -> Array:
+def extrapolation_weights(
+    nodes: Array, x: float, most: float = LARGEST_WEIGHTS, apart: float = 1e-3
+) -> Array:
     """Weights of values at nodes in the polynomial through the nearest of them, at x.
 
-    Its degree is as high as does not magnify errors of the values. Of values at the same node, the
-    last one is taken.
+    Its degree is as high as does not magnify errors of the values by more than `most`. Of values at
+    nodes that are not so far `apart`, the last one is taken.
     """
     distinct: list[int] = []
     for j in range(len(nodes) - 1, -1, -1):
-        if all(abs(nodes[j] - nodes[k]) > 1e-3 for k in distinct):
+        if all(abs(nodes[j] - nodes[k]) > apart for k in distinct):
             distinct.append(j)
     nearest = sorted(distinct, key=lambda j: abs(nodes[j] - x))
     weights = np.zeros(len(nodes))
     for degree in range(min(HIGHEST_DEGREE, len(nearest) - 1), -1, -1):
         used = nearest[: degree + 1]
         row = [_lagrange(x, nodes[j], nodes[[k for k in used if k != j]]) for j in used]
-        if np.sum(np.abs(row)) <= LARGEST_WEIGHTS:
+        if np.sum(np.abs(row)) <= most:
             weights[used] = row
             break
     return weights
