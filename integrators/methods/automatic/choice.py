@@ -2,10 +2,11 @@
 
 They follow from ``benchmarks/detest.py``: evaluations of f at equal error. Explicit pairs of
 order 8 win from moderate tolerances on (BS45 would win at loose ones, but its estimate is too small
-where stability limits the steps); BDF among the stiff methods, except at tight tolerances
-and where eigenvalues lie near the imaginary axis, which Radau IIA damps and BDF do not. On
-differential-algebraic systems of moderate size RADAU5 takes half the time or less, with errors of a
-tenth, and ends runs on which BDF get stuck (a NAND gate, a car axis).
+where stability limits the steps); BDF among the stiff methods at loose tolerances and for many
+unknowns, Radau IIA of variable order at others, and where eigenvalues lie near the imaginary axis,
+which it damps and BDF do not. On differential-algebraic systems of moderate size RADAU5 takes half
+the time of BDF or less, with errors of a tenth, and ends runs on which BDF get stuck (a NAND gate, a
+car axis).
 """
 
 from __future__ import annotations
@@ -39,8 +40,11 @@ __all__ = [
 FAST, FASTER = 40.0, 1 / 9
 LOOSE = 1e-4  # from here on pairs of order 5 are as good as those of order 8
 LOOSE_INSIDE = 1e-6  # … here, if every step needs dense output, which costs order 8 as much again
-TIGHT = 1e-8  # relative tolerances below are for methods of high order
-LARGE = 200  # unknowns beyond which the complex matrices of Radau IIA cost too much
+MODERATE = 1e-5  # relative tolerances below are for methods of high order …
+TIGHT = 1e-8  # … these, where matrices are more work than f …
+FEW = 10  # … that is, beyond so many unknowns if a Jacobian takes differences …
+LARGE = 200  # … and never beyond so many unknowns: Radau IIA has complex matrices
+LASTING = 8.0  # an interval longer than so many transients is stiff for what swings, too
 POWER_ITERATIONS = 7
 SECTOR = 1.2  # |Im λ|/|Re λ| up to which BDF of order 5 is stable (tan 51.8°), nearly
 
@@ -62,14 +66,17 @@ def stiff_name(problem: IVP, options: Options, eigenvalues: NDArray[Any] | None 
     if higher or problem.manifold is not None:
         return "RADAU5"
     small = problem.n <= LARGEST_OWN_LU
-    fits = problem.n <= LARGE and (small or problem.jac_sparsity is None)
-    if options.rtol < TIGHT and fits and not options.want_dense:
-        # Its long steps are right at their ends; inside, only as far as its stages interpolate.
-        return "RadauVariable"
-    oscillating = eigenvalues is not None and oscillates(eigenvalues)
-    if oscillating or (fits and must_be_implicit(problem)):
-        return "RADAU5"
-    return "BDF"
+    fits = small or (problem.n <= LARGE and problem.jac_sparsity is None)
+    swings = eigenvalues is not None and oscillates(eigenvalues)
+    algebraic = fits and must_be_implicit(problem)
+    if options.want_dense or not fits:
+        # Long steps are right at their ends; inside, only as far as their stages interpolate.
+        return "RADAU5" if swings or algebraic else "BDF"
+    if algebraic:
+        return "RadauVariable" if options.rtol < TIGHT else "RADAU5"
+    known = problem.jac is not None or hasattr(problem.f, "jacobian")
+    cheap = problem.n <= (LARGEST_OWN_LU if known else FEW)
+    return "RadauVariable" if swings or options.rtol < (MODERATE if cheap else TIGHT) else "BDF"
 
 
 def oscillates(eigenvalues: NDArray[Any]) -> bool:
@@ -155,5 +162,7 @@ def decays(eigenvalues: NDArray[Any], t: float, t_end: float, rtol: float) -> bo
     """
     rates = (t_end - t) * eigenvalues
     fast = rates[np.abs(rates) > fast_decay(rtol)]
-    fastest = -fast[fast.real < -0.5 * np.abs(fast)].real.min(initial=0.0)
+    # What swings is gone when it has lost all digits, which must take a part of the interval only.
+    gone = fast.real < np.maximum(-0.5 * np.abs(fast), LASTING * np.log(max(rtol, 1e-15)))
+    fastest = -fast[gone].real.min(initial=0.0)
     return bool(fastest > 0 and rates.real.max() < 0.3 * fastest)

@@ -140,6 +140,24 @@ class AutomaticEngine(Ladder):
 
     # ------------------------------------------------------------ steps
 
+    def begin(self, slope: NDArray[Any], first_step: float | None) -> None:
+        """Prepare the first step; where it leads to, the problem may be seen to be stiff.
+
+        Reactions whose products are not there yet have no fast eigenvalue at the start.
+        """
+        super().begin(slope, first_step)
+        problem, (t, t_end) = self.problem, self.problem.t_span
+        if self.rung == STIFF or problem.manifold is not None or t == t_end:
+            return
+        h = float(self._state.direction) * self.h
+        least = fast_decay(self.options.rtol) / abs(t_end - t)
+        eigenvalues = known_eigenvalues(problem, t + h, problem.y0 + h * slope, least)
+        if eigenvalues is not None and decays(eigenvalues, t, t_end, self.options.rtol):
+            began = self.began
+            self._go_over(STIFF, eigenvalues)
+            self.began = began
+            self.engine.begin(slope, first_step)
+
     def march(self, t_stop: float, take: Take, one_by_one: bool) -> int:
         """Take steps up to ``t_stop``; change the method when the loop asks for that."""
         while True:
@@ -183,6 +201,10 @@ class AutomaticEngine(Ladder):
 
     def _change(self, to: str, eigenvalues: NDArray[Any] | None) -> None:
         self.finished.append(self._phase())
+        self.patience[to] *= 2  # so that it does not go to and fro
+        self._go_over(to, eigenvalues)
+
+    def _go_over(self, to: str, eigenvalues: NDArray[Any] | None) -> None:
         before, h = self._worker, float(self._state.h)
         t, y = before.t, before.y
         if to == STIFF:
@@ -195,7 +217,6 @@ class AutomaticEngine(Ladder):
         self.engine, self.rung = self.engines[to], to  # type: ignore[index, assignment]
         self._state.words[OF_THE_RUN] = before.state.words[OF_THE_RUN]
         self.engine.restart(t, y, h)
-        self.patience[to] *= 2  # so that it does not go to and fro
         self._watch_stiffness()
         self.dense_order = min(self.dense_order, self.engine.dense_order)
         self.estimate = "; ".join(engine.estimate for engine in self.engines.values())
@@ -257,8 +278,3 @@ class AutomaticEngine(Ladder):
     def initial_step(self, slope: NDArray[Any], order: int, rtol: float) -> float:
         """First guess of the step."""
         return self.engine.initial_step(slope, order, rtol)
-
-    def release(self) -> None:
-        """Told at the end of a run."""
-        for engine in self.engines.values():
-            engine.release()

@@ -57,7 +57,10 @@ class _OneOrder(ImplicitEngine):
     def __init__(self, stages: int, problem: IVP, options: Options) -> None:
         from ...catalogue.collocation import radau_iia
 
-        super().__init__(radau_iia(stages), problem, copy(options))
+        super().__init__(radau_iia(stages), problem, options)
+
+    def _setup(self) -> None:
+        super()._setup()
         self.state.variable_order = 1
 
     def _choose_dense(self, c: Any) -> None:
@@ -75,7 +78,14 @@ class VariableEngine(Ladder):
         super().__init__(STAGES, first, problem, options)
 
     def _make(self, rung: int) -> Engine:
-        return _OneOrder(rung, self.problem, self.options)
+        problem, options = self.problem, copy(self.options)  # each order changes tolerances
+        parts = (id(problem.jac), id(problem.mass), id(problem.jac_sparsity), options.linear)
+        return _OneOrder.reused(
+            (rung, options.rtol, *parts),
+            problem,
+            options,
+            lambda: _OneOrder(rung, problem, options),
+        )
 
     def _hand_over(self, before: Any, after: Any) -> None:
         if before.algebra is not None:

@@ -165,6 +165,11 @@ class Ladder(Stepper):
         """Use nothing that was learnt from earlier steps."""
         self.engine.forget()
 
+    def release(self) -> None:
+        """Told at the end of a run: the engines may be used for another one."""
+        for engine in self.engines.values():
+            engine.release()
+
     def stop(self) -> None:
         """End before the next step."""
         for engine in list(self.engines.values()):
