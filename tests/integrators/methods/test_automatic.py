@@ -292,3 +292,23 @@ def test_output_between_steps_is_as_good_as_the_steps():
     sol = solve(f, (0, 10), [1.0], rtol=1e-9, atol=1e-10, t_eval=times)
     assert sol.success, sol.message
     assert np.abs(sol.y[0] - np.cos(2 * times)).max() < 1e-8
+
+
+def test_orders_kept_from_run_to_run_change_nothing():
+    def f(t, y, p):
+        return np.array([y[1], p[0] * (1 - y[0] ** 2) * y[1] - y[0]])
+
+    kept = traced(f, n=2, params=1)
+    for rate, options in ((50.0, {}), (5.0, {"max_step": 0.5}), (200.0, {"dense_output": True})):
+        for _ in range(2):
+            again, first = (
+                solve(
+                    IVP(g, [2.0, 0.0], (0, 20), [rate]),
+                    method="RadauVariable",
+                    rtol=1e-8,
+                    **options,
+                )
+                for g in (kept, traced(f, n=2, params=1))
+            )
+            assert again.nfev == first.nfev
+            assert np.array_equal(again.y, first.y)
