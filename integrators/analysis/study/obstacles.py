@@ -36,6 +36,7 @@ FOLLOWS = 0.3  # relative error below which a run follows the solution
 TINY = 1e-11  # relative error below which a run may be exact but for rounding
 LONG = 0.125  # part of the interval that a step must have to prove that even long ones are exact
 ENOUGH = 8  # stable steps that leave room for an order
+ACCURATE = 1e-3  # relative error below which only stability asks for a shorter step
 UNSTABLE = 1.01  # factor of a step beyond which a decaying component grows noticeably
 PLACES = (0.15, 0.4, 0.65)  # parts of the interval at which a single step is looked at
 FEW_DIGITS = 1e-25  # relative uncertainty of coefficients that many digits do not overcome
@@ -112,7 +113,7 @@ def _unstable(case: Case) -> Finding | None:
         f"|R(hλ)| = {factors[k]:.3g}"
     )
     left = [e for e in case.errors if e is not None and e <= FOLLOWS]
-    if case.estimate.obstacle == COARSE and len(left) > ENOUGH:
+    if len(left) > ENOUGH and (case.estimate.obstacle == COARSE or left[0] > ACCURATE):
         return None  # there are stable steps in plenty, and something else in the way
     if left:
         evidence += (
