@@ -24,6 +24,7 @@ not known (a singular mass matrix) every event of the instant happens once.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -47,6 +48,7 @@ LONGEST_DIFFERENCE = 1e-3  # of the interval
 LONGEST_LOOK = 40  # steps, each twice as long as the one before
 UNSEEN = 1e-6  # of a gradient: what differences leave of a direction that g does not depend on
 SAME_RATE = 1e-9  # rates that agree to this are those of one motion
+LARGEST_DENSE = 200  # rows of a mass matrix whose singular values are looked at
 MOST_ROUNDS = 1_000  # through the list of events, at one instant
 
 
@@ -60,9 +62,9 @@ class Motion:
         self.forward = 1.0 if t1 >= t0 else -1.0
 
     @cached_property
-    def _mass(self) -> NDArray[Any] | None:
+    def _mass(self) -> _Mass | None:
         mass = self.engine.problem.mass
-        return mass.toarray() if hasattr(mass, "toarray") else mass
+        return None if mass is None else _Mass(mass)
 
     def slope(self, t: float, y: NDArray[Any]) -> NDArray[Any] | None:
         """±y', or None where f does not tell it."""
@@ -70,9 +72,9 @@ class Motion:
         if slope.shape != y.shape:  # a tangent vector; f is y' in the space around the manifold
             slope = self.ivp.rhs(t, y)
         if self._mass is not None:
-            if np.linalg.matrix_rank(self._mass) < self.ivp.n:
+            if not self._mass.is_regular:
                 return None
-            slope = np.linalg.solve(self._mass, slope)
+            slope = self._mass.divide(slope)
         return self.forward * slope if np.all(np.isfinite(slope)) else None
 
     def felt(self, k: int, t: float, y: NDArray[Any]) -> NDArray[Any] | None:
@@ -84,12 +86,10 @@ class Motion:
         slope = self.slope(t, y)
         if slope is not None or self._mass is None or y.dtype.kind != "f":
             return slope
-        directions = np.linalg.svd(self._mass)[2]
-        rank = np.linalg.matrix_rank(self._mass)
         gradient = self._gradient(k, t, y)
-        if np.max(np.abs(directions[rank:] @ gradient)) > UNSEEN * np.max(np.abs(gradient)):
+        if np.max(np.abs(self._mass.left_open(gradient))) > UNSEEN * np.max(np.abs(gradient)):
             return None
-        slope = np.linalg.pinv(self._mass) @ self.engine.slope(t, y)
+        slope = self._mass.divide(self.engine.slope(t, y))
         return self.forward * slope if np.all(np.isfinite(slope)) else None
 
     def rate(self, k: int, t: float, y: NDArray[Any], slope: NDArray[Any]) -> tuple[float, float]:
@@ -429,3 +429,46 @@ class Instant:
                     tracker.values[k], tracker.departs[k] = 0.0, heading
                 if k in self.late and k in self.through:  # its zero is still to come
                     tracker.quiet_until[k] = self.t + 2 * self.motion.forward * self.window
+
+
+class _Mass:
+    """A mass matrix without its empty rows and columns, which are most of a large singular one."""
+
+    def __init__(self, mass: Any) -> None:
+        mass = mass.tocsr() if hasattr(mass, "tocsr") else np.asarray(mass)
+        sizes = abs(mass)
+        self.n = mass.shape[0]
+        self.rows, self.columns = (
+            np.flatnonzero(np.asarray(sizes.sum(axis=axis)).ravel()) for axis in (1, 0)
+        )
+        self.lu: Any = None
+        self.inverse: Any = None
+        self.open = np.zeros((0, self.columns.size))
+        inner = mass[self.rows][:, self.columns]
+        if hasattr(mass, "tocsc") and inner.shape[0] == inner.shape[1] > LARGEST_DENSE:
+            from scipy.sparse.linalg import splu
+
+            with contextlib.suppress(RuntimeError):  # exactly singular
+                self.lu = splu(inner.tocsc())
+                return
+        dense = inner.toarray() if hasattr(inner, "toarray") else inner
+        rank = int(np.linalg.matrix_rank(dense)) if dense.size else 0
+        self.open = np.linalg.svd(dense)[2][rank:] if rank < self.columns.size else self.open
+        self.inverse = np.linalg.pinv(dense)
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether y' follows from f."""
+        return self.columns.size == self.n and not len(self.open)
+
+    def divide(self, slope: NDArray[Any]) -> NDArray[Any]:
+        """Return M⁻¹ f, or the shortest y' with M y' = f."""
+        out = np.zeros_like(slope)
+        right = slope[self.rows]
+        out[self.columns] = self.inverse @ right if self.lu is None else self.lu.solve(right)
+        return out
+
+    def left_open(self, gradient: NDArray[Any]) -> NDArray[Any]:
+        """Return the parts of a gradient in the directions that M does not see."""
+        empty = np.delete(gradient, self.columns)
+        return np.concatenate([empty, self.open @ gradient[self.columns], [0.0]])

@@ -432,6 +432,25 @@ def test_modes(system, road):
     assert np.hypot(x, z) == pytest.approx(1.0, abs=1e-12)
 
 
+@pytest.mark.parametrize("road", ["given", "dummy"])
+def test_events_of_large_systems_take_no_singular_values(road, monkeypatch):
+    """Those of a mass matrix with 1200 rows took a minute at every event."""
+    svd = np.linalg.svd
+
+    def small(a, *rest, **options):
+        assert np.shape(a)[-1] <= 200
+        return svd(a, *rest, **options)
+
+    monkeypatch.setattr(np.linalg, "svd", small)
+    monkeypatch.setattr(np.linalg._linalg, "svd", small)
+    case = dae_systems.system("ladder", sections=250)
+    kick = Event(lambda t, y: y[0] - 0.1, reset=lambda t, y: y)
+    problem = case.problem(road, 0.4).with_(events=[kick])
+    sol = solve(problem, method="RADAU5", rtol=1e-6, atol=1e-8)
+    assert sol.success
+    assert sol.t_events[0] == pytest.approx([0.22437], abs=1e-5)
+
+
 def test_thousands_of_unknowns():
     """Sparse linear algebra on two roads; a singular mass matrix of that size is no obstacle."""
     case = dae_systems.system("ladder", sections=300)
