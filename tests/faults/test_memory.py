@@ -7,7 +7,9 @@ import sys
 import numpy as np
 import pytest
 
-from integrators import Split, solve
+from integrators import Split, problems, solve
+from integrators.analysis.error.measure import ErrorMeasure
+from integrators.analysis.study.convergence_runs import StudyRuns
 
 from .memory_families import FAMILIES, allocated
 
@@ -41,6 +43,18 @@ def test_runs_leave_nothing_behind(name, measured):
     assert objects < OBJECTS
 
 
+def test_a_study_keeps_the_ends_of_its_runs_and_no_trajectories():
+    """Views of the last column kept all columns: 15 GB after 2,800 studies in one process."""
+    problem = problems.get("van_der_pol")
+    study = StudyRuns(problem, ErrorMeasure.of("end", problem, "end"), None, 2e-16, None, 1)
+    study.find_reference()
+    study.curve("RK4", "RK4", [0.04, 0.02, 0.01], 4, False)
+    assert len(study.ends) == 3
+    for end in (*study.ends.values(), study.reference.y):
+        assert end.shape == (2,)
+        assert end.base is None
+
+
 def decay(t, y):
     return -np.arange(1.0, 61.0) * y
 
@@ -55,7 +69,7 @@ CHOICES = {
 
 @pytest.mark.parametrize("name", CHOICES)
 def test_workspaces_do_not_wait_for_the_garbage_collector(name):
-    """It counts objects and not bytes: gigabytes of matrices waited in studies of many runs."""
+    """It counts objects and not bytes: megabytes of matrices waited after each run."""
     f = Split(lambda t, y: -y, decay) if name == "IMEX" else decay
     found = []
     for _ in range(3):  # what the first one keeps on purpose is there then

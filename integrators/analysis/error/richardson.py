@@ -240,7 +240,7 @@ def _runs(problem: Any, method: Any, t_span: Any, y0: Any, steps: Array) -> list
         run = solve(ivp, method=method, step=length / parts)
         if not run.success:
             raise ValueError(f"the run with step {steps[k]:g} failed: {run.message}")
-        values.append(run.y[:, -1])
+        values.append(run.y[:, -1].copy())
     return values
 
 

@@ -266,7 +266,8 @@ class StudyRuns:
             raise KeyboardInterrupt
         if solution is not None:
             kind = complex if np.iscomplexobj(solution.y) else float
-            self.ends[label, step] = np.asarray(solution.y[:, -1], dtype=kind)
+            # A copy: a view would keep the whole trajectory.
+            self.ends[label, step] = np.array(solution.y[:, -1], dtype=kind)
             if self.uncertainty is None:
                 self.uncertainty = self.measure.uncertainty(self.problem, solution, self.reference)
         return row

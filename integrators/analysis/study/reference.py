@@ -207,7 +207,7 @@ def _computed(problem: IVP, stiff: bool, along: States, doubt: States) -> Refere
     if not fine.success:
         return Reference(None, f"no reference is known and none could be computed: {fine.message}")
     _, coarse = solved_tightly(problem, name != "DOP853", SPREAD * TIGHT_RTOL)
-    found = _as_reference(problem, fine.y[:, -1], "")
+    found = _as_reference(problem, fine.y[:, -1].copy(), "")
     difference = found.error(coarse.y[:, -1]) if coarse.success else None
     trust = "with no second run to check it"
     if difference is not None:

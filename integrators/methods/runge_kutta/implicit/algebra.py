@@ -35,7 +35,7 @@ class JacobianSource:
     ----------
     engine
         Whose it is, by a weak reference: workspaces in cycles would wait for the garbage collector,
-        which knows of objects but not of their size, and a study makes thousands.
+        which counts objects and not bytes.
 
     Attributes
     ----------
