@@ -6,7 +6,6 @@ import csv
 import html
 import io
 import json
-import os
 import re
 import time
 from collections import Counter
@@ -20,6 +19,7 @@ from urllib.parse import quote
 
 from integrators.analysis import Grade
 from integrators.analysis.study.tables import Column, Table
+from integrators.processors import available_processors
 
 from ..report import html_page, listed
 from .checks import assess
@@ -203,7 +203,7 @@ def grade_folder(
         raise ValueError(f"{root} has no notebooks and no Python files")
     # The nursery closes first: after Ctrl-C no thread waits for a submission.
     with (
-        ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool,
+        ThreadPoolExecutor(workers or available_processors()) as pool,
         _nursery(lab, files) as nursery,
     ):
         found = []
