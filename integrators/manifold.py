@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Manifold", "Retraction"]
+__all__ = ["Manifold", "Retraction", "refuse_to_leave"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +93,21 @@ class Manifold:
                 raise TypeError(
                     f"{name} must be a function {name}{arguments} or None, got {value!r}"
                 )
+
+
+def refuse_to_leave(problem: Any, method: str) -> None:
+    """Raise if a method that adds states would leave the problem's manifold for good.
+
+    Where there are as many tangent components as coordinates, every state is on it; else a
+    projection, such as that of quaternions in mechanics, brings states back.
+    """
+    manifold = problem.manifold
+    if manifold is None or problem.project is not None or manifold.dimension == problem.n:
+        return
+    raise ValueError(
+        f"{method} adds states, which leaves a manifold; use RKMK4 or its like, give a projection "
+        "onto it (project=…), or leave the manifold out"
+    )
 
 
 @dataclass(frozen=True)

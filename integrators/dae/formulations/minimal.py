@@ -211,6 +211,12 @@ class Partitioned:
         """
         mechanical, split = self.mechanical, self.split
         p = mechanical.params if p is None else p
+        if np.asarray(y).dtype == object:
+            raise TracingError(
+                "minimal: the independent coordinates are chosen along the run, by numbers, so the "
+                "equations have no traced form (for Taylor methods, sensitivities, many digits). "
+                "Remedy: take 'projected' or 'baumgarte', or minimal coordinates with a closure"
+            )
         y = np.asarray(y, dtype=float)
         fast = self.placing()
         found = None if fast is None else fast(t, y, p)

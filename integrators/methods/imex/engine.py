@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels.pointers import SIGNATURE, SlopeTrampoline
+from ...manifold import refuse_to_leave
 from ...problem import IVP
 from ...stepping import state as at
 from ...stepping.control import Controller, Predictive
@@ -48,11 +49,7 @@ def engine_for(method: Additive, problem: IVP, options: Options) -> Engine:
             f"{name} solves y' = f_E(t, y) + f_I(t, y) only; divide both parts by the mass matrix, "
             "or use RADAU5 or Rodas5P, which take it"
         )
-    if problem.manifold is not None:
-        raise ValueError(
-            f"{name} adds states, which leaves a manifold; use RKMK4 or its like, or leave the "
-            "manifold out"
-        )
+    refuse_to_leave(problem, name)
     if not (options.fixed or method.is_pair):
         raise ValueError(
             f"{name} has no embedded method (b_hat of both halves) to control its steps by; give "

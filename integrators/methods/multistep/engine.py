@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...manifold import refuse_to_leave
 from ...problem import IVP
 from ...stepping import state as at
 from ...stepping.engine import Engine, Options
@@ -68,11 +69,7 @@ class MultistepEngine(Engine):
                 f"{self.label} solves y' = f(t, y) only; use an implicit tableau such as RADAU5 "
                 "for a problem with a mass matrix"
             )
-        if problem.manifold is not None:
-            raise ValueError(
-                f"{self.label} adds states, which leaves a manifold; use RKMK4 or its like, or "
-                "leave the manifold out"
-            )
+        refuse_to_leave(problem, self.label)
 
     def _setup(self) -> None:
         method = self.method

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...manifold import refuse_to_leave
 from ...problem import IVP
 from ...stepping import state as at
 from ...stepping.engine import Engine, Options
@@ -33,11 +34,7 @@ TwoHalvesMethod = Splitting | Nystrom | Partitioned
 def engine_for(method: TwoHalvesMethod, problem: IVP, options: Options) -> Engine:
     """Bind such a method to a problem, or say why it cannot be."""
     name = method.name or "this method"
-    if problem.manifold is not None:
-        raise ValueError(
-            f"{name} adds states, which leaves a manifold; use RKMK4 or its like, or leave the "
-            "manifold out"
-        )
+    refuse_to_leave(problem, name)
     if problem.mass is not None:
         if not is_regular(problem.mass):
             raise ValueError(

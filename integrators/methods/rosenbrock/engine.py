@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...manifold import refuse_to_leave
 from ...problem import IVP
 from ...stepping import state as at
 from ...stepping.control import Controller, Predictive
@@ -41,11 +42,7 @@ def engine_for(method: Rosenbrock, problem: IVP, options: Options) -> Engine:
             f"{name} has no embedded method (b_hat) to control its steps by; give one, or a fixed "
             "step=h"
         )
-    if problem.manifold is not None:
-        raise ValueError(
-            f"{name} adds states, which leaves a manifold; use RKMK4 or its like, or leave the "
-            "manifold out"
-        )
+    refuse_to_leave(problem, name)
     if problem.index is not None and np.max(problem.index) > 1:
         raise ValueError(
             f"{name} is for problems of index 1 at most, and this one has components of index "

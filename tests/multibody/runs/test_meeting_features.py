@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -132,3 +134,37 @@ def test_a_jump_in_a_driven_loop_is_told():
     assert jump.name == "hand"
     assert jump.t == pytest.approx(1.0, abs=1e-8)
     assert jump.size == pytest.approx(2.0)
+
+
+# ---------------------------------------------------------------------- quaternions
+
+
+@cache
+def motion_of(name):
+    entry = mb.mechanisms.entry(name)
+    model = entry.model()
+    problem = mb.as_ivp(model, *entry.start(model), (0.0, 0.3))
+    return problem, solve(problem, method="DOP853", rtol=1e-11, atol=1e-12, throw=True).y[:, -1]
+
+
+@pytest.mark.parametrize("name", ["spinning_top", "satellite", "half_car", "free_stewart_platform"])
+@pytest.mark.parametrize("method", ["BDF", "NDF", "Adams", "ROS3P", "Rodas5P", "AB3"])
+def test_methods_that_add_states_move_bodies_that_turn(method, name):
+    """Quaternions are renormalised; angles need no more than vectors do."""
+    problem, expected = motion_of(name)
+    assert problem.manifold is not None
+    how = dict(step=1e-3) if method == "AB3" else dict(rtol=1e-7, atol=1e-9)
+    run = solve(problem, method=method, throw=True, **how)
+    size = np.abs(expected).max()
+    np.testing.assert_allclose(run.y[:, -1], expected, atol=1e-5 * size)
+    for at in range(len(problem.state_names)):
+        if problem.state_names[at].endswith(".w"):
+            assert abs(np.linalg.norm(run.y[at : at + 4, -1]) - 1.0) < 1e-14
+
+
+def test_a_manifold_to_which_nothing_leads_back_is_not_left():
+    problem = motion_of("satellite")[0].with_(project=None)
+    for method in ("BDF", "Rodas5P", "AB3"):
+        how = dict(step=1e-2) if method == "AB3" else {}
+        with pytest.raises(ValueError, match=f"{method} adds states.*give a projection"):
+            solve(problem, method=method, **how)

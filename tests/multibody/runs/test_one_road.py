@@ -360,3 +360,11 @@ def test_a_run_is_reviewed_once(monkeypatch):
         problem = as_dae(model, q0, v0, (0, 0.2), **options)
         assert solve(problem, method="DOPRI5", rtol=1e-6).success
         assert len(looks) == 1
+
+
+def test_minimal_coordinates_say_why_they_cannot_be_traced():
+    problem = formulated("minimal")
+    with pytest.raises(TypeError, match=r"chosen along the run.*Remedy: take 'projected'"):
+        solve(problem, method="Taylor")
+    with pytest.raises(TypeError, match="chosen along the run"):
+        solve(problem, sensitivities=["y0[0]"])

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ....manifold import refuse_to_leave
 from ....problem import IVP
 from ....stepping.engine import Engine, Options
 from ...runge_kutta.divided import divided_by_mass, is_regular
@@ -29,11 +30,7 @@ def _refuse(name: str, fixed_form: str, problem: IVP, options: Options) -> None:
             f"{name} chooses its steps and orders itself; leave out step, or take a formula of one "
             f"order such as {fixed_form} for fixed steps"
         )
-    if problem.manifold is not None:
-        raise ValueError(
-            f"{name} adds states, which leaves a manifold; use RKMK4 or its like, or leave the "
-            "manifold out"
-        )
+    refuse_to_leave(problem, name)
 
 
 class BDF:
