@@ -256,12 +256,14 @@ class Partitioned:
                 "at a singular position, or the step was too long"
             )
         q, v, now = placed
-        if self.wanted is None:
-            best = self._best(now)
+        best = self._best(now)
+        worse = fast is not None and best.rank == self.split.rank and fast.is_worn(now.G)
+        if self.wanted is None and not worse:
             limit = WORSE * max(1.0, best.sensitivity)
-            if best.rank != self.split.rank or self._here(now).sensitivity > limit:
-                self.split = best
-                self.changes.append(t)
+            worse = best.rank != self.split.rank or self._here(now).sensitivity > limit
+        if worse:
+            self.split = best
+            self.changes.append(t)
         return np.concatenate([q, v])
 
     def jacobian(self, t: float, y: Any, p: Any = None) -> Array:

@@ -29,7 +29,8 @@ ITERATIONS = 3
 SETTLED = 1e-7
 """Relative size of the last correction of Newton's method: what it leaves is of the size of its
 square."""
-LEAST_PIVOT = 1e-3  # relative to where the rows and columns were chosen; below, choose again
+LEAST_PIVOT = 1e-3  # relative to where the rows and columns were chosen; below, f is NaN
+WORN_PIVOT = 0.03  # below, choose again: long before, or steps would creep up to where f is NaN
 
 
 class Placing:
@@ -43,14 +44,15 @@ class Placing:
     slope
         [q̇; v̇] as machine code; NaN where it did not do, so that a shorter step is tried.
     place
-        (q, v), and behind them 0, or 1 where it did not do or `worst` was exceeded.
+        (q, v), and behind them 0, or 1 where it did not do, `worst` was exceeded or pivots have
+        become small.
     """
 
     def __init__(self, mechanical: Mechanical, split: Partition, worst: float = np.inf) -> None:
         self.mechanical, self.split, self.worst = mechanical, split, worst
         self.nq, n = mechanical.nq, mechanical.nq + mechanical.nv
         pivots = np.abs([float(x) for x in InOrder(split.core).pivots])
-        self.least = LEAST_PIVOT * pivots
+        self.at_choice = pivots
         k = mechanical.params.size
         self.slope = Traced(self._slope, n=n, params=k)
         self.place = Traced(self._place, n=n, params=k, outputs=n + 1)
@@ -75,7 +77,7 @@ class Placing:
 
     def _slope(self, t: Any, y: Any, p: Any) -> Any:
         mechanical, free = self.mechanical, self.split.independent
-        q, v, known, N, doubt = self._placed(t, y, p)
+        q, v, known, N, doubt = self._placed(t, y, p, LEAST_PIVOT)
         M, force, _, _, gamma, _ = mechanical.ways.terms(t, q, v, p)
         v_dot = np.zeros(mechanical.nv, dtype=object)
         v_dot[self.split.dependent] = known.solve(np.asarray(gamma)[self.split.rows])
@@ -86,12 +88,18 @@ class Placing:
         return np.where(doubt <= 1.0, slope, np.nan)
 
     def _place(self, t: Any, y: Any, p: Any) -> Any:
-        q, v, _, N, doubt = self._placed(t, y, p)
+        q, v, _, N, doubt = self._placed(t, y, p, WORN_PIVOT)
         if np.isfinite(self.worst):
             doubt = np.maximum(doubt, _largest(N[self.split.dependent].ravel()) / self.worst)
         return np.concatenate([q, v, [np.where(doubt <= 1.0, 0.0, 1.0)]])
 
-    def _placed(self, t: Any, y: Any, p: Any) -> tuple[Any, ...]:
+    def is_worn(self, G: Array) -> bool:
+        """Whether pivots in the order of the choice have become small at another place."""
+        core = G[np.ix_(self.split.rows, self.split.dependent)]
+        pivots = np.abs([float(x) for x in InOrder(core).pivots])
+        return not bool(np.all(pivots >= WORN_PIVOT * self.at_choice))
+
+    def _placed(self, t: Any, y: Any, p: Any, least: float) -> tuple[Any, ...]:
         """q, v, factors of G, N, and how doubtful they are (up to 1 is good)."""
         mechanical, split = self.mechanical, self.split
         rows, dependent, free = split.rows, split.dependent, split.independent
@@ -113,8 +121,8 @@ class Placing:
         for k, column in enumerate(free):
             N[dependent, k] = known.solve(-G[:, column])
         doubt = _largest(u) / (SETTLED * np.maximum(1.0, _largest(q)))
-        for least, pivot in zip(self.least, known.pivots):
-            doubt = np.maximum(doubt, least / abs(pivot))
+        for before, pivot in zip(self.at_choice, known.pivots):
+            doubt = np.maximum(doubt, least * before / abs(pivot))
         return q, v, known, N, doubt
 
 

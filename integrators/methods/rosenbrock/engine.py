@@ -167,11 +167,11 @@ class RosenbrockEngine(Engine):
     def _time_derivative(self, f: int) -> int:
         """Find out how f depends on time; address of ∂f/∂t, or of f if there is no code for it."""
         self.state.time_slope = BY_DIFFERENCE
-        if self.state.f_native == 0:
+        traced: Any = self.problem.f
+        if self.state.f_native == 0 or getattr(traced, "is_replaced", False):  # by another, later
             return f
         from ...tracing import GraphTooLargeError
 
-        traced: Any = self.problem.f
         if traced.dependence("t").nnz == 0:
             self.state.time_slope = AUTONOMOUS
             return f

@@ -360,3 +360,15 @@ def test_a_free_body_on_a_ball_by_ida(name):
     )
     assert run.success
     assert np.abs(run.y[:7, -1] - right.y[:7, -1]).max() < 100 * 1e-5
+
+
+@pytest.mark.parametrize(("method", "rtol"), [("RADAU5", 1e-6), ("Rodas5P", 1e-6), ("BDF", 1e-7)])
+def test_minimal_coordinates_choose_anew_before_pivots_vanish(method, rtol):
+    """In a fixed order one pivot of Bricard's linkage goes through zero, where f was NaN.
+
+    Steps of RADAU5 crept up to that place.
+    """
+    problem = system("bricard", 2.0).formulation("minimal")
+    run = solve(problem, method=method, rtol=rtol, atol=0.01 * rtol, throw=True)
+    position = problem.split(2.0, run.y[:, -1])[0]
+    assert np.abs(position - reference("bricard", 2.0)).max() < 20 * rtol
