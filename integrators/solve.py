@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import IntegrationInterrupted, check_on_interrupt, pass_on
 from .given import as_hybrid, as_problem, as_switched, by_own_method, for_many_digits
 from .hybrid import Hybrid
+from .hybrid.holding import holding
 from .manifold import Manifold
 from .methods.names import check_with_sensitivities, chosen_method, method_name
 from .options import (
@@ -243,6 +244,11 @@ def solve(
         solution.problem = task if isinstance(given, Hybrid) else given
     else:
         solution, pressed = _plain_run(task, how)
+        if solution.status == Status.HELD and (modes := holding(task)) is not None:
+            times = output_times_of(t_eval, task.t_span)
+            options = how._replace(t_eval=times)._asdict()
+            solution = HybridRun(modes, solve, options, solution).run()
+            solution.problem = given
         if isinstance(problem, Hybrid):  # by a scheme of its own
             solution.problem = problem.whole(task)  # type: ignore[attr-defined]
     solution.method = method_name(how.method)

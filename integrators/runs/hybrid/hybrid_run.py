@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ...errors import IntegrationInterrupted
 from ...hybrid import Hybrid, Mode, Resumed, Transition
+from ...hybrid.holding import Holding
 from ...hybrid.modes import zeno_target
 from ...problem import IVP, Event
 from ...stepping.limits import attempts
@@ -45,12 +46,18 @@ class HybridRun:
         ``solve(ivp, **options)`` runs one mode.
     options
         Those of ``solve`` for the whole run.
+    begun
+        What is known of the first stay, if it has been done already.
     """
 
     def __init__(
-        self, hybrid: Hybrid, solve: Callable[..., Solution], options: Mapping[str, Any]
+        self,
+        hybrid: Hybrid,
+        solve: Callable[..., Solution],
+        options: Mapping[str, Any],
+        begun: Solution | None = None,
     ) -> None:
-        self.hybrid, self.solve, self.options = hybrid, solve, dict(options)
+        self.hybrid, self.solve, self.options, self.begun = hybrid, solve, dict(options), begun
         times = self.options.pop("t_eval")
         self.times = None if times is None else np.array(times, dtype=np.float64, ndmin=1)
         self.first_step = self.options.pop("first_step")
@@ -115,6 +122,11 @@ class HybridRun:
                 return self._follow(key, ivp, part, transition)
         if part.status == Status.ZENO and part.zeno is not None:
             return self._beyond(key, mode, ivp, part.zeno, part.ending)
+        if part.status == Status.HELD and k is not None and isinstance(self.hybrid, Holding):
+            assert part.reached is not None
+            held = self.hybrid.hold(key, k, *part.reached)
+            if held is not None:
+                return held, *part.reached
         place = None if k is None else self.places[k]
         where = "" if part.success or not self.hybrid.shows_transitions else f"in mode {key!r}: "
         return _End(part.status, where + part.ending, place, part.zeno)
@@ -136,9 +148,12 @@ class HybridRun:
         if self.times is not None:
             options["t_eval"] = self.times[np.count_nonzero(self.times < t) :]
         try:
-            part: Any = self._taken_at_the_end(ivp.with_(events=events), mode, options)
+            part: Any = self.begun
+            if part is None:
+                part = self._taken_at_the_end(ivp.with_(events=events), mode, options)
             if part is None:
                 part = self.solve(ivp.with_(events=events), on_interrupt="raise", **options)
+            self.begun = None
         except IntegrationInterrupted as pressed:
             part = pressed.solution
             part.status, part.exception = Status.INTERRUPTED, pressed

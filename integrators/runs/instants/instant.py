@@ -15,8 +15,8 @@ surface g = 0 that it came from and by the sign of ġ along the motion (of g̈ w
 
 A reset that carries the g of another event with a direction and a reset, or of a transition, across
 zero in that direction makes it happen, too. An event that enters again, and whose reset then
-changes nothing, *holds* the state on its surface: f would pull it through, so the run cannot go on
-and ends with ``Status.HELD``.
+changes nothing, *holds* the state on its surface: f would pull it through, so the run ends with
+``Status.HELD``, and goes on along the surface in a mode of its own (``hybrid.holding``).
 
 Rates are exact where f and g are traced, else they are differences along the motion. Where y' is
 not known (a singular mass matrix) every event of the instant happens once.
@@ -392,7 +392,7 @@ class Instant:
 
     def _held(self, k: int) -> None:
         self.tracker.take_back(k)
-        self.status = Status.HELD
+        self.status, self.ended_by = Status.HELD, k
         self.message = (
             f"event {self.tracker.label(k)} holds the state on its surface at t = {self.t:.9g}: "
             "the motion leads into the surface, and the reset changes nothing any more, so the run "

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import suggest
+from ...hybrid.holding import Unheld
 from ...mass import Divided
 from ...problem import IVP, Event, accepts_params
 from .jumps import REMEDY, first_jump, reset_times
@@ -293,7 +294,7 @@ def _event(ivp: IVP, f: Any, event: Event, k: int, q: int) -> Event:
     reset = None
     if event.reset is not None:
         reset = _reset(ivp, f, g, event, k, q)
-    return Event(function, event.direction, event.terminal, reset, event.name)
+    return Unheld(function, event.direction, event.terminal, reset, event.name)
 
 
 def _reset(ivp: IVP, f: Any, g: Any, event: Event, k: int, q: int) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from integrators import IVP, Event, Status, solve, traced
+from integrators import IVP, Event, Solution, Status, solve, solve_many, traced
 from integrators.runs.instants.instant import Motion
 
 METHODS = [
@@ -225,12 +225,14 @@ def test_a_ball_without_bounce_does_not_fall_through_the_floor(method, direction
         height = traced(event.function, n=2, outputs=1)
         f, event = traced(fall, n=2), Event(height, direction, reset=event.reset, name="floor")
     run = solve(f, (0, 2), [1.0, 0.0], events=event, dense_output=True, **options(method))
-    assert run.status == Status.HELD
-    assert not run.success
-    assert "'floor' holds the state on its surface" in run.message
-    assert run.t[-1] == pytest.approx(np.sqrt(2 / GRAVITY), abs=1e-6)
+    assert run.success
+    assert "event 'floor' held the state on its surface from t = 0.4515" in run.message
+    assert [stay.mode for stay in run.modes] == ["free", "on 'floor'"]
+    assert run.modes[1].start == pytest.approx(np.sqrt(2 / GRAVITY), abs=1e-6)
+    assert run.t_events[0] == pytest.approx([np.sqrt(2 / GRAVITY)], abs=1e-6)
+    assert run.t[-1] == 2.0
     assert run.y[:, -1] == pytest.approx([0, 0], abs=0)
-    assert run.sol.t_max == run.t[-1]
+    assert run.sol([0.3, 0.46, 1.5])[0] == pytest.approx([1 - GRAVITY * 0.045, 0, 0], abs=1e-5)
 
 
 @pytest.mark.parametrize("e", [1e-4, 1e-6, 1e-9, 1e-12, 1e-15])
@@ -242,10 +244,11 @@ def test_hops_too_short_to_see_do_not_lead_through_the_floor(e, y0, trace):
         height = traced(event.function, n=2, outputs=1)
         f, event = traced(fall, n=2), Event(height, -1, reset=event.reset)
     run = solve(f, (0, 1), y0, events=event)
-    assert run.status in (Status.HELD, Status.ZENO)
+    assert run.status in (Status.FINISHED, Status.ZENO)
     landed = np.sqrt(2 / GRAVITY) if y0[0] else (y0[1] > 0) * 2 / GRAVITY
     speed = abs(y0[1]) if y0[1] else GRAVITY * landed
-    assert run.t[-1] == pytest.approx(landed + 2 * e * speed / GRAVITY / (1 - e), abs=1e-7)
+    rests = run.modes[1].start if run.success else run.t[-1]
+    assert rests == pytest.approx(landed + 2 * e * speed / GRAVITY / (1 - e), abs=1e-7)
     assert np.min(run.y[0]) > -1e-9
 
 
@@ -257,8 +260,12 @@ def test_a_start_on_the_surface():
     assert away.t_events[0].size == 0
     assert away.y[:, -1] == pytest.approx([2.0, 1.0], abs=1e-14)
     rest = solve(fall, (0, 2), [0.0, 0.0], events=floor(0.5))
-    assert rest.status == Status.HELD
-    assert rest.t[-1] == 0.0
+    assert rest.success
+    np.testing.assert_allclose(rest.y, 0.0, atol=1e-20)
+    down = solve(fall, (0, 2), [0.0, -1.0], events=floor(0.0))  # into the surface
+    assert down.success
+    assert down.t_events[0].tolist() == [0.0]
+    assert down.y[:, -1].tolist() == [0.0, 0.0]
     still = solve(lambda t, y: np.zeros(2), (0, 2), [0.0, 0.0], events=floor(0.5))
     assert still.status == Status.FINISHED
 
@@ -362,7 +369,7 @@ def test_a_reset_without_return_says_so():
 def test_a_landing_that_holds_is_recorded_once():
     land = Event(lambda t, y: y[0], direction=-1, reset=lambda t, y: [0.0, 0.0])
     run = solve(lambda t, y: np.array([y[1], -9.81]), (0, 2), [1.0, 0.0], events=land, rtol=1e-9)
-    assert run.status == Status.HELD
+    assert run.success
     np.testing.assert_allclose(run.t_events[0], [np.sqrt(2 / 9.81)], rtol=1e-9)
     assert run.y_events[0][0][1] < -4.0  # as it lands, not as it lies
 
@@ -398,3 +405,63 @@ def test_what_a_reset_carries_across_happens_once():
     assert run.success
     assert [times.tolist() for times in run.t_events] == [[pytest.approx(1.0)]] * 2
     np.testing.assert_allclose(run.y[:, -1], [0.7, 0.9 * -1.5 + 0.7], atol=1e-12)
+
+
+# ---------------------------------------------------------------- on the surface
+
+
+def test_what_is_held_leaves_where_the_motion_leads_off():
+    """A weight that turns round: the body rests to t = π/2, exactly, then rises."""
+    run = solve(
+        lambda t, y: np.array([y[1], -np.cos(t)]),
+        (0, 3),
+        [0.0, -0.1],
+        events=floor(0.0),
+        rtol=1e-10,
+        atol=1e-12,
+    )
+    assert [stay.mode for stay in run.modes] == ["free", "on 'floor'", "free"]
+    assert run.modes[2].start == pytest.approx(np.pi / 2, abs=2e-6)
+    exact = [np.cos(3) + 3 - np.pi / 2, 1 - np.sin(3)]
+    assert run.y[:, -1] == pytest.approx(exact, abs=1e-9)
+
+
+def slide(t, y, p):
+    return np.array([y[2], y[3], -p[0] * y[2], -GRAVITY])
+
+
+def pushed(t, y, p):
+    return np.array([y[2], y[3], 1.0, -GRAVITY])
+
+
+TABLE = Event(lambda t, y, p: y[1], -1, reset=lambda t, y, p: [y[0], 0.0, y[2], 0.0], name="table")
+WALL = Event(lambda t, y, p: 1.5 - y[0], -1, reset=lambda t, y, p: [1.5, y[1], 0.0, y[3]])
+
+
+def test_what_is_held_moves_along_the_surface(tmp_path):
+    """With drag; t_eval, many runs, files, a second surface that holds it, too."""
+    problem = IVP(slide, [0.0, 1.0, 1.0, 0.0], (0, 2), [0.1], events=TABLE)
+    run = solve(problem, rtol=1e-9, atol=1e-12, t_eval=[0.3, 1.0, 2.0], dense_output=True)
+    assert run.success
+    x = (1 - np.exp(-0.1 * run.t)) / 0.1
+    np.testing.assert_allclose(run.y[0], x, rtol=1e-8)
+    np.testing.assert_array_equal(run.y[1, 1:], 0.0)
+    many = solve_many(problem, params=[[0.1], [0.2]], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(many.y[0], run.y[:, -1], rtol=1e-9)
+    assert (many.status == Status.FINISHED).all()
+    run.save(tmp_path / "run.npz")
+    kept = Solution.load(tmp_path / "run.npz")
+    assert kept.mode(1.0) == "on 'table'"
+    np.testing.assert_array_equal(kept.sol(1.7), run.sol(1.7))
+    both = solve(problem.with_(f=pushed, events=[TABLE, WALL]), rtol=1e-9, atol=1e-12)
+    assert both.success, both.message
+    assert both.modes[-1].mode == "on 'table', 1"
+    assert both.y[:, -1] == pytest.approx([1.5, 0, 0, 0], abs=1e-12)
+    assert both.modes[-1].start == pytest.approx(1.0, abs=1e-8)  # 1.5 = t + t²/2
+
+
+def test_backwards_in_time_what_is_held_ends_the_run():
+    stop = Event(lambda t, y: y[0], reset=lambda t, y: [0.0, 0.0], name="floor")
+    run = solve(fall, (1, 0), [0.5, 1.0], events=stop)
+    assert run.status == Status.HELD
+    assert "'floor' holds the state on its surface at t = 0.7667" in run.message
