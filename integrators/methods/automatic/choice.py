@@ -4,9 +4,8 @@ They follow from ``benchmarks/detest.py``: evaluations of f at equal error. Expl
 order 8 win from moderate tolerances on (BS45 would win at loose ones, but its estimate is too small
 where stability limits the steps); BDF among the stiff methods at loose tolerances and for many
 unknowns, Radau IIA of variable order at others, and where eigenvalues lie near the imaginary axis,
-which it damps and BDF do not. On differential-algebraic systems of moderate size RADAU5 takes half
-the time of BDF or less, with errors of a tenth, and ends runs on which BDF get stuck (a NAND gate,
-a car axis).
+which it damps and BDF do not. On differential-algebraic systems of moderate size RADAU5 is
+the more accurate, and ends runs on which BDF get stuck (a NAND gate, a car axis, the ring modulator).
 """
 
 from __future__ import annotations
