@@ -153,8 +153,8 @@ def test_parameters_of_resets_can_be_set_and_it_is_valid(tmp_path):
     [(lambda t, y: [0.0, 0.0], "holds the state"), (lambda t, y: [0.0, -0.5 * y[1]], "Zeno")],
 )
 def test_runs_that_cannot_go_on_are_errors(reset, words, tmp_path):
+    """Also a state held on a surface, along which solve goes on: an FMU has no such mode."""
     problem = IVP(fall, [1.0, 0.0], (0.0, 3.0), events=[floor(reset=reset)])
-    assert not solve(problem).success
     file = export_fmu(problem, tmp_path / "it.fmu")
     for way in WAYS:
         said = []
