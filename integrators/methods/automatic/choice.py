@@ -5,7 +5,7 @@ order 8 win from moderate tolerances on (BS45 would win at loose ones, but its e
 where stability limits the steps); BDF among the stiff methods at loose tolerances and for many
 unknowns, Radau IIA of variable order at others, and where eigenvalues lie near the imaginary axis,
 which it damps and BDF do not. On differential-algebraic systems of moderate size RADAU5 is
-the more accurate, and ends runs on which BDF get stuck (a NAND gate, a car axis, the ring modulator).
+the more accurate, and ends runs on which BDF get stuck (a NAND gate, a car axis, a ring modulator).
 """
 
 from __future__ import annotations
