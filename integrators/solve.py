@@ -33,8 +33,8 @@ from .options import (
 from .problem import IVP
 from .runs.deadline import deadline
 from .runs.hybrid.hybrid_run import HybridRun
+from .runs.judging import global_error, without_records
 from .runs.mistakes import relative_tolerance
-from .runs.quality import global_error, without_records
 from .runs.run import Run
 from .runs.scipy_names import with_args
 from .runs.sensitivities.forward import with_sensitivities

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..errors import suggest
 from ..problem import IVP
-from ..runs.quality import samples, watched_invariants
+from ..runs.judging import samples, watched_invariants
 from ..tracing import GraphTooLargeError, Traced, TracingError
 from .acceleration import SOLVERS
 from .consistency import nearest

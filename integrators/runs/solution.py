@@ -19,8 +19,8 @@ from ..stepping.state import Status
 from . import solution_file
 from .exported import WRITERS, as_dataframe, as_xarray, export, known_names, names_of
 from .hybrid.modes import ModeInterval, key_of, stays, totals, written, written_key
+from .judging import Quality
 from .phases import Phase, named, phases_of, written_phases
-from .quality import Quality
 from .rejoined import rejoined
 from .solution_file import COUNTERS, TEXTS
 

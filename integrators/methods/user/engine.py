@@ -54,7 +54,8 @@ def _name_of(method: Any) -> str:
 class CustomEngine(Engine):
     """A method written in Python, bound to a problem."""
 
-    _first: tuple[float, NDArray[Any], NDArray[Any]] | None
+    _first: tuple[float, NDArray[Any], NDArray[Any]] | None = None  # the first t, y, f(t, y)
+    _begins = True  # until f is asked for the first time
 
     def __init__(self, method: Method, problem: IVP, options: Options) -> None:
         self.method = method.bound(problem) if hasattr(method, "bound") else method
@@ -66,7 +67,6 @@ class CustomEngine(Engine):
         super().__init__(problem, options)
 
     def _setup(self) -> None:
-        self._begins, self._first = True, None
         self.order = int(self.method.order)
         self.estimates: bool | None = None  # known after the first step
         if self.options.fixed:

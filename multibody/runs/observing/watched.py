@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from integrators.runs.quality import samples, watched_invariants
+from integrators.runs.judging import samples, watched_invariants
 
 from ...checks import Array
 from ...dynamics.loops.closed_loop import constraints

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....problem import IVP, Event
-from ....runs.quality import samples, watched_invariants
+from ....runs.judging import samples, watched_invariants
 from ..derivative_array import DerivativeArray
 from ..pattern.structure import StructureError
 from ..start import Start, nearest
