@@ -19,7 +19,7 @@ import numpy as np
 from ...algebra.inertia import RigidInertia
 from ...algebra.plucker import Plucker
 from ...checks import Array, one_of, real_scalar
-from ...elements import Friction
+from ...elements import Actuator, Friction
 from ...joints import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
 from ...model import Model
 from ...model.builder import ModelBuilder
@@ -59,6 +59,7 @@ def read_urdf(
     contacts: str | None = None,
     friction: float = 0.0,
     restitution: float = 0.0,
+    controls: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Model:
     """Read a model from the text of a URDF file.
@@ -76,6 +77,9 @@ def read_urdf(
         <visual> ones, if there are no others).
     contacts, friction, restitution
         "ground": <collision> shapes touch the plane z = 0 of the base, with these constants.
+    controls
+        Efforts of the actuators of transmissions by name, as ``control`` of
+        :class:`~multibody.Actuator`: each drives its joint with the reduction of its transmission.
     """
     if contacts is not None:
         one_of(contacts, "contacts", ("ground",))
@@ -131,23 +135,54 @@ def read_urdf(
             touching = _shapes(link, "collision", {}, report)
             law = {"friction": friction, "restitution": restitution}
             add_ground_contacts(builder, names[name], touching, report, **law)
-    _reductions(robot, report)
+    _drive(builder, _transmissions(robot, joints, report), dict(controls or {}), names)
     with robot.blamed():
         return builder.build()
 
 
-def _reductions(robot: Element, report: Report) -> None:
-    """Note by how much the motors of transmissions turn faster than their joints."""
+def _transmissions(
+    robot: Element, joints: dict[str, Element], report: Report
+) -> dict[str, tuple[Element, Element, float]]:
+    """Joint and reduction by the name of the actuator; how much faster motors turn is noted."""
+    found: dict[str, tuple[Element, Element, float]] = {}
     for transmission in robot.all("transmission"):
-        joints = [x.text("name") for x in transmission.all("joint") if "name" in x.attributes]
-        for part in (*transmission.all("actuator"), *transmission.all("joint"), transmission):
-            reduction = part.first("mechanicalReduction")
-            if reduction is None or not reduction.content:
+        named = [x.text("name") for x in transmission.all("joint") if "name" in x.attributes]
+        motors, reduction = list(transmission.all("actuator")), 1.0
+        for part in (*motors, *transmission.all("joint"), transmission):
+            given = part.first("mechanicalReduction")
+            if given is None or not given.content:
                 continue
             try:
-                report.reductions |= dict.fromkeys(joints, reduction.inside(1)[0])
+                reduction = given.inside(1)[0]
+                report.reductions |= dict.fromkeys(named, reduction)
             except ModelFileError as error:
-                report.wrong(reduction, f"a reduction: {error.message}")
+                report.wrong(given, f"a reduction: {error.message}")
+        if len(named) == len(motors) == 1 and named[0] in joints and "name" in motors[0].attributes:
+            found[motors[0].text("name")] = motors[0], joints[named[0]], reduction
+    return found
+
+
+def _drive(
+    builder: ModelBuilder,
+    motors: dict[str, tuple[Element, Element, float]],
+    controls: dict[str, Any],
+    names: dict[str, str],
+) -> None:
+    """Add the actuators that are given an effort."""
+    if unknown := set(controls) - set(motors):
+        raise ValueError(
+            f"controls: no transmission has the actuator {sorted(unknown)[0]!r} on a joint of its "
+            f"own; there are {list(motors)}"
+        )
+    for name, effort in controls.items():
+        motor, joint, reduction = motors[name]
+        child = joint.first("child")
+        body = names[child.text("link")] if child is not None else BASE
+        if joint.text("type") not in ONE_FREEDOM or body == BASE:
+            raise motor.error(f"actuator {name!r}: its joint has not one freedom to drive")
+        own = name if name not in names.values() else f"{name}(actuator)"
+        with motor.blamed():
+            builder.add_element(own, Actuator(body, effort, gear=[reduction]))
 
 
 def _refuse_macros(robot: Element) -> None:

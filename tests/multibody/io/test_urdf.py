@@ -307,3 +307,17 @@ def test_collisions_touch_the_ground_where_asked_for():
     assert (ball.radius, ball.centre) == (0.1, (0.0, 0.0, -0.5))
     ends = [contact.shape_b.centre[2] for contact in model.contacts if contact.name[5] == "3"]
     assert sorted(ends) == [-1.0, 1.0]
+
+
+def test_transmissions_drive_their_joints_with_their_reduction():
+    """An effort of the motor is 50 times itself in the joint; without one nothing acts."""
+    assert loads(FEET, report=Report()).elements == ()
+    model = loads(FEET, controls={"m": lambda t: 2.0 + t}, report=Report())
+    for t in (0.0, 1.5):
+        tau, _ = mb.element_forces(model, model.neutral(), [0.0], t=t)
+        np.testing.assert_allclose(tau, [50.0 * (2.0 + t)], rtol=1e-15)
+    with pytest.raises(ValueError, match=r"no transmission has the actuator 'n'.*\['m'\]"):
+        loads(FEET, controls={"n": 1.0}, report=Report())
+    fixed = FEET.replace('type="prismatic"', 'type="fixed"')
+    with pytest.raises(ValueError, match="not one freedom to drive"):
+        loads(fixed, controls={"m": 1.0}, report=Report())
