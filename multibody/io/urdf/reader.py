@@ -437,6 +437,10 @@ def _mimic(
         if other not in joints:
             report.wrong(mimic, f"joint {joint.text('name')!r} mimics {other!r}: there is none")
             continue
+        if joint is not joints[other] and joint.text("name") in _leaders(other, joints):
+            text = f"joint {joint.text('name')!r} mimics {other!r}, which in turn follows it"
+            report.wrong(mimic, text)
+            continue
         multiplier, offset = mimic.number("multiplier", 1.0), mimic.number("offset", 0.0)
         ends = (joint, joints[other])
         moved = [child.text("link") for x in ends if (child := x.first("child"))]
@@ -451,3 +455,14 @@ def _mimic(
         report.gears[follower] = {leader: multiplier}
         name = f"{joint.text('name')} follows {other}"
         builder.add_gear(name, follower, report.gears[follower], offset=offset)
+
+
+def _leaders(name: str, joints: Mapping[str, Element]) -> list[str]:
+    """Joints that a joint follows, directly or through others, up to the first that comes again."""
+    found: list[str] = []
+    while name in joints and (mimic := joints[name].first("mimic")) is not None:
+        name = mimic.text("joint")
+        if name in found:
+            break
+        found.append(name)
+    return found

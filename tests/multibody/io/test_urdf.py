@@ -321,3 +321,24 @@ def test_transmissions_drive_their_joints_with_their_reduction():
     fixed = FEET.replace('type="prismatic"', 'type="fixed"')
     with pytest.raises(ValueError, match="not one freedom to drive"):
         loads(fixed, controls={"m": 1.0}, report=Report())
+
+
+def test_joints_that_follow_each_other_in_a_ring_are_told():
+    """As gears they would hold each other still, whatever acts."""
+    inertia = '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+    links = "".join(
+        f'<link name="{name}"><inertial><mass value="1"/>{inertia}</inertial></link>'
+        for name in ("root", "a", "b", "c")
+    )
+    joints = "".join(
+        f'<joint name="{name}" type="continuous"><parent link="root"/><child link="{name[1]}"/>'
+        f'<axis xyz="0 0 1"/><mimic joint="{leader}" multiplier="2"/></joint>'
+        for name, leader in (("ja", "jb"), ("jb", "jc"), ("jc", "ja"))
+    )
+    report = Report()
+    model = loads(f'<robot name="r">{links}{joints}</robot>', report=report)
+    assert sum("in turn follows it" in remark.text for remark in report.remarks) == 3
+    assert model.nv == 3
+    assert not model.constraints
+    with pytest.raises(ModelFileError, match="in turn follows it"):
+        loads(f'<robot name="r">{links}{joints}</robot>', policy="strict")
