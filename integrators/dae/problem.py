@@ -47,8 +47,8 @@ class Formulation(IVP):
         Where f remembers something along a run: ``fresh(problem)`` returns f, project and so on
         for another one.
     own_review
-        What the formulation itself says after a run, for whoever puts another review in place of
-        ``review``, which contains it.
+        What the formulation itself says after a run: a review (see :class:`~integrators.IVP`) that
+        ``with_`` joins with one that is given.
     """
 
     mechanical: Any = None
@@ -63,6 +63,13 @@ class Formulation(IVP):
         """Return the problem with functions that no other run uses."""
         made = super().for_run()
         return made if self.fresh is None else replace(made, **self.fresh(self))
+
+    def with_(self, **changes: Any) -> IVP:
+        """Return a copy with some fields replaced; a review joins the formulation's own."""
+        made = super().with_(**changes)
+        if self.own_review is None or changes.get("review") is None:
+            return made
+        return replace(made, review=joined(self.own_review, changes["review"]))
 
     def onto_constraints(self, t: float, y: Array) -> Array:
         """Return a state whose positions and velocities satisfy the constraints."""

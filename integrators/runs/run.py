@@ -168,7 +168,7 @@ class Run:
         t0 = ivp.t_span[0]
         with explained(ivp):
             self.first_slope = slope = engine.slope(t0, ivp.y0)
-        if not math.isfinite(abs(slope.dot(slope))) and not np.isfinite(slope).all():
+        if not math.isfinite(np.vdot(slope, slope).real) and not np.isfinite(slope).all():
             bad = int(np.flatnonzero(~np.isfinite(slope))[0])
             raise ValueError(
                 f"f(t0, y0) is not finite: component {bad} is {slope[bad]} at t0 = {t0:g}; "

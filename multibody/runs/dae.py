@@ -17,7 +17,6 @@ import numpy as np
 
 from integrators.dae.acceleration import SOLVERS
 from integrators.dae.formulations.table import FORMULATIONS, formulation_key
-from integrators.dae.review import joined
 from integrators.problem import direction, from_recipe, time_span
 
 from ..checks import Array, ArrayLike, check_rank_tolerance
@@ -283,12 +282,13 @@ def as_dae(
         forces = forces_at(tau, f_ext, problem.params)
         return mechanism_watch(model, *forces, split_states)(problem, t, y)
 
-    review = problem.review if motion is None else motion.review(problem.review)
+    if motion is not None:
+        problem = replace(problem, review=motion.review(problem.review))
     more: dict[str, Any] = {"units": units_of(model)}
     more["distance"] = mechanism_distance(model, split_states)
     if model.quaternion_places and problem.to_qv is None:  # its states begin with q
         more["admit"] = model.unit
-    return scheduled(problem.with_(watch=watch, review=review, **more), model)
+    return scheduled(problem.with_(watch=watch, **more), model)
 
 
 def closed_problem(
@@ -351,7 +351,7 @@ def closed_problem(
     problem, system = make(direction(span))
     turns = problem.directed is not None or quaternion_gain
     rates = None if problem.gains is not None else _rates(model, tau, f_ext, params)
-    review = joined(problem.own_review, loop_review(model, "energy" in system.invariants, rates))
+    review = loop_review(model, "energy" in system.invariants, rates)
     made: Any = problem.with_(
         review=drive_review(model, lock_review(model, review)), directed=directed if turns else None
     )

@@ -8,6 +8,7 @@ so that the whole right-hand side is machine code with an exact Jacobian.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -210,7 +211,7 @@ def as_ivp(
             restitution_law=restitution_law,
             **{**how, "traced": traced},
         )
-        return problem.with_(review=motion.review(problem.review))
+        return replace(problem, review=motion.review(problem.review))
     start = (
         model.neutral() if q0 is None else model.check("q", q0),
         np.zeros(model.nv) if v0 is None else model.check("v", v0),
@@ -267,6 +268,10 @@ def as_ivp(
     def watch(problem: Any, t: Array, y: Array) -> Any:
         return mechanism_watch(model, *observe.forces(problem.params))(problem, t, y)
 
+    def admit(start: Array) -> Array:
+        unit = model.unit(start)  # refuses what is far from it
+        return unit if quaternions == "renormalise" else start
+
     problem = problem.with_(
         invariants=invariants,
         name=model.name,
@@ -274,7 +279,7 @@ def as_ivp(
         watch=watch,
         units=units_of(model),
         distance=mechanism_distance(model),
-        admit=model.unit if model.quaternion_places else None,
+        admit=admit if model.quaternion_places else None,
     )
     if model.contacts:
         from .contact.problem import one_way

@@ -25,7 +25,7 @@ class Automatic:
     --------
     >>> from integrators import problems, solve
     >>> [phase.method for phase in solve(problems.get("van_der_pol_100")).phases]
-    ['BDF']
+    ['RadauVariable']
     >>> [phase.method for phase in solve(problems.get("kepler")).phases]
     ['DOP853']
     """
