@@ -61,6 +61,8 @@ def add_actuators(
 def _transmission(element: Element, name: str, reading: Any) -> dict[str, Any] | None:
     """What an actuator acts on; None (and a remark) for what has no place here."""
     given = element.text("gear", "1").split()
+    if not given:
+        raise element.error("gear: expected one to six numbers, received none")
     gear = element.numbers("gear", len(given), (1.0,))
     for key in ("joint", "jointinparent"):
         if key in element.attributes:

@@ -192,6 +192,7 @@ def test_friction_of_joints_and_limits_of_tendons_are_options():
     ("old", "new", "said"),
     [
         ('joint="j1" gear="3"', 'joint="j9"', "there is no joint 'j9'"),
+        ('gear="3"', 'gear=" "', "gear: expected one to six numbers, received none"),
         ('coef="0.7"', 'coef="nan"', "finite number"),
         ('forcerange="-8 9"', 'forcerange="9 -8"', "force_range as \\(lower, upper\\)"),
         ('kv="4"', 'kv="-4"', "kv: expected a number ≥ 0"),
