@@ -26,7 +26,8 @@ AGREEMENT = 1e-8
 class PiecewiseMotion:
     """Polynomials between knots, of numbers or symbols; NaN before the first and after the last.
 
-    A sum in which each piece ends with its interval, which needs no branches.
+    A sum in which each piece ends with its interval, which needs no branches. At a knot the piece
+    that begins there counts, so that derivatives have one value: its own.
 
     Parameters
     ----------
@@ -44,7 +45,12 @@ class PiecewiseMotion:
         from integrators.tracing import where
 
         x, c = self.knots, self.coefficients
-        s = np.clip(t - x[:-1], 0.0, np.diff(x))[:, None]
+        lengths, beyond = np.diff(x), np.append(x[1:-1], np.nextafter(x[-1], np.inf))
+        parts = [
+            where(t < start, 0.0, where(t < end, t - start, length))
+            for start, end, length in zip(x[:-1], beyond, lengths)
+        ]
+        s = np.array(parts)[:, None]
         grown = c[0] * s
         for power in c[1:-1]:
             grown = (grown + power) * s

@@ -30,7 +30,7 @@ from .forces import check_unlocked, force_laws, forces_at, lock_review
 from .observing.acted import Observing
 from .observing.observe import over_all_loops, with_reactions
 from .observing.watched import mechanism_distance, mechanism_watch
-from .prescribing.jumps import drive_review
+from .prescribing.jumps import check_tables, drive_review
 from .prescribing.motion import PrescribedMotion
 from .recursions import Recursions, unit_quaternions
 from .scheduled import scheduled
@@ -269,8 +269,9 @@ def as_dae(
     True
     """
     motion = None
+    _need_model(model)
+    check_tables(model, time_span(t_span))
     if prescribed is not None:
-        _need_model(model)
         need_loops(model)
         motion, span = PrescribedMotion(model, prescribed), time_span(t_span)
         q0, v0, tau, params = motion.applied(q0, v0, span, tau, f_ext, params)

@@ -32,7 +32,7 @@ from .observing.acted import Observing
 from .observing.conserved import invariants as conserved_quantities
 from .observing.observe import observables
 from .observing.watched import mechanism_distance, mechanism_watch
-from .prescribing.jumps import drive_review
+from .prescribing.jumps import check_tables, drive_review
 from .prescribing.motion import PrescribedMotion
 from .recursions import unit_quaternions
 from .scheduled import scheduled
@@ -197,6 +197,7 @@ def as_ivp(
     one_of(quaternions, "quaternions", ("renormalise", "stabilise", "free"))
     one_of(rank, "rank", ("regular", "truncate"))
     span = _time_span(t_span)
+    check_tables(model, span)
     options = {"T_stab": T_stab, "alpha": alpha, "beta": beta, "step": step}
     how: dict[str, Any] = {"quaternions": quaternions, "traced": traced, "stabilise": stabilise}
     how |= {**options, "rank": rank, "rank_tolerance": rank_tolerance}

@@ -79,6 +79,7 @@ class FloatingEquation(NamedTuple):
     H: Array
     p_c: Array
     C: Array
+    places: tuple[int, ...]  # in the model's v of the variables of the base, then of the joints
 
     @property
     def H_fl(self) -> Array:
@@ -92,17 +93,18 @@ class FloatingEquation(NamedTuple):
 
     @property
     def matrix(self) -> Array:
-        """The matrix of Eq 9.13: the inertia matrix of the model with its `Free` joint."""
+        """The matrix of Eq 9.13: the inertia matrix of the model, in the order of `places`."""
         return np.block([[self.I_c, self.F], [self.F.T, self.H]])
 
     def momentum(self, v: Array) -> Array:
         """Spatial momentum I₀^c v₀ + F q̇ (Ex 9.3), in base coordinates, v as in the model."""
-        n = len(self.I_c)
-        return self.I_c @ v[:n] + self.F @ v[n:]
+        n, ordered = len(self.I_c), np.asarray(v)[list(self.places)]
+        return self.I_c @ ordered[:n] + self.F @ ordered[n:]
 
     def kinetic_energy(self, v: Array) -> float:
-        """½ vᵀ [I₀^c F; Fᵀ H] v (Ex 9.3)."""
-        return 0.5 * float(v @ self.matrix @ v)
+        """½ vᵀ [I₀^c F; Fᵀ H] v (Ex 9.3), v as in the model."""
+        ordered = np.asarray(v)[list(self.places)]
+        return 0.5 * float(ordered @ self.matrix @ ordered)
 
 
 def _places(model: Model) -> tuple[list[int], list[int]]:
@@ -202,8 +204,14 @@ def floating_equation(
     base, joints = _places(model)
     H = crba(model, q, t=t)
     C = ID(model, q, v, np.zeros(model.nv), f_ext, t=t)
-    F = H[np.ix_(base, joints)]
-    return FloatingEquation(H[np.ix_(base, base)], F, H[np.ix_(joints, joints)], C[base], C[joints])
+    return FloatingEquation(
+        H[np.ix_(base, base)],
+        H[np.ix_(base, joints)],
+        H[np.ix_(joints, joints)],
+        C[base],
+        C[joints],
+        (*base, *joints),
+    )
 
 
 def floating_forward_dynamics(

@@ -415,6 +415,8 @@ def articulated_bodies(
     """
     one_of(form, "form", ("standard", "inverse", "constraint"))
     _refuse_loops(model, "articulated_bodies", range(model.n_bodies))
+    if form != "standard" and any(body.armature.any() for body in model.bodies):
+        raise ValueError(f"form: expected 'standard' for joints with armature, received {form!r}")
     q, v_all, _ = numbers(model, q, v, None, "tau")
     w = base_coordinates(model, q, v_all, t)
     tau_all, known = applied_forces(model, q, v_all, tau, f_ext, t, w)
@@ -509,8 +511,6 @@ def _join(
         z = tau - S.T @ shifted
         I = above.I + below.I - U @ gain
         return ForwardForm(_symmetric(I), above.p + shifted + gain.T @ z)
-    if armature.any():
-        raise ValueError(f"form: expected 'standard' for joints with armature, received {form!r}")
     T, T_active = constraint_forces(S), active_forces(S)
     if form == "constraint":
         return assemble_constraint(above, below, T, T_active, c, tau)

@@ -16,11 +16,13 @@ from ...checks import Array
 from ...dynamics.loops.closed_loop import _run_closure
 from ...dynamics.motion import run_forward
 from ...dynamics.storage.loading import load
+from ...joints.driven import Driven
+from ...joints.motions import PiecewiseMotion
 
 if TYPE_CHECKING:
     from ...model import Model
 
-__all__ = ["VelocityJump", "drive_review", "velocity_jumps"]
+__all__ = ["VelocityJump", "check_tables", "drive_review", "velocity_jumps"]
 
 #: Times at which a motion is looked at, and the intervals between them that are looked into.
 SAMPLES, INTERVALS = 257, 8
@@ -103,6 +105,21 @@ def _narrowed(
         else:
             a, at_a = middle, here
     return float(0.5 * (a + b)), at_b - at_a
+
+
+def check_tables(model: Model, span: tuple[float, float]) -> None:
+    """Raise if a run leaves the table or spline that drives a joint."""
+    parts: list[Any] = [*model.bodies, *model.loops]
+    for part in parts:
+        motion = part.joint.function if isinstance(part.joint, Driven) else None
+        if isinstance(motion, PiecewiseMotion):
+            first, last = float(motion.knots[0]), float(motion.knots[-1])
+            if min(span) < first or max(span) > last:
+                raise ValueError(
+                    f"the motion that drives {part.name!r} is known from t = {first:g} to "
+                    f"{last:g}, and the run goes from {span[0]:g} to {span[1]:g}; give a longer "
+                    "table"
+                )
 
 
 def drive_review(model: Model, review: Callable[..., Any] | None) -> Callable[..., Any] | None:

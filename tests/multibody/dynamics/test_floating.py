@@ -224,3 +224,19 @@ def test_what_holds_a_base_to_the_ground_is_named():
         floating_jacobian(b.build(), model.neutral(), "b")
     with pytest.raises(ValueError, match="'a' is the base"):
         floating_hybrid_dynamics(model, model.neutral(), np.zeros(7), a={"a": [0.0] * 6})
+
+
+def test_energy_and_momentum_of_several_roots_take_v_as_the_model_has_it():
+    """Variables of a joint stand between those of two roots."""
+    b = mb.ModelBuilder(gravity=(0, 0, 0))
+    b.add_body("h1", 0, mb.Free(), inertia=mb.Inertia(2.0, (0.1, 0, 0), (1, 1, 1)))
+    b.add_body("a", "h1", mb.Revolute("z"), inertia=mb.Inertia(1.0, (0, 0.3, 0), (1, 1, 1)))
+    b.add_body("h2", 0, mb.Free(), inertia=mb.Inertia(3.0, (0, 0, 0.2), (3, 3, 3)))
+    model = b.build()
+    rng = np.random.default_rng(5)
+    q, v = model.random(rng), rng.standard_normal(model.nv)
+    found = floating_equation(model, q, v)
+    assert found.kinetic_energy(v) == pytest.approx(mb.energy(model, q, v).kinetic, rel=1e-13)
+    H = crba(model, q)
+    roots = [*range(6), *range(7, 13)]
+    np.testing.assert_allclose(found.momentum(v), (H @ v)[roots], rtol=1e-12, atol=1e-12)

@@ -10,6 +10,7 @@ from multibody import FD, crba
 from multibody.dynamics.book.handles import (
     ForwardForm,
     InverseForm,
+    accelerations_by_assembly,
     articulated_bodies,
     assemble,
     assemble_constraint,
@@ -314,3 +315,15 @@ def test_a_closed_form_of_the_apparent_mass():
     b.add_body("rod", 0, mb.Revolute(), None, mb.rod((0, 0, 0), (1, 0, 0), mass=3.0))
     Phi = handle_dynamics(b.build(), [0.0], "rod").Phi
     assert 1.0 / (end @ Phi @ end) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("form", ["inverse", "constraint"])
+def test_rotors_of_roots_are_not_passed_over(form):
+    b = mb.ModelBuilder()
+    inertia = mb.Inertia(1.0, (0, 0, -1.0), (0.1, 0.1, 0.1))
+    b.add_body("p", 0, mb.Revolute("y"), inertia=inertia, armature=1.1)
+    model = b.build()
+    found = accelerations_by_assembly(model, [0.3], [0.0])
+    np.testing.assert_allclose(found, FD(model, [0.3], [0.0]), rtol=1e-13)
+    with pytest.raises(ValueError, match="expected 'standard' for joints with armature"):
+        accelerations_by_assembly(model, [0.3], [0.0], form=form)

@@ -99,9 +99,8 @@ def test_driven_joints_take_tables_and_splines(driven, motion, tolerance):
     assert np.abs(run.y[:, -1] - driven).max() < tolerance
     if motion is looked_up:
         return
-    late = solve(as_ivp(other, [0.3], [0.0], (0, 2.1)), rtol=1e-6)
-    assert not late.success  # the table has ended
-    assert late.t[-1] == pytest.approx(2.0, abs=1e-3)
+    with pytest.raises(ValueError, match="known from t = 0 to 2"):  # the table has ended
+        as_ivp(other, [0.3], [0.0], (0, 2.1))
 
 
 @pytest.mark.parametrize(
@@ -390,3 +389,28 @@ def test_the_books_have_the_power_of_the_drive(name):
     np.testing.assert_allclose(ledger.power["actuators"], run.observed.tau[0] * run.observed.v[0])
     base = mb.reactions_along(model, run, coordinates="joint")
     np.testing.assert_allclose(base[body], run.observed.reactions[body])
+
+
+@pytest.mark.parametrize("n", [2, 5, 7, 41])
+def test_tables_that_drive_joints_move_smoothly_through_their_knots(n):
+    """Pieces end where others begin: neither both nor none may count there."""
+    times = np.linspace(0.0, 4.0, n)
+    joint = mb.Driven(mb.Prismatic(), (times, 0.5 * times))
+    for t in [*times, *(times[:-1] + 0.3 * np.diff(times))]:
+        assert joint.motion([], [], t).v[5] == pytest.approx(0.5, rel=1e-12)
+    curved = mb.Driven(mb.Prismatic(), (times, times**2)) if n > 2 else joint
+    for t in times if n > 2 else ():
+        assert curved.motion([], [], t).v[5] == pytest.approx(2.0 * t, abs=1e-12)
+
+
+def test_a_run_that_leaves_the_table_of_a_driven_joint_is_refused():
+    b = mb.ModelBuilder()
+    times = np.linspace(0.0, 1.0, 11)
+    carriage = mb.Inertia(1.0, I_com=(1, 1, 1))
+    b.add_body("carriage", 0, mb.Driven(mb.Prismatic("x"), (times, times**2)), inertia=carriage)
+    b.add_body("load", "carriage", mb.Revolute("y"), inertia=mb.point_mass(1.0, (0, 0, -1)))
+    model = b.build()
+    assert solve(mb.as_ivp(model, [0.1], [0.0], (0, 1)), method="DOPRI5").success
+    for span in ((0.0, 1.5), (0.5, -0.5)):
+        with pytest.raises(ValueError, match=r"drives 'carriage' is known from t = 0 to 1"):
+            mb.as_ivp(model, [0.1], [0.0], span)
