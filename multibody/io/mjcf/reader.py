@@ -56,6 +56,21 @@ LONGEST_CHAIN = 20_000
 DEEPEST_FRAMES = 50
 #: Joints of tendons, counted as often as something names a tendon.
 MOST_TERMS = 200_000
+# What changes a motion and has no place here, by element: told where it is set.
+UNREAD = {
+    "freejoint": ("align",),
+    "compiler": ("alignfree", "balanceinertia"),
+    "option": ("actuatorgroupdisable",),
+    **dict.fromkeys(
+        ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder"),
+        ("armature", "damping", "actearly"),
+    ),
+}
+IDLE = ("false", "0", "")
+SWITCHES = (
+    *("constraint", "equality", "frictionloss", "limit"),
+    *("passive", "spring", "damper", "actuation"),
+)
 READ = {"compiler", "option", "default", "worldbody", "equality", "keyframe", "tendon", "actuator"}
 
 
@@ -156,6 +171,7 @@ def read_mjcf(
     reading = Reading(builder, wanted, compiler, defaults, assets)
     reading.assets.read(root, defaults)
     _note(root, report)
+    _note_unread(root, report)
     worlds = list(root.all("worldbody"))
     if compiler.total_mass > 0:
         total = sum(_masses(world, reading) for world in worlds)
@@ -226,6 +242,22 @@ def _note(root: Element, report: Report) -> None:
         for entry in child.children or [child]:
             name = entry.attributes.get("name", "")
             report.ignored(entry, f"<{child.tag}>: {entry.tag} {name}".rstrip())
+
+
+def _note_unread(root: Element, report: Report) -> None:
+    """Tell what is set in elements that are read, and is not read itself."""
+    waiting = list(root.children)
+    while waiting:
+        element = waiting.pop()
+        waiting += element.children
+        for name in UNREAD.get(element.tag, ()):
+            if (value := element.attributes.get(name, "").strip()) not in IDLE:
+                report.ignored(element, f"{name}={value!r} of <{element.tag}>")
+        for name in SWITCHES if element.tag == "flag" else ():
+            if element.text(name, "enable") == "disable":
+                report.ignored(element, f"{name} is disabled, and acts here")
+        if element.tag == "weld" and {"relpose", "anchor"} <= element.attributes.keys():
+            report.ignored(element, "anchor beside relpose of <weld>")
 
 
 def _unread(element: Element) -> str:

@@ -104,7 +104,7 @@ def _between(model: Model) -> dict[int, int]:
     found = {}
     for i, body in enumerate(model.bodies, 1):
         below = children.get(i, [])
-        alone = len(below) == 1 and TYPES.get(type(model.bodies[below[0] - 1].joint))
+        alone = TYPES.get(type(model.bodies[below[0] - 1].joint)) if len(below) == 1 else None
         hinge = isinstance(body.joint, Revolute | Prismatic) and alone not in (None, "", "free")
         if hinge and not np.any(body.inertia.array) and i not in used and body.name not in named:
             found[i] = below[0]

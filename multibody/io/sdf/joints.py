@@ -18,6 +18,7 @@ from ...checks import Array
 from ...joints import AngleSequence, Fixed, Helical, Joint, Prismatic, Revolute, Spherical
 from ...model import Constraint
 from ...model.gearing import gear_constraint
+from ..shared.links import closes_ring
 from ..shared.report import Report
 from ..shared.wanted import Wanted
 from ..shared.xml import Element
@@ -298,6 +299,9 @@ def _enter(
 ) -> list[Constraint]:
     if driven in report.gears:
         report.ignored(at, f"{said}: {driven!r} is driven already")
+        return []
+    if closes_ring(report.gears, driven, next(iter(by))):
+        report.wrong(at, f"{said}, which in turn follows it")
         return []
     report.gears[driven] = by
     return [gear_constraint(said, driven, by, offset, None, ())]

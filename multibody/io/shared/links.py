@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from ...algebra.inertia import RigidInertia, mcI
@@ -108,3 +110,13 @@ def _possible(central: Array, name: str, moments: Element, report: Report) -> tu
         values[:2] += max(0.0, values[2] - values[1] - values[0]) / 2 * (1 + 1e-12)
         central = (axes * values) @ axes.T
     return central, repaired
+
+
+def closes_ring(gears: Mapping[str, Mapping[str, float]], follower: str, leader: str) -> bool:
+    """Whether a body that follows `leader` would follow itself, through the gears there are.
+
+    Such gears hold each other still, whatever acts.
+    """
+    while leader != follower and leader in gears:
+        leader = next(iter(gears[leader]))
+    return leader == follower

@@ -26,7 +26,7 @@ from ...model.builder import ModelBuilder
 from ...model.graph import BASE
 from ..geometry import FileShape, MeshFiles, add_solids, combined, urdf_shape
 from ..geometry.elements import add_ground_contacts, colour_of
-from ..shared.links import body_name, inertia_of_link, roll_pitch_yaw, symmetric
+from ..shared.links import body_name, closes_ring, inertia_of_link, roll_pitch_yaw, symmetric
 from ..shared.report import Report
 from ..shared.source import ModelFileError
 from ..shared.wanted import Wanted
@@ -153,12 +153,22 @@ def _transmissions(
             if given is None or not given.content:
                 continue
             try:
-                reduction = given.inside(1)[0]
-                report.reductions |= dict.fromkeys(named, reduction)
+                value = given.inside(1)[0]
             except ModelFileError as error:
                 report.wrong(given, f"a reduction: {error.message}")
+                continue
+            if value == 0.0:
+                report.wrong(given, "a reduction of 0: the motor would not be felt")
+                continue
+            reduction = value
+            report.reductions |= dict.fromkeys(named, reduction)
+            break
         if len(named) == len(motors) == 1 and named[0] in joints and "name" in motors[0].attributes:
-            found[motors[0].text("name")] = motors[0], joints[named[0]], reduction
+            name = motors[0].text("name")
+            if name in found:
+                report.wrong(motors[0], f"actuator {name!r}: line {found[name][0].line} has it")
+                continue
+            found[name] = motors[0], joints[named[0]], reduction
     return found
 
 
@@ -180,6 +190,8 @@ def _drive(
         body = names[child.text("link")] if child is not None else BASE
         if joint.text("type") not in ONE_FREEDOM or body == BASE:
             raise motor.error(f"actuator {name!r}: its joint has not one freedom to drive")
+        if isinstance(effort, float) and not np.isfinite(effort):
+            raise ValueError(f"controls: expected a finite effort of {name!r}, received {effort}")
         own = name if name not in names.values() else f"{name}(actuator)"
         with motor.blamed():
             builder.add_element(own, Actuator(body, effort, gear=[reduction]))
@@ -437,10 +449,6 @@ def _mimic(
         if other not in joints:
             report.wrong(mimic, f"joint {joint.text('name')!r} mimics {other!r}: there is none")
             continue
-        if joint is not joints[other] and joint.text("name") in _leaders(other, joints):
-            text = f"joint {joint.text('name')!r} mimics {other!r}, which in turn follows it"
-            report.wrong(mimic, text)
-            continue
         multiplier, offset = mimic.number("multiplier", 1.0), mimic.number("offset", 0.0)
         ends = (joint, joints[other])
         moved = [child.text("link") for x in ends if (child := x.first("child"))]
@@ -452,17 +460,10 @@ def _mimic(
             )
             continue
         follower, leader = (names[link] for link in moved)
+        if closes_ring(report.gears, follower, leader):
+            text = f"joint {joint.text('name')!r} mimics {other!r}, which in turn follows it"
+            report.wrong(mimic, text)
+            continue
         report.gears[follower] = {leader: multiplier}
         name = f"{joint.text('name')} follows {other}"
         builder.add_gear(name, follower, report.gears[follower], offset=offset)
-
-
-def _leaders(name: str, joints: Mapping[str, Element]) -> list[str]:
-    """Joints that a joint follows, directly or through others, up to the first that comes again."""
-    found: list[str] = []
-    while name in joints and (mimic := joints[name].first("mimic")) is not None:
-        name = mimic.text("joint")
-        if name in found:
-            break
-        found.append(name)
-    return found

@@ -5,7 +5,7 @@ import pytest
 
 import multibody as mb
 from multibody.algebra.orientation import quaternions
-from multibody.io import ModelFileError, Report, loads
+from multibody.io import ModelFileError, Report, dumps, loads
 
 mujoco = pytest.importorskip("mujoco")
 
@@ -298,3 +298,38 @@ def test_shapes_too_large_for_numbers_are_refused(shape):
     body = f'<body><joint/><geom type="{shape}" size="1e200 1e200 1e200"/></body>'
     with pytest.raises(ModelFileError, match="nothing is larger"):
         loads(f"<mujoco><worldbody>{body}</worldbody></mujoco>", report=Report())
+
+
+def test_what_is_not_read_is_told():
+    text = """<mujoco><compiler balanceinertia="true"/>
+      <option actuatorgroupdisable="1"><flag spring="disable" gravity="disable"/></option>
+      <worldbody><body name="b"><freejoint align="true"/><geom size="0.1"/>
+        <body name="c"><joint name="j"/><geom size="0.1"/></body></body></worldbody>
+      <equality><weld body1="c" relpose="0 0 0 1 0 0 0" anchor="0 0 1"/></equality>
+      <actuator><motor name="m" joint="j" armature="0.5" damping="0"/></actuator></mujoco>"""
+    report = Report()
+    loads(text, report=report)
+    told = " ".join(remark.text for remark in report.remarks)
+    for said in (
+        *("balanceinertia='true'", "actuatorgroupdisable='1'", "spring is disabled"),
+        *("align='true'", "anchor beside relpose", "armature='0.5'"),
+    ):
+        assert said in told
+    assert "damping" not in told
+    assert "gravity" not in told
+
+
+def test_a_joint_without_mass_that_carries_two_bodies_is_written_as_a_body():
+    """Of one child it may be a second joint; the other of two would hang on the world."""
+    b = mb.ModelBuilder()
+    b.add_body("yoke", 0, mb.Revolute("z"))
+    for name, place in (("a", (1, 0, 0)), ("b", (0, 2, 0))):
+        inertia = mb.Inertia(1.0, (0, 0.1, 0), (0.2, 0.2, 0.3))
+        b.add_body(name, "yoke", mb.Revolute("x"), place, inertia)
+    model = b.build()
+    again = loads(dumps(model, "mjcf"))
+    names = [body.name for body in again.bodies]
+    order = [names.index(body.name) for body in model.bodies]
+    q = np.array([0.3, 0.5, -0.2])
+    H = mb.crba(again, q[np.argsort(order)])
+    np.testing.assert_allclose(H[np.ix_(order, order)], mb.crba(model, q), atol=1e-14)

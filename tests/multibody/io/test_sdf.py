@@ -339,6 +339,20 @@ def test_gearboxes_and_mimics_are_gears():
     np.testing.assert_allclose(a, a[0] * np.array([1.0, 5.0, 3.0]), rtol=1e-9)
 
 
+def test_joints_that_follow_each_other_in_a_ring_are_told():
+    axis = '<axis><xyz>0 0 1</xyz><mimic joint="{}"><multiplier>2</multiplier></mimic></axis>'
+    text = sdf(
+        "".join(map(link, "abc"))
+        + joint("i", "fixed", "world", "a")
+        + joint("j", "revolute", "a", "b", axis.format("k"))
+        + joint("k", "revolute", "a", "c", axis.format("j"))
+    )
+    report = Report()
+    model = read(text, report=report)
+    assert [r.text for r in report.remarks if "in turn follows it" in r.text]
+    assert mb.mobility(model, model.neutral()).mobility == 1
+
+
 # ---------------------------------------------------------------------- worlds, nested, included
 
 
