@@ -53,11 +53,11 @@ def show_model(arguments: argparse.Namespace) -> int:
     except TypeError as error:  # an option that the format does not have
         raise ValueError(str(error)) from None
     if arguments.convert is not None:
-        lost = Report()
+        lost = Report(policy=arguments.policy)
         if arguments.convert.lower().endswith(".fmu"):
             _export(model, report, arguments.file, arguments.convert)
         else:
-            save_model(model, arguments.convert, report=lost)
+            _convert(model, arguments.file, arguments.convert, lost)
         sys.stderr.write(f"wrote {arguments.convert}\n")
         for remark in lost.remarks:
             sys.stderr.write(f"  {remark}\n")
@@ -99,6 +99,20 @@ def show_model(arguments: argparse.Namespace) -> int:
     if any(check.inertia > AGREE or check.forces > AGREE for check in checks):
         return complain(f"the programs differ by more than {AGREE:g}", FAILURE, False)
     return 0
+
+
+def _convert(model: Model, file: str, path: str, lost: Report) -> None:
+    """Another file of the model, with its start where the format has one."""
+    if Path(path).resolve() == Path(file).resolve():
+        raise ValueError(f"--convert: {path} is the file itself; give another name")
+    start = load_start(file) if Path(file).suffix.lower() not in ROBOTS else ModelStart()
+    known = any(part is not None for part in start)
+    keeps = Path(path).suffix.lower() in (".toml", ".json")
+    if known and not keeps:
+        lost.lost("where a first simulation starts, and its end")
+    if events := load_events(file):
+        lost.lost(f"{len(events)} events")
+    save_model(model, path, report=lost, start=start if known and keeps else None)
 
 
 def _export(model: Model, report: Report, file: str, path: str) -> None:

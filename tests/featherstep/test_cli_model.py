@@ -7,6 +7,7 @@ import pytest
 import multibody as mb
 from featherstep.cli import main
 from featherstep.mechanism_study import command, mechanism
+from multibody.io import load_start
 from tests.multibody.io.test_sdf import four_bar
 from tests.multibody.io.test_urdf import ARM
 
@@ -74,3 +75,19 @@ def test_files_of_other_programs_are_mechanisms_for_all_commands(files):
     assert command.is_mechanism("robot.sdf")
     found = mechanism.find_mechanism(str(files / "bars.sdf"))
     assert found.model.nv == 3
+
+
+def test_conversion_keeps_the_start_and_tells_what_is_lost(tmp_path, capsys):
+    file, other = tmp_path / "p.toml", tmp_path / "p.json"
+    mb.save_model(mb.mechanisms.get("pendulum"), file, start=([0.4], [0.1], 3.0))
+    with file.open("a") as out:
+        out.write('\n[[events]]\nname = "down"\nquantity = "rod"\n')
+    assert main(["model", str(file), "--convert", str(other)]) == 0
+    assert "1 events (lost)" in capsys.readouterr().err
+    kept = load_start(other)
+    assert (kept.q, kept.v, kept.t_end) == (0.4, 0.1, 3.0)
+    assert main(["model", str(file), "--convert", str(tmp_path / "p.urdf")]) == 0
+    assert "where a first simulation starts" in capsys.readouterr().err
+    assert main(["model", str(file), "--convert", str(other), "--policy", "strict"]) == 2
+    assert main(["model", str(file), "--convert", str(file)]) == 2
+    assert "is the file itself" in capsys.readouterr().err
