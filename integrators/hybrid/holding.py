@@ -85,7 +85,7 @@ class _Surfaces:
         self.first: dict[int, float] = {}  # of what tells whether f leads off the surface
         self.said: list[str] = []
         mass = ivp.mass.toarray() if hasattr(ivp.mass, "toarray") else ivp.mass
-        self.inverse = None if mass is None else np.linalg.inv(mass)
+        self.mass = mass
         self.g = [ivp.bind(event.function) for event in ivp.events]
         self.resets = [event.reset and ivp.bind(event.reset) for event in ivp.events]
         self.events = [self._quiet(k, event) for k, event in enumerate(ivp.events)]
@@ -127,7 +127,7 @@ class _Surfaces:
     def slope(self, t: float, y: Array) -> Array:
         """y' where nothing holds it."""
         slope = np.asarray(self.ivp.rhs(t, y))
-        return slope if self.inverse is None else self.inverse @ slope
+        return slope if self.mass is None else np.linalg.solve(self.mass, slope)
 
     def settled(self, chosen: Sequence[int], t: float, y: Array) -> Array | None:
         """R∞: the state after all resets; None if they do not come to an end."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -30,24 +28,32 @@ KNOWN = {
 }
 
 
-@contextlib.contextmanager
-def explained(ivp: IVP) -> Iterator[None]:
-    """Around the first call of f: if that fails for a reason that is known, the error says so."""
-    try:
-        yield
-    except RecursionError as error:
-        raise RecursionError(
-            f"f calls itself without end ({error}); a right-hand side returns the derivative, it "
-            "must not call its own name, nor solve with itself"
-        ) from error
-    except (TypeError, ValueError, IndexError) as error:
-        if _works_swapped(ivp):
-            kind = next(k for k in (TypeError, IndexError, ValueError) if isinstance(error, k))
-            raise kind(f"{error}; {SWAPPED}: write f(t, y)") from error
+class explained:
+    """Around the first call of f: if that fails for a reason that is known, the error says so.
+
+    A class, because every run passes here, and a generator would take a microsecond.
+    """
+
+    def __init__(self, ivp: IVP) -> None:
+        self.ivp = ivp
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if isinstance(error, RecursionError):
+            raise RecursionError(
+                f"f calls itself without end ({error}); a right-hand side returns the derivative, "
+                "it must not call its own name, nor solve with itself"
+            ) from error
+        if not isinstance(error, TypeError | ValueError | IndexError):
+            return
+        if _works_swapped(self.ivp):
+            known = next(k for k in (TypeError, IndexError, ValueError) if isinstance(error, k))
+            raise known(f"{error}; {SWAPPED}: write f(t, y)") from error
         for said, remedy in KNOWN.items():
             if said in str(error):
                 raise type(error)(f"{error}; {remedy}") from error
-        raise
 
 
 def _works_swapped(ivp: IVP) -> bool:

@@ -149,7 +149,7 @@ def _expand(stream: Any, largest: int, path: str | PathLike[str]) -> dict[str, N
 def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     """What a member holds, up to the size that it claims; more fails the archive's checksum."""
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise NotImplementedError("compressed in a way that Solution.save does not use")
+        raise zipfile.BadZipFile("compressed in a way that Solution.save does not use")
     with archive.open(member) as file:
         return b"".join(iter(lambda: file.read(_PIECE), b""))
 

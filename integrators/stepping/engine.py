@@ -32,7 +32,7 @@ from .state import State
 from .stepper import Options, Stepper, Take, checked_slope
 from .watch import SAMPLES
 
-__all__ = ["Engine", "Options", "Stepper", "Take", "checked_slope"]
+__all__ = ["Engine", "Options", "Stepper", "Take", "checked_slope", "implicit_key"]
 
 Array = NDArray[np.float64]
 
@@ -463,6 +463,12 @@ def _keep(engine: Engine) -> None:
     if oldest is not None and oldest.waiting is not None:
         with contextlib.suppress(ValueError):  # it may be in use, and comes back
             oldest.waiting.remove(oldest)
+
+
+def implicit_key(problem: IVP, options: Options) -> tuple[Any, ...]:
+    """What runs must share to share an engine that solves with a Jacobian, for `Engine.reused`."""
+    parts = (id(problem.jac), id(problem.mass), id(problem.jac_sparsity))
+    return options.rtol, *parts, options.linear
 
 
 @cache

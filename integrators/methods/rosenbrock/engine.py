@@ -11,7 +11,7 @@ from ...manifold import refuse_to_leave
 from ...problem import IVP
 from ...stepping import state as at
 from ...stepping.control import Controller, Predictive
-from ...stepping.engine import Engine, Options
+from ...stepping.engine import Engine, Options, implicit_key
 from ...stepping.workspace import LinearlyImplicit, empty_fields
 from ...tableau.extension import Extension, in_powers
 from ...tableau.implicit_extension import InnerCheck
@@ -53,9 +53,8 @@ def engine_for(method: Rosenbrock, problem: IVP, options: Options) -> Engine:
             f"{name} does not damp errors of algebraic components (|R(∞)| = "
             f"{abs(method.at_infinity):.3g}), which a singular mass matrix has; use Rodas5P"
         )
-    parts = (id(problem.jac), id(problem.mass), id(problem.jac_sparsity), options.linear)
     return RosenbrockEngine.reused(
-        (method, options.rtol, *parts),
+        (method, *implicit_key(problem, options)),
         problem,
         options,
         lambda: RosenbrockEngine(method, problem, options),

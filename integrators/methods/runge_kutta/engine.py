@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...kernels.object_code import has_llvm
 from ...problem import IVP
 from ...stepping import state as at
-from ...stepping.engine import Engine, Options
+from ...stepping.engine import Engine, Options, implicit_key
 from ...stepping.workspace import Explicit
 from ...tableau import ContinuousExtension, Tableau
 from ...tableau.extension import (
@@ -68,9 +68,8 @@ def engine_for(tableau: Tableau, problem: IVP, options: Options) -> Engine:
                 f"need a stiffly accurate method of stage order 2 (its stage order is "
                 f"{stage_order}); use RADAU5"
             )
-    parts = (id(problem.jac), id(problem.mass), id(problem.jac_sparsity), options.linear)
     return ImplicitEngine.reused(
-        (tableau, id(tableau.dense), options.rtol, *parts),
+        (tableau, id(tableau.dense), *implicit_key(problem, options)),
         problem,
         options,
         lambda: ImplicitEngine(tableau, problem, options),

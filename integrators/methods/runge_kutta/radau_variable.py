@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...problem import IVP
-from ...stepping.engine import Engine, Options
+from ...stepping.engine import Engine, Options, implicit_key
 from ...tableau.implicit_extension import HIGHEST_IMPLICIT
 from .implicit.engine import ImplicitEngine
 from .switching import Ladder
@@ -79,9 +79,8 @@ class VariableEngine(Ladder):
 
     def _make(self, rung: int) -> Engine:
         problem, options = self.problem, copy(self.options)  # each order changes tolerances
-        parts = (id(problem.jac), id(problem.mass), id(problem.jac_sparsity), options.linear)
         return _OneOrder.reused(
-            (rung, options.rtol, *parts),
+            (rung, *implicit_key(problem, options)),
             problem,
             options,
             lambda: _OneOrder(rung, problem, options),

@@ -8,7 +8,7 @@ import numpy as np
 
 from ....manifold import refuse_to_leave
 from ....problem import IVP
-from ....stepping.engine import Engine, Options
+from ....stepping.engine import Engine, Options, implicit_key
 from ...runge_kutta.divided import divided_by_mass, is_regular
 from .engine import AdamsEngine, BDFEngine
 
@@ -71,8 +71,7 @@ class BDF:
                 f"{self.name} is for problems of index 1 at most, and this one has components of "
                 f"index {int(np.max(problem.index))}; use RADAU5"
             )
-        parts = (id(problem.jac), id(problem.mass), id(problem.jac_sparsity), options.linear)
-        key = (self.name, self.order, options.rtol, *parts)
+        key = (self.name, self.order, *implicit_key(problem, options))
         return BDFEngine.reused(key, problem, options, lambda: BDFEngine(self, problem, options))
 
 
