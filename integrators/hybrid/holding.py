@@ -12,16 +12,16 @@ surface of an event where g̈ along f, which led into it, leads away. Rates are 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..problem import IVP, Event
-from .modes import Hybrid, Mode, Resumed, Transition
+from .modes import Hybrid, Mode, Transition
 
-__all__ = ["Holding", "Unheld", "holding"]
+__all__ = ["Holding", "Unheld", "holding", "why_not_held"]
 
 Array = NDArray[np.float64]
 
@@ -36,12 +36,7 @@ ON_SURFACE = 1e-6  # of what f would move g by: how far a held motion may leave 
 
 @dataclass(frozen=True)
 class Unheld(Event):
-    """An event that ends the run where it holds the state."""
-
-
-@dataclass(frozen=True)
-class _Quiet(Unheld):
-    """An event of a motion that may be held, which happens in modes that it does not hold."""
+    """An event of equations for sensitivities, which end where it holds the state."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +56,26 @@ class Holding(Hybrid):
         return self.surfaces.hold(key, k, t, y)
 
 
+def why_not_held(ivp: IVP) -> str:
+    """Why the motion cannot go on along a surface that an event holds it on; "" if it can."""
+    if any(isinstance(event, Unheld) for event in ivp.events):
+        return (
+            "sensitivities are not known along it: end the run there (terminal=True, which leaves "
+            "those of the time itself), or take differences of runs with other parameters"
+        )
+    if ivp.t_span[1] < ivp.t_span[0]:
+        return "backwards in time its motion is not unique: from a state at rest no landing follows"
+    if ivp.manifold is not None:
+        return "resets are followed along surfaces in plain coordinates, not on a manifold"
+    if ivp.y0.dtype.kind != "f" or hasattr(ivp, "complete") or type(ivp) is not IVP:
+        return "resets are followed along surfaces for real problems M y' = f(t, y) only"
+    return ""
+
+
 def holding(ivp: IVP) -> Holding | None:
     """The same problem with modes for states that are held; None where that is not known."""
-    special = any(isinstance(event, (Resumed, Transition, Unheld)) for event in ivp.events)
-    backwards = ivp.t_span[1] < ivp.t_span[0]
-    other = ivp.manifold is not None or ivp.y0.dtype.kind != "f" or hasattr(ivp, "complete")
-    if special or backwards or other or type(ivp) is not IVP:
+    quiet = any(hasattr(event.function, "is_quiet") for event in ivp.events)  # done already
+    if quiet or why_not_held(ivp):
         return None
     surfaces = _Surfaces(ivp)
     return Holding(
@@ -92,12 +101,13 @@ class _Surfaces:
 
     def _quiet(self, k: int, event: Event) -> Event:
         """The event, which does not happen while it holds the state."""
-        g, given = self.g[k], {f.name: getattr(event, f.name) for f in fields(Event)}
+        g = self.g[k]
 
         def function(t: float, y: Array, *p: Any) -> Any:
             return 1.0 if k in self.now else g(t, y)
 
-        return _Quiet(**{**given, "function": function})
+        function.is_quiet = True  # type: ignore[attr-defined]
+        return replace(event, function=function)
 
     def name(self, k: int) -> str:
         return repr(self.ivp.events[k].name or k)

@@ -44,6 +44,7 @@ def ending(status: Status, engine: Any, exception: BaseException | None = None) 
     if status == Status.FINISHED:
         return "reached the end of the interval"
     where = f"t = {engine.t:.9g}"
+    noted = "; ".join(getattr(exception, "__notes__", ()))  # where it was raised
     if status == Status.STEP_TOO_SMALL:
         return _too_small(engine, where)
     solving = f"in the step of {engine.options.step:.3g} from" if engine.options.fixed else "at"
@@ -74,7 +75,8 @@ def ending(status: Status, engine: Any, exception: BaseException | None = None) 
             "step; check f there, and nonnegative"
         ),
         Status.FUNCTION_RAISED: (
-            f"a function of the problem raised {exception!r} after {where}{own_line(exception)}"
+            f"a function of the problem raised {exception!r} "
+            f"{noted or f'after {where}'}{own_line(exception)}"
         ),
         Status.INTERRUPTED: f"interrupted at {where}",
         Status.EXTERNAL_FAILED: f"the solver gave up at {where}: {engine.failure}",

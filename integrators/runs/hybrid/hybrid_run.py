@@ -165,6 +165,10 @@ class HybridRun:
                 raise
             part.exception = stop
         self.spent += part.nsteps + part.nrejected
+        for stay in part.modes:  # those of a mode itself: states that its events held
+            if str(stay.mode).startswith("on "):
+                held = f"the state was held {stay.mode} from t = {stay.start:.9g} on"
+                self.remarks.append(f"in mode {key!r} {held}")
         self.parts.append(part)
         self.stays.append(ModeInterval.of(key, t, part))
         for place, times, states in zip(places, part.t_events, part.y_events):

@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...hybrid import AfterReset, Transition
+from ...hybrid.holding import why_not_held
 from ...problem import IVP
 from ...stepping.state import Status
 from ...stepping.stepper import Stepper
@@ -353,7 +354,11 @@ class Instant:
         if reset is None:
             return False
         before, slope_before = self.y, self.slope
-        self.y = self._reset(k, reset)
+        try:
+            self.y = self._reset(k, reset)
+        except Exception as error:  # the run itself is at the end of the step by now
+            error.add_note(f"in event {self.tracker.label(k)} at t = {self.t:.9g}")
+            raise
         self.changed = True
         self.slope = self.motion.slope(self.t, self.y)
         if slope_before is None or self.slope is None:
@@ -393,10 +398,11 @@ class Instant:
     def _held(self, k: int) -> None:
         self.tracker.take_back(k)
         self.status, self.ended_by = Status.HELD, k
+        why = why_not_held(self.motion.ivp) or "its reset does not keep the state there"
         self.message = (
             f"event {self.tracker.label(k)} holds the state on its surface at t = {self.t:.9g}: "
-            "the motion leads into the surface, and the reset changes nothing any more, so the run "
-            "cannot go on; let f stop at the surface (no acceleration into it while the event's "
+            "the motion leads into the surface, and the reset changes nothing any more, but the "
+            f"run cannot go on along the surface, since {why}. Otherwise let f stop at the surface (no acceleration into it while the event's "
             "g = 0), let the reset put the state off the surface, or make the event terminal"
         )
 

@@ -40,6 +40,8 @@ __all__ = ["Sensitivities", "with_sensitivities", "with_traced_f"]
 
 Array = NDArray[np.float64]
 
+ROUNDING = 16 * float(np.finfo(float).eps)
+
 
 @dataclass
 class Sensitivities:
@@ -274,7 +276,7 @@ def _event_rates(ivp: IVP, event: Event, dp: Array) -> Any:
         by_y = np.ravel(g.jacobian()(t, y, *p))
         by_p = np.ravel(g.parameter_jacobian()(t, y, *p)) if k else np.zeros(0)
         by_t = float(np.ravel(g.time_derivative()(t, y, *p))[0])
-        along = by_t + by_y @ ivp.rhs(t, y)
+        along = by_t + by_y @ ivp.rhs(t, y) or np.nan
         return np.array([-(by_y @ S + by_p @ shift) / along for S, shift in zip(columns, dp)])
 
     return rates
@@ -308,6 +310,13 @@ def _reset(ivp: IVP, f: Any, g: Any, event: Event, k: int, q: int) -> Any:
         by_y, by_t = r.jacobian()(t, y, *own), r.time_derivative()(t, y, *own)
         g_y, g_t = np.ravel(g.jacobian()(t, y, *own)), np.ravel(g.time_derivative()(t, y, *own))[0]
         along = g_t + g_y @ before
+        if abs(along) <= ROUNDING * (abs(g_t) + np.abs(g_y) @ np.abs(before)):
+            if np.array_equal(after, y):  # held on the surface
+                return z
+            raise ArithmeticError(
+                f"sensitivities: event {event.name!r} meets its surface without speed at "
+                f"t = {t:.9g}, where its time has no derivative; take differences of two runs"
+            )
         parts = [after]
         for j in range(q):
             S = z[n * (j + 1) : n * (j + 2)]

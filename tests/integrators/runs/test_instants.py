@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from integrators import IVP, Event, Solution, Status, solve, solve_many, traced
+from integrators import (
+    IVP,
+    Event,
+    Hybrid,
+    Mode,
+    Solution,
+    Status,
+    Transition,
+    solve,
+    solve_many,
+    traced,
+)
 from integrators.runs.instants.instant import Motion
 
 METHODS = [
@@ -465,3 +476,38 @@ def test_backwards_in_time_what_is_held_ends_the_run():
     run = solve(fall, (1, 0), [0.5, 1.0], events=stop)
     assert run.status == Status.HELD
     assert "'floor' holds the state on its surface at t = 0.7667" in run.message
+    assert "backwards in time its motion is not unique" in run.message
+
+
+def test_modes_of_a_hybrid_hold_states_until_a_transition():
+    """The table drops away at t = 1.5: it slides to there, and falls again."""
+    problem = IVP(slide, [0.0, 1.0, 1.0, 0.0], (0, 2), [0.1], events=TABLE)
+    away = Transition(lambda t, y, p: t - 1.5, +1, to="fall")
+    hybrid = Hybrid({"above": Mode(problem, away), "fall": problem.with_(events=())}, "above")
+    run = solve(hybrid, rtol=1e-10, atol=1e-12, dense_output=True)
+    assert run.success, run.message
+    assert [stay.mode for stay in run.modes] == ["above", "fall"]
+    assert run.modes[1].start == pytest.approx(1.5, abs=1e-12)
+    x = (1 - np.exp(-0.1 * 2)) / 0.1
+    np.testing.assert_allclose(run.y[:2, -1], [x, -GRAVITY / 8], rtol=1e-8)
+    assert run.sol(1.2)[1] == 0.0
+    assert "in mode 'above' the state was held on 'table' from t = 0.4515" in run.message
+
+
+def test_sensitivities_of_what_is_held_end_there_with_a_way_to_them():
+    problem = IVP(slide, [0.0, 1.0, 1.0, 0.0], (0, 2), [0.1], events=TABLE)
+    run = solve(problem, rtol=1e-9, sensitivities=["p[0]", "y0[1]"])
+    assert run.status == Status.HELD
+    assert run.t[-1] == pytest.approx(np.sqrt(2 / GRAVITY), abs=1e-9)
+    assert "take differences of runs" in run.message
+    later = run.event_sensitivities[0]["y0[1]"][0]  # the time of landing, by the height
+    assert later == pytest.approx(1 / np.sqrt(2 * GRAVITY), rel=1e-8)
+
+
+def test_a_reset_that_raises_is_told_with_the_time_of_its_event():
+    def reset(t, y):
+        raise KeyError("no such wall")
+
+    run = solve(fall, (0, 2), [1.0, 0.0], events=Event(lambda t, y: y[0], -1, reset=reset))
+    assert run.status == Status.FUNCTION_RAISED
+    assert "in event number 0 at t = 0.4515" in run.message
