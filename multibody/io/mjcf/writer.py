@@ -19,7 +19,6 @@ from ...model import Body, Loop, Model, PointSpring, Solid
 from ...model.rules import STOP_DAMPING, STOP_STIFFNESS
 from ..shared.markup import (
     Node,
-    central_of,
     gear_of,
     names_of,
     note_losses,
@@ -29,6 +28,7 @@ from ..shared.markup import (
 )
 from ..shared.report import Report
 from .drives import write_elements
+from .inertias import inertial_of, turning_of
 
 __all__ = ["write_mjcf"]
 
@@ -44,7 +44,7 @@ def write_mjcf(model: Model, report: Report) -> str:
     root.add("option", gravity=model.gravity)
     assets = root.add("asset")
     world = root.add("worldbody")
-    nodes, joints = [world], list(names)
+    nodes, joints, turning = [world], list(names), turning_of(model)
     between, waiting = _between(model), dict[int, list[tuple[int, Pose]]]()
     for i, body in enumerate(model.bodies, 1):
         own = waiting.pop(body.parent, [])
@@ -56,9 +56,8 @@ def write_mjcf(model: Model, report: Report) -> str:
                 end = between[end]
             joints[i] = _joint_name(names[i], names[end], joints)
             continue
-        nodes.append(
-            _body(nodes[body.parent], body, names[i], _moved(own, body), model, joints, report)
-        )
+        moved, on = _moved(own, body), nodes[body.parent]
+        nodes.append(_body(on, body, names[i], moved, model, joints, turning[i], report))
     for number, solid in enumerate(model.solids):
         _geom(nodes[solid.body], solid, f"mesh{number}", assets, names[solid.body], report)
     note_losses(model, report, {"contacts": "contact"})
@@ -125,7 +124,7 @@ def _joint_name(name: str, child: str, taken: list[str]) -> str:
 
 def _body(
     parent: Node, body: Body, name: str, before: list[tuple[int, Pose]], model: Model,
-    joints: list[str], report: Report,
+    joints: list[str], turning: Array, report: Report,
 ) -> Node:  # fmt: skip
     kind = TYPES.get(type(body.joint))
     if kind is None or (body.reverse and kind in ("ball", "free")):
@@ -157,10 +156,8 @@ def _body(
         if kind != "ball":
             joint.attributes["axis"] = numbers(signed_axis(body))
         _forces(joint, body, kind, report)
-    if np.any(body.inertia.array):
-        mass, centre, I = central_of(body)
-        moments = (I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2])
-        node.add("inertial", pos=centre, mass=mass, fullinertia=moments)
+    if (inertial := inertial_of(body, turning, report)) is not None:
+        node.add("inertial", **inertial)
     return node
 
 
