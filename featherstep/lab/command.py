@@ -132,8 +132,7 @@ def _grade(arguments: argparse.Namespace) -> int:
     if arguments.html is not None:
         pages = Path(arguments.html).with_suffix("")
         pages.mkdir(exist_ok=True)
-        for name, student in marks.pages().items():
-            (pages / name).write_text(marks.page(student), encoding="utf-8")
+        marks.write_pages(pages)
         write(arguments.html, lambda: marks.to_html(pages.name))
     return 0
 

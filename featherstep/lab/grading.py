@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 from integrators.analysis import Grade
 from integrators.analysis.study.tables import Column, Table
+from integrators.files import write_text
 from integrators.processors import available_processors
 
 from ..report import html_page, listed
@@ -139,6 +140,11 @@ class Marks:
             if s.file:
                 named[name] = s
         return named
+
+    def write_pages(self, folder: Path) -> None:
+        """Write the reports of all students into a folder, each whole or not at all."""
+        for name, student in self.pages().items():
+            write_text(folder / name, self.page(student))
 
     def page(self, student: StudentMarks) -> str:
         """Return the report for one student."""

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 from featherstep import options
+from featherstep.lab.definition import load_lab
+from featherstep.lab.grading import Marks, StudentMarks
 from featherstep.problem_study import figure as plot
 from integrators import Solution, catalogue, files, solve
 from integrators.kernels import cache
@@ -22,6 +24,7 @@ from multibody.pictures import animate
 resource = pytest.importorskip("resource", reason="limits of a process are POSIX's")
 
 MODEL = mechanisms.pendulum()
+REPORTS = Marks(load_lab("euler"), [StudentMarks("ada", "ada.py")])
 HERE = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
 
 
@@ -48,6 +51,7 @@ WRITERS = {
     "picture.png": lambda solution, path: plot.save(picture(), path),
     "picture.svg": lambda solution, path: plot.save(picture(), path),
     "page.html": lambda solution, path: animate.save(MODEL, solution, path),
+    "ada.html": lambda solution, path: REPORTS.write_pages(path.parent),
     "film.gif": lambda solution, path: animate.save(MODEL, solution, path, fps=10, dpi=20),
 }
 

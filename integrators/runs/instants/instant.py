@@ -402,8 +402,9 @@ class Instant:
         self.message = (
             f"event {self.tracker.label(k)} holds the state on its surface at t = {self.t:.9g}: "
             "the motion leads into the surface, and the reset changes nothing any more, but the "
-            f"run cannot go on along the surface, since {why}. Otherwise let f stop at the surface (no acceleration into it while the event's "
-            "g = 0), let the reset put the state off the surface, or make the event terminal"
+            f"run cannot go on along the surface, since {why}. Otherwise let f stop at the surface "
+            "(no acceleration into it while the event's g = 0), let the reset put the state off "
+            "the surface, or make the event terminal"
         )
 
     def _moved(self, k: int) -> float:
